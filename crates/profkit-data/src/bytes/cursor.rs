@@ -1,0 +1,266 @@
+use crate::{Error, ErrorKind, Result};
+
+/// Byte order of a file, found once in its magic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl Endian {
+    /// Eight bytes as a number of this order.
+    #[inline]
+    pub fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Endian::Little => u64::from_le_bytes(bytes),
+            Endian::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    /// Four bytes as a number of this order.
+    #[inline]
+    pub fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Endian::Little => u32::from_le_bytes(bytes),
+            Endian::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// Two bytes as a number of this order.
+    #[inline]
+    pub fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Endian::Little => u16::from_le_bytes(bytes),
+            Endian::Big => u16::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// A position in a slice that knows its absolute offset in the file. All reads are checked; a window cut from it
+/// keeps absolute offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'data> {
+    data: &'data [u8],
+    position: usize,
+    base: u64,
+    endian: Endian,
+}
+
+impl<'data> Cursor<'data> {
+    /// A cursor at the start of `data`, whose first byte is at the absolute offset `base`.
+    pub fn new(data: &'data [u8], base: u64, endian: Endian) -> Self {
+        Cursor {
+            data,
+            position: 0,
+            base,
+            endian,
+        }
+    }
+
+    /// The absolute offset of the next byte.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.base + self.position as u64
+    }
+
+    /// How many bytes are left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.data.len() - self.position
+    }
+
+    /// Whether nothing is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// The bytes that are left.
+    #[inline]
+    pub fn rest(&self) -> &'data [u8] {
+        self.data.get(self.position..).unwrap_or_default()
+    }
+
+    /// The byte order in force.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// The next `len` bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] at this offset if fewer are left; the cursor does not move then.
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Result<&'data [u8]> {
+        match self
+            .position
+            .checked_add(len)
+            .and_then(|end| Some((end, self.data.get(self.position..end)?)))
+        {
+            Some((end, bytes)) => {
+                self.position = end;
+                Ok(bytes)
+            }
+            None => Err(self.truncated(len as u64)),
+        }
+    }
+
+    /// The next `len` bytes, for a length that the file claims.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); a length that does not fit `usize` is truncation too.
+    #[inline]
+    pub fn take_u64(&mut self, len: u64) -> Result<&'data [u8]> {
+        match usize::try_from(len) {
+            Ok(len) => self.take(len),
+            Err(_) => Err(self.truncated(len)),
+        }
+    }
+
+    /// A cursor over the next `len` bytes, which this one skips.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn window(&mut self, len: u64) -> Result<Cursor<'data>> {
+        let base = self.offset();
+        let data = self.take_u64(len)?;
+        Ok(Cursor {
+            data,
+            position: 0,
+            base,
+            endian: self.endian,
+        })
+    }
+
+    /// A fixed number of bytes.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.rest().first_chunk::<N>() {
+            Some(bytes) => {
+                self.position += N;
+                Ok(*bytes)
+            }
+            None => Err(self.truncated(N as u64)),
+        }
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// A 16-bit number in the cursor's byte order.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline]
+    pub fn u16(&mut self) -> Result<u16> {
+        self.array().map(|bytes| self.endian.u16(bytes))
+    }
+
+    /// A 32-bit number in the cursor's byte order.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32> {
+        self.array().map(|bytes| self.endian.u32(bytes))
+    }
+
+    /// A 64-bit number in the cursor's byte order.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64> {
+        self.array().map(|bytes| self.endian.u64(bytes))
+    }
+
+    /// An unsigned LEB128 number of at most 64 bits.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] if it does not end, [`ErrorKind::Malformed`] if it does not fit 64 bits.
+    pub fn uleb128(&mut self) -> Result<u64> {
+        let start = self.offset();
+        let mut value = 0u64;
+        let mut shift = 0u32;
+        loop {
+            let byte = self.u8()?;
+            let low = u64::from(byte & 0x7f);
+            let fits = shift < 64 && (low << shift) >> shift == low;
+            if !fits && low != 0 {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "a ULEB128 number does not fit 64 bits",
+                )
+                .at(start));
+            }
+            if shift < 64 {
+                value |= low << shift;
+            }
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+            shift = shift.saturating_add(7);
+        }
+    }
+
+    /// Skips zero bytes and says how many.
+    pub fn skip_zeros(&mut self) -> usize {
+        let zeros = self.rest().iter().take_while(|&&byte| byte == 0).count();
+        self.position += zeros;
+        zeros
+    }
+
+    #[cold]
+    fn truncated(&self, wanted: u64) -> Error {
+        Error::new(ErrorKind::Truncated, "the data end too early")
+            .at(self.offset())
+            .found(format_args!("{} bytes left", self.remaining()))
+            .expected(format_args!("{wanted} bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_keeps_absolute_offsets() {
+        let data = [1, 2, 3, 4, 5, 6, 7, 8];
+        let mut cursor = Cursor::new(&data, 100, Endian::Little);
+        cursor.u16().unwrap();
+        let mut window = cursor.window(4).unwrap();
+        assert_eq!(window.offset(), 102);
+        assert_eq!(window.u32().unwrap(), 0x0605_0403);
+        assert_eq!(window.u8().unwrap_err().offset(), Some(106));
+        assert_eq!(cursor.u16().unwrap(), 0x0807);
+    }
+
+    #[test]
+    fn uleb128_rejects_what_does_not_fit() {
+        let mut max = Cursor::new(
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            0,
+            Endian::Little,
+        );
+        assert_eq!(max.uleb128().unwrap(), u64::MAX);
+        let mut over = Cursor::new(
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+            0,
+            Endian::Little,
+        );
+        assert_eq!(over.uleb128().unwrap_err().kind(), ErrorKind::Malformed);
+        let mut open = Cursor::new(&[0x80], 0, Endian::Little);
+        assert_eq!(open.uleb128().unwrap_err().kind(), ErrorKind::Truncated);
+    }
+}

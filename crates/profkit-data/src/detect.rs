@@ -1,0 +1,84 @@
+//! What a file is, by content: never by its name.
+use profkit_abi::{indexed, raw};
+
+/// A kind of profile, found from the first bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// No bytes at all.
+    Empty,
+    /// Raw instrumentation profile (.profraw).
+    InstrRaw,
+    /// Indexed instrumentation profile (.profdata).
+    InstrIndexed,
+    /// Text that may be an instrumentation profile (.proftext); only parsing it can tell.
+    Text,
+    /// Raw MemProf profile (.memprofraw).
+    MemProfRaw,
+    /// Binary sample profile, of any encoding that starts with the SPROF42 magic.
+    SampleBinary,
+    /// GCC's AutoFDO profile.
+    SampleGcov,
+    /// An ELF, Mach-O or PE file: a program, not a profile.
+    ObjectFile,
+    /// None of the above.
+    Unknown,
+}
+
+/// Says what a file is from its first bytes, in LLVM's order of tests (`InstrProfReader::create`): indexed, raw 64,
+/// raw 32, text; with the kinds that LLVM leaves to other options before text.
+pub fn detect(data: &[u8]) -> FileKind {
+    let Some(head) = data.first_chunk::<8>() else {
+        return match data {
+            [] => FileKind::Empty,
+            _ if is_text(data) => FileKind::Text,
+            _ => FileKind::Unknown,
+        };
+    };
+    let (little, big) = (u64::from_le_bytes(*head), u64::from_be_bytes(*head));
+    if little == indexed::MAGIC {
+        return FileKind::InstrIndexed;
+    }
+    if [little, big]
+        .iter()
+        .any(|&magic| magic == raw::MAGIC_64 || magic == raw::MAGIC_32)
+    {
+        return FileKind::InstrRaw;
+    }
+    if little == MEMPROF_RAW_MAGIC {
+        return FileKind::MemProfRaw;
+    }
+    if head[1..] == SAMPLE_MAGIC_TAIL[..7] && data.get(8) == Some(&SAMPLE_MAGIC_TAIL[7]) {
+        return FileKind::SampleBinary;
+    }
+    if head == b"adcg*704" {
+        return FileKind::SampleGcov;
+    }
+    if head.starts_with(b"\x7fELF")
+        || head.starts_with(b"MZ")
+        || matches!(
+            u32::from_le_bytes([head[0], head[1], head[2], head[3]]),
+            0xfeed_face | 0xfeed_facf | 0xbeba_feca
+        )
+    {
+        return FileKind::ObjectFile;
+    }
+    if is_text(data) {
+        FileKind::Text
+    } else {
+        FileKind::Unknown
+    }
+}
+
+/// LLVM's test for text: the first (at most) eight bytes are all printable ASCII or white space
+/// (`TextInstrProfReader::hasFormat`).
+pub fn is_text(data: &[u8]) -> bool {
+    data.iter()
+        .take(8)
+        .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
+}
+
+const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
+/// The ULEB128 form of "SPROF42" + format byte, after its first byte; the second byte differs by one bit that the
+/// format byte spills into.
+const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];

@@ -1,0 +1,65 @@
+//! Numbers with a meaning: name hashes and function hashes.
+use md5::{Digest, Md5};
+use std::fmt;
+
+/// The low 64 bits of the MD5 of a function's PGO name: LLVM's `NameRef`, `GUID` and key hash of the indexed table.
+///
+/// "Low" means the first eight digest bytes read as little-endian (`IndexedInstrProf::ComputeHash` in LLVM's
+/// `InstrProf.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameRef(pub u64);
+
+impl NameRef {
+    /// The hash of a name's bytes.
+    pub fn of(name: &[u8]) -> Self {
+        let digest = Md5::digest(name);
+        let mut low = [0; 8];
+        low.copy_from_slice(&digest[..8]);
+        NameRef(u64::from_le_bytes(low))
+    }
+}
+
+impl fmt::Display for NameRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#018x}", self.0)
+    }
+}
+
+/// The hash of a function's control flow (LLVM's `FuncHash`): two records of one name are the same function only if
+/// these agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FuncHash(pub u64);
+
+impl FuncHash {
+    /// Whether the record belongs to the context-sensitive stage (bit 60, raw version 5 and later).
+    pub fn is_context_sensitive(self) -> bool {
+        self.0 & profkit_abi::raw::CS_FUNC_HASH_BIT != 0
+    }
+}
+
+impl fmt::Display for FuncHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#018x}", self.0)
+    }
+}
+
+/// A build id as a file holds it (`--build-id` note, Mach-O UUID, PE CodeView id): 1 to some dozens of bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BuildId(pub Vec<u8>);
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_ref_is_the_first_eight_digest_bytes_little_endian() {
+        // md5("main") = fad58de7366495db4650cfefac2fcd61
+        assert_eq!(NameRef::of(b"main"), NameRef(0xdb95_6436_e78d_d5fa));
+    }
+}

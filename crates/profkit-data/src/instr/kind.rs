@@ -1,0 +1,155 @@
+use profkit_abi::variant;
+use std::fmt;
+
+/// What an instrumentation profile counts, as a set of LLVM's `InstrProfKind` bits (`InstrProf.h`; same values).
+///
+/// The empty set is "unknown": a text profile without a header. LLVM shows it as front-end, and lets it merge with
+/// anything.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct InstrKind(u32);
+
+impl InstrKind {
+    /// Nothing is known (`InstrProfKind::Unknown`).
+    pub const UNKNOWN: Self = InstrKind(0);
+    /// Counters placed by clang's front end.
+    pub const FRONT_END: Self = InstrKind(1);
+    /// Counters placed on LLVM IR.
+    pub const IR: Self = InstrKind(1 << 1);
+    /// The entry block is always instrumented.
+    pub const ENTRY_FIRST: Self = InstrKind(1 << 2);
+    /// Context-sensitive: a second instrumentation after inlining.
+    pub const CONTEXT_SENSITIVE: Self = InstrKind(1 << 3);
+    /// One byte a counter: covered or not.
+    pub const SINGLE_BYTE_COVERAGE: Self = InstrKind(1 << 4);
+    /// Only function entries.
+    pub const FUNCTION_ENTRY_ONLY: Self = InstrKind(1 << 5);
+    /// There is a MemProf section.
+    pub const MEMPROF: Self = InstrKind(1 << 6);
+    /// There are temporal traces.
+    pub const TEMPORAL: Self = InstrKind(1 << 7);
+    /// Loop entries are instrumented.
+    pub const LOOP_ENTRIES: Self = InstrKind(1 << 8);
+
+    const BITS: [(Self, u64, &'static str); 9] = [
+        (Self::FRONT_END, 0, "front-end"),
+        (Self::IR, variant::IR, "IR"),
+        (Self::ENTRY_FIRST, variant::ENTRY_FIRST, "entry-first"),
+        (Self::CONTEXT_SENSITIVE, variant::CSIR, "context-sensitive"),
+        (
+            Self::SINGLE_BYTE_COVERAGE,
+            variant::BYTE_COVERAGE,
+            "single-byte coverage",
+        ),
+        (
+            Self::FUNCTION_ENTRY_ONLY,
+            variant::FUNCTION_ENTRY_ONLY,
+            "function-entry only",
+        ),
+        (Self::MEMPROF, variant::MEMPROF, "MemProf"),
+        (Self::TEMPORAL, variant::TEMPORAL, "temporal"),
+        (Self::LOOP_ENTRIES, variant::LOOP_ENTRIES, "loop entries"),
+    ];
+
+    /// The kind that a version word of a raw or indexed file states (`getProfileKindFromVersion`): without the IR
+    /// bit it is front-end.
+    pub fn from_version_word(word: u64) -> Self {
+        let set = Self::BITS
+            .iter()
+            .filter(|(_, flag, _)| word & flag != 0)
+            .map(|&(kind, ..)| kind);
+        let kind = set.fold(Self::UNKNOWN, |all, one| all | one);
+        if word & variant::IR == 0 {
+            kind | Self::FRONT_END
+        } else {
+            kind
+        }
+    }
+
+    /// The flags that an indexed file of this kind has in its version word.
+    pub fn version_flags(self) -> u64 {
+        Self::BITS
+            .iter()
+            .filter(|(kind, ..)| self.contains(*kind))
+            .fold(0, |word, (_, flag, _)| word | flag)
+    }
+
+    /// Whether all bits of `other` are set.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// This kind without the bits of `other`.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        InstrKind(self.0 & !other.0)
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether this is IR-level instrumentation.
+    pub fn is_ir(self) -> bool {
+        self.contains(Self::IR)
+    }
+}
+
+impl std::ops::BitOr for InstrKind {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        InstrKind(self.0 | other.0)
+    }
+}
+
+impl std::ops::BitOrAssign for InstrKind {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Display for InstrKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unknown() {
+            return f.write_str("unknown");
+        }
+        let mut first = true;
+        for (kind, _, name) in Self::BITS {
+            if self.contains(kind) {
+                f.write_str(if first { "" } else { ", " })?;
+                f.write_str(name)?;
+                first = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for InstrKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InstrKind({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_words_and_kinds_agree() {
+        let coverage = InstrKind::from_version_word(0x3100_0000_0000_000a);
+        assert_eq!(
+            coverage.to_string(),
+            "IR, single-byte coverage, function-entry only"
+        );
+        assert_eq!(coverage.version_flags(), 0x3100_0000_0000_0000);
+        assert_eq!(InstrKind::from_version_word(10), InstrKind::FRONT_END);
+        assert_eq!(InstrKind::FRONT_END.version_flags(), 0);
+    }
+}

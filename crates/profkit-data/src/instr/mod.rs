@@ -1,0 +1,15 @@
+//! Instrumentation profiles: what the raw, indexed and text forms share.
+//!
+//! A reader yields [`Record`]s, one a function and hash; a writer takes an [`InstrProfile`]. Raw, indexed and text
+//! each have a folder with the reader beside the writer.
+mod kind;
+mod profile;
+mod record;
+mod source;
+mod table;
+
+pub use kind::InstrKind;
+pub use profile::{InstrProfile, MemProfSection, TemporalTrace, TemporalTraces};
+pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
+pub use source::InstrSource;
+pub use table::{FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef};

@@ -1,0 +1,313 @@
+//! Many records in a few large buffers: the model that accumulators build and writers take.
+use super::record::{ValueData, is_pseudo};
+use crate::ids::{FuncHash, NameRef};
+
+/// Index of a function (one name) in a [`FunctionTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// Index of a record (one name and hash) in a [`FunctionTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordId(pub u32);
+
+/// Functions and their records in flat buffers: about 100 bytes a record beside its counters, and no allocation for
+/// each. Functions keep the order in which they were added; [`order`](FunctionRef::order) says where each was first
+/// seen, so that tables built by several threads can be put in one order.
+#[derive(Clone, Debug, Default)]
+pub struct FunctionTable {
+    name_bytes: Vec<u8>,
+    counts: Vec<u64>,
+    bitmaps: Vec<u8>,
+    values: Vec<ValueData>,
+    functions: Vec<FunctionEntry>,
+    records: Vec<RecordEntry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FunctionEntry {
+    name_start: usize,
+    name_len: u32,
+    first_record: u32,
+    last_record: u32,
+    name_ref: NameRef,
+    order: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RecordEntry {
+    func_hash: FuncHash,
+    order: u64,
+    counts_start: usize,
+    bitmap_start: usize,
+    counts_len: u32,
+    bitmap_len: u32,
+    /// Index into `values`, or `NONE`.
+    values: u32,
+    /// Next record of the same function, or `NONE`.
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What [`FunctionTable::push_record`] needs of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a> {
+    /// Control-flow hash.
+    pub func_hash: FuncHash,
+    /// Counters.
+    pub counts: &'a [u64],
+    /// MC/DC bitmap bytes.
+    pub bitmap: &'a [u8],
+    /// Value profile; `None` or empty alike.
+    pub values: Option<&'a ValueData>,
+    /// Where the record was first seen (any increasing number).
+    pub order: u64,
+}
+
+/// A function of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionRef<'a> {
+    table: &'a FunctionTable,
+    entry: &'a FunctionEntry,
+}
+
+/// A record of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef<'a> {
+    /// Control-flow hash.
+    pub func_hash: FuncHash,
+    /// Counters.
+    pub counts: &'a [u64],
+    /// MC/DC bitmap bytes.
+    pub bitmap: &'a [u8],
+    /// Value profile, if there is one.
+    pub values: Option<&'a ValueData>,
+    /// Where the record was first seen.
+    pub order: u64,
+}
+
+impl FunctionTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a function without records. Names are not checked for repetition: the caller's index does that.
+    /// `None` if the table is full (2^32 − 1 functions, or a name of 4 GiB).
+    pub fn push_function(
+        &mut self,
+        name: &[u8],
+        name_ref: NameRef,
+        order: u64,
+    ) -> Option<FunctionId> {
+        let id = u32::try_from(self.functions.len())
+            .ok()
+            .filter(|&id| id != NONE)?;
+        let name_len = u32::try_from(name.len()).ok()?;
+        let name_start = self.name_bytes.len();
+        self.name_bytes.extend_from_slice(name);
+        let entry = FunctionEntry {
+            name_start,
+            name_len,
+            first_record: NONE,
+            last_record: NONE,
+            name_ref,
+            order,
+        };
+        self.functions.push(entry);
+        Some(FunctionId(id))
+    }
+
+    /// Adds a record to a function, after those that it has. `None` if the table is full or has no such function.
+    pub fn push_record(&mut self, function: FunctionId, record: NewRecord<'_>) -> Option<RecordId> {
+        let id = u32::try_from(self.records.len())
+            .ok()
+            .filter(|&id| id != NONE)?;
+        let counts_len = u32::try_from(record.counts.len()).ok()?;
+        let bitmap_len = u32::try_from(record.bitmap.len()).ok()?;
+        let values = match record.values.filter(|values| !values.is_empty()) {
+            Some(values) => {
+                self.values.push(values.clone());
+                u32::try_from(self.values.len() - 1).ok()?
+            }
+            None => NONE,
+        };
+        let function = self.functions.get_mut(function.0 as usize)?;
+        match self.records.get_mut(function.last_record as usize) {
+            Some(last) => last.next = id,
+            None => function.first_record = id,
+        }
+        function.last_record = id;
+        self.records.push(RecordEntry {
+            func_hash: record.func_hash,
+            order: record.order,
+            counts_start: self.counts.len(),
+            bitmap_start: self.bitmaps.len(),
+            counts_len,
+            bitmap_len,
+            values,
+            next: NONE,
+        });
+        self.counts.extend_from_slice(record.counts);
+        self.bitmaps.extend_from_slice(record.bitmap);
+        Some(RecordId(id))
+    }
+
+    /// How many functions there are.
+    pub fn function_count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// How many records there are.
+    pub fn record_count(&self) -> usize {
+        self.records.len()
+    }
+
+    /// A function.
+    pub fn function(&self, id: FunctionId) -> Option<FunctionRef<'_>> {
+        Some(FunctionRef {
+            table: self,
+            entry: self.functions.get(id.0 as usize)?,
+        })
+    }
+
+    /// A record.
+    pub fn record(&self, id: RecordId) -> Option<RecordRef<'_>> {
+        Some(self.record_ref(self.records.get(id.0 as usize)?))
+    }
+
+    /// All functions in the order in which they were added.
+    pub fn functions(&self) -> impl ExactSizeIterator<Item = FunctionRef<'_>> {
+        self.functions
+            .iter()
+            .map(|entry| FunctionRef { table: self, entry })
+    }
+
+    /// The records of a function with their ids, in the order in which they were added.
+    pub fn record_ids(&self, id: FunctionId) -> impl Iterator<Item = RecordId> + '_ {
+        let mut next = self
+            .functions
+            .get(id.0 as usize)
+            .map_or(NONE, |function| function.first_record);
+        std::iter::from_fn(move || {
+            let id = next;
+            next = self.records.get(id as usize)?.next;
+            Some(RecordId(id))
+        })
+    }
+
+    /// The counters of a record, to add to.
+    pub fn counts_mut(&mut self, id: RecordId) -> Option<&mut [u64]> {
+        let record = self.records.get(id.0 as usize)?;
+        self.counts
+            .get_mut(record.counts_start..record.counts_start + record.counts_len as usize)
+    }
+
+    /// The bitmap bytes of a record, to OR into.
+    pub fn bitmap_mut(&mut self, id: RecordId) -> Option<&mut [u8]> {
+        let record = self.records.get(id.0 as usize)?;
+        self.bitmaps
+            .get_mut(record.bitmap_start..record.bitmap_start + record.bitmap_len as usize)
+    }
+
+    /// The value profile of a record, to change; `None` if the record has no sites.
+    pub fn values_mut(&mut self, id: RecordId) -> Option<&mut ValueData> {
+        let record = self.records.get(id.0 as usize)?;
+        self.values.get_mut(record.values as usize)
+    }
+
+    /// Lowers the order of a function and record to `order`, if that is earlier.
+    pub fn seen_at(&mut self, function: FunctionId, record: RecordId, order: u64) {
+        if let Some(entry) = self.functions.get_mut(function.0 as usize) {
+            entry.order = entry.order.min(order);
+        }
+        if let Some(entry) = self.records.get_mut(record.0 as usize) {
+            entry.order = entry.order.min(order);
+        }
+    }
+
+    fn record_ref(&self, entry: &RecordEntry) -> RecordRef<'_> {
+        let counts = self
+            .counts
+            .get(entry.counts_start..entry.counts_start + entry.counts_len as usize);
+        let bitmap = self
+            .bitmaps
+            .get(entry.bitmap_start..entry.bitmap_start + entry.bitmap_len as usize);
+        RecordRef {
+            func_hash: entry.func_hash,
+            counts: counts.unwrap_or_default(),
+            bitmap: bitmap.unwrap_or_default(),
+            values: self.values.get(entry.values as usize),
+            order: entry.order,
+        }
+    }
+}
+
+impl<'a> FunctionRef<'a> {
+    /// The PGO name.
+    pub fn name(&self) -> &'a [u8] {
+        let end = self.entry.name_start + self.entry.name_len as usize;
+        self.table
+            .name_bytes
+            .get(self.entry.name_start..end)
+            .unwrap_or_default()
+    }
+
+    /// MD5 low-64 of the name.
+    pub fn name_ref(&self) -> NameRef {
+        self.entry.name_ref
+    }
+
+    /// Where the function was first seen.
+    pub fn order(&self) -> u64 {
+        self.entry.order
+    }
+
+    /// The function's records in the order in which they were added.
+    pub fn records(&self) -> impl Iterator<Item = RecordRef<'a>> + use<'a> {
+        let table = self.table;
+        let mut next = self.entry.first_record;
+        std::iter::from_fn(move || {
+            let entry = table.records.get(next as usize)?;
+            next = entry.next;
+            Some(table.record_ref(entry))
+        })
+    }
+}
+
+impl RecordRef<'_> {
+    /// Whether the first counter is a pseudo-hot or pseudo-warm marker.
+    pub fn is_pseudo(&self) -> bool {
+        is_pseudo(self.counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_a_function_keep_their_order_across_others() {
+        let record = |hash, counts: &'static [u64]| NewRecord {
+            func_hash: FuncHash(hash),
+            counts,
+            bitmap: &[],
+            values: None,
+            order: hash,
+        };
+        let mut table = FunctionTable::new();
+        let main = table.push_function(b"main", NameRef(1), 0).unwrap();
+        let other = table.push_function(b"other", NameRef(2), 1).unwrap();
+        let first = table.push_record(main, record(10, &[1, 2])).unwrap();
+        table.push_record(other, record(20, &[3])).unwrap();
+        table.push_record(main, record(5, &[4])).unwrap();
+        table.counts_mut(first).unwrap()[1] += 40;
+        let main = table.function(main).unwrap();
+        let seen: Vec<_> = main
+            .records()
+            .map(|record| (record.func_hash.0, record.counts.to_vec()))
+            .collect();
+        assert_eq!(seen, [(10, vec![1, 42]), (5, vec![4])]);
+        assert_eq!(main.name(), b"main");
+    }
+}

@@ -1,0 +1,18 @@
+//! Readers and writers for the profiles of LLVM-based compilers.
+//!
+//! Every format has a *view* that borrows the file's bytes, an *owned model*, and a *writer*, side by side in one
+//! folder. Nothing here opens files, starts threads or prints.
+//!
+//! Promise for hostile input: no reader panics, and none allocates by a count that the file claims. Every
+//! [`Error`] knows its absolute offset, the structure that was being read, what was found and what was expected.
+#![forbid(unsafe_code)]
+
+pub mod bytes;
+pub mod detect;
+mod error;
+pub mod ids;
+pub mod instr;
+pub mod limits;
+pub mod names;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,11 @@
+//! What hostile input may cost. Every limit that a reader enforces stands here, by name, with what raising it costs.
+
+/// The most bytes that one compressed names blob may inflate to, as a multiple of its compressed size.
+///
+/// zlib cannot exceed about 1032:1, and real name blobs stay below 20:1. The readers' promise of "4 × the file's size
+/// plus 64 MiB" holds because [`INFLATE_FLOOR`] is the only part that does not scale with the file.
+pub const INFLATE_RATIO: usize = 64;
+/// A names blob may always inflate to this many bytes, however small it is.
+pub const INFLATE_FLOOR: usize = 1 << 20;
+/// The most bytes that all compressed blobs of one file may inflate to together, beyond 3 × the file's size.
+pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;

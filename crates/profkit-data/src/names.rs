@@ -1,0 +1,279 @@
+//! Function names: the symbol table from name hashes to names, and the names blob of raw and indexed files.
+//!
+//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one a translation unit, with zero
+//! bytes between them where a linker padded: ULEB128 length, ULEB128 compressed length (0 = stored), payload. The
+//! payload is names joined by byte 0x01, as a zlib stream where compressed.
+use crate::bytes::{Cursor, Endian};
+use crate::ids::NameRef;
+use crate::{Error, ErrorKind, Result, limits};
+use flate2::{Decompress, FlushDecompress, Status};
+use rustc_hash::FxHashMap;
+
+/// Separates names in a chunk of the blob (`getInstrProfNameSeparator`).
+pub const NAME_SEPARATOR: u8 = 0x01;
+
+/// From name hashes to names. Names are held once, in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolTable {
+    bytes: Vec<u8>,
+    spans: FxHashMap<NameRef, (usize, u32)>,
+    inflated: usize,
+}
+
+impl SymbolTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a name, hashing it. A name that is there already changes nothing.
+    pub fn insert(&mut self, name: &[u8]) -> NameRef {
+        let name_ref = NameRef::of(name);
+        self.insert_hashed(name_ref, name);
+        name_ref
+    }
+
+    /// Adds a name under a hash that is known already. The first name of a hash stays.
+    pub fn insert_hashed(&mut self, name_ref: NameRef, name: &[u8]) {
+        let Ok(len) = u32::try_from(name.len()) else {
+            return;
+        };
+        let start = self.bytes.len();
+        self.spans.entry(name_ref).or_insert_with(|| {
+            self.bytes.extend_from_slice(name);
+            (start, len)
+        });
+    }
+
+    /// The name of a hash.
+    pub fn get(&self, name_ref: NameRef) -> Option<&[u8]> {
+        let &(start, len) = self.spans.get(&name_ref)?;
+        self.bytes.get(start..start + len as usize)
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// All names with their hashes, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (NameRef, &[u8])> {
+        self.spans.iter().filter_map(|(&name_ref, &(start, len))| {
+            Some((name_ref, self.bytes.get(start..start + len as usize)?))
+        })
+    }
+
+    /// Adds all names of another table.
+    pub fn extend(&mut self, other: &SymbolTable) {
+        for (name_ref, name) in other.iter() {
+            self.insert_hashed(name_ref, name);
+        }
+    }
+
+    /// Adds the names of a names blob whose first byte is at the absolute offset `base`.
+    ///
+    /// Inflating is capped by [`limits`]. Names of whole chunks before a damaged one stay in the table, and of a
+    /// chunk that is cut, the names that could still be read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a chunk that is cut or empty of sense, [`ErrorKind::UncompressFailed`] for a
+    /// zlib stream that does not inflate to the length it claims, [`ErrorKind::LimitExceeded`] past a limit.
+    pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
+        let mut cursor = Cursor::new(blob, base, Endian::Little);
+        let budget = blob
+            .len()
+            .saturating_mul(3)
+            .saturating_add(limits::INFLATE_TOTAL_FLOOR);
+        while !cursor.is_empty() {
+            let start = cursor.offset();
+            self.read_chunk(&mut cursor, budget)
+                .map_err(|error| error.at(start).within("names"))?;
+            cursor.skip_zeros();
+        }
+        Ok(())
+    }
+
+    fn read_chunk(&mut self, cursor: &mut Cursor<'_>, budget: usize) -> Result<()> {
+        let start = cursor.offset();
+        let length = cursor.uleb128()?;
+        let compressed_length = cursor.uleb128()?;
+        if compressed_length == 0 {
+            let available = cursor.remaining();
+            if length > available as u64 {
+                let rest = cursor.rest();
+                // The last name of a cut chunk may itself be cut.
+                let whole = rest
+                    .iter()
+                    .rposition(|&byte| byte == NAME_SEPARATOR)
+                    .unwrap_or(0);
+                self.insert_joined(rest.get(..whole).unwrap_or_default());
+                return Err(cut_chunk(start, available, length));
+            }
+            let payload = cursor.take_u64(length)?;
+            self.insert_joined(payload);
+            return Ok(());
+        }
+        let available = cursor.remaining();
+        let cut = compressed_length > available as u64;
+        let payload = if cut {
+            cursor.rest()
+        } else {
+            cursor.take_u64(compressed_length)?
+        };
+        let cap = payload
+            .len()
+            .saturating_mul(limits::INFLATE_RATIO)
+            .max(limits::INFLATE_FLOOR);
+        let length_usize = usize::try_from(length).unwrap_or(usize::MAX);
+        if length_usize > cap || self.inflated.saturating_add(length_usize) > budget {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "compressed names claim to inflate beyond the limit",
+            )
+            .at(start)
+            .found(format_args!(
+                "{length} bytes from {} compressed",
+                payload.len()
+            ))
+            .expected(format_args!(
+                "at most {} bytes",
+                cap.min(budget.saturating_sub(self.inflated))
+            )));
+        }
+        let mut inflated = Vec::with_capacity(length_usize);
+        let status =
+            Decompress::new(true).decompress_vec(payload, &mut inflated, FlushDecompress::Finish);
+        self.inflated += inflated.len();
+        let whole =
+            !cut && matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
+        if whole {
+            self.insert_joined(&inflated);
+            return Ok(());
+        }
+        let kept = inflated
+            .iter()
+            .rposition(|&byte| byte == NAME_SEPARATOR)
+            .unwrap_or(0);
+        self.insert_joined(inflated.get(..kept).unwrap_or_default());
+        if cut {
+            return Err(cut_chunk(start, available, compressed_length));
+        }
+        Err(Error::new(
+            ErrorKind::UncompressFailed,
+            "compressed names do not inflate",
+        )
+        .at(start)
+        .found(format_args!("{} bytes", inflated.len()))
+        .expected(format_args!("{length} bytes")))
+    }
+
+    fn insert_joined(&mut self, names: &[u8]) {
+        for name in names.split(|&byte| byte == NAME_SEPARATOR) {
+            if !name.is_empty() {
+                self.insert(name);
+            }
+        }
+    }
+}
+
+#[cold]
+fn cut_chunk(start: u64, available: usize, wanted: u64) -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        "a chunk of names runs past the end of its section",
+    )
+    .at(start)
+    .found(format_args!("{available} bytes left"))
+    .expected(format_args!("{wanted} bytes"))
+}
+
+/// Encodes names as one stored (uncompressed) chunk.
+pub fn encode_blob_stored<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let joined = join(names);
+    let mut blob = Vec::with_capacity(joined.len() + 12);
+    put_uleb128(&mut blob, joined.len() as u64);
+    put_uleb128(&mut blob, 0);
+    blob.extend_from_slice(&joined);
+    blob
+}
+
+/// Encodes names as one zlib-compressed chunk at the best-size level, as LLVM does.
+pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    use std::io::Write;
+    let joined = join(names);
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    // Writing to a Vec cannot fail; a stored chunk is a correct encoding should it ever.
+    let Ok(compressed) = encoder.write_all(&joined).and_then(|()| encoder.finish()) else {
+        return encode_blob_stored([joined.as_slice()]);
+    };
+    let mut blob = Vec::with_capacity(compressed.len() + 12);
+    put_uleb128(&mut blob, joined.len() as u64);
+    put_uleb128(&mut blob, compressed.len() as u64);
+    blob.extend_from_slice(&compressed);
+    blob
+}
+
+fn join<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for (index, name) in names.into_iter().enumerate() {
+        if index > 0 {
+            joined.push(NAME_SEPARATOR);
+        }
+        joined.extend_from_slice(name);
+    }
+    joined
+}
+
+fn put_uleb128(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_encodings_read_back_with_padding_between() {
+        let names: [&[u8]; 3] = [b"main", b"file.c;helper", b"_Z1fv"];
+        let mut blob = encode_blob_stored(names[..2].iter().copied());
+        blob.extend_from_slice(&[0; 5]);
+        blob.extend(encode_blob_zlib(names[2..].iter().copied()));
+        let mut table = SymbolTable::new();
+        table.read_blob(&blob, 0).unwrap();
+        for name in names {
+            assert_eq!(table.get(NameRef::of(name)), Some(name));
+        }
+        assert_eq!(table.len(), 3);
+    }
+
+    #[test]
+    fn a_cut_chunk_keeps_the_names_before_the_cut() {
+        let blob = encode_blob_stored([b"one".as_slice(), b"two", b"three"]);
+        let mut table = SymbolTable::new();
+        let error = table.read_blob(&blob[..blob.len() - 2], 16).unwrap_err();
+        insta::assert_snapshot!(error, @"a chunk of names runs past the end of its section in names at offset 0x10: found 11 bytes left, expected 13 bytes");
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_zlib_bomb_is_refused_before_it_inflates() {
+        let mut blob = Vec::new();
+        put_uleb128(&mut blob, 1 << 40);
+        put_uleb128(&mut blob, 3);
+        blob.extend_from_slice(b"xyz");
+        let mut table = SymbolTable::new();
+        assert_eq!(
+            table.read_blob(&blob, 0).unwrap_err().kind(),
+            ErrorKind::LimitExceeded
+        );
+    }
+}

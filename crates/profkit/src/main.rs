@@ -1,0 +1,2 @@
+//! The `profkit` command.
+fn main() {}

@@ -36,6 +36,33 @@ impl Endian {
             Endian::Big => u16::from_be_bytes(bytes),
         }
     }
+
+    /// A number as eight bytes of this order.
+    #[inline]
+    pub fn u64_bytes(self, value: u64) -> [u8; 8] {
+        match self {
+            Endian::Little => value.to_le_bytes(),
+            Endian::Big => value.to_be_bytes(),
+        }
+    }
+
+    /// A number as four bytes of this order.
+    #[inline]
+    pub fn u32_bytes(self, value: u32) -> [u8; 4] {
+        match self {
+            Endian::Little => value.to_le_bytes(),
+            Endian::Big => value.to_be_bytes(),
+        }
+    }
+
+    /// A number as two bytes of this order.
+    #[inline]
+    pub fn u16_bytes(self, value: u16) -> [u8; 2] {
+        match self {
+            Endian::Little => value.to_le_bytes(),
+            Endian::Big => value.to_be_bytes(),
+        }
+    }
 }
 
 /// A position in a slice that knows its absolute offset in the file. All reads are checked; a window cut from it

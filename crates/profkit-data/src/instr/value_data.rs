@@ -1,0 +1,240 @@
+//! The value profile of one record as bytes: LLVM's `ValueProfData` and `ValueProfRecord` (`InstrProfData.inc`,
+//! checks in `ValueProfData::checkIntegrity` of `InstrProf.cpp`).
+//!
+//! Raw files (version 2 and later, the producer's byte order) and indexed files (version 3 and later, little-endian)
+//! hold the same blob:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 4 | TotalSize: length of the blob with this field, a multiple of 8 |
+//! | 4 | NumValueKinds |
+//! | per kind: 4 | Kind |
+//! | 4 | NumValueSites |
+//! | NumValueSites | SiteCountArray: number of values of each site, a byte each |
+//! | 0 to 7 | padding to a multiple of 8 |
+//! | 16 a value | Value, Count: of all sites in order |
+use super::record::{KindValues, ValueData, ValueEntry};
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::value_kind;
+
+/// TotalSize and NumValueKinds.
+const BLOB_HEADER_LEN: usize = 8;
+/// Kind and NumValueSites.
+const KIND_HEADER_LEN: usize = 8;
+/// Value and Count.
+const ENTRY_LEN: usize = 16;
+/// What the blob and the header of each kind are padded to.
+const ALIGNMENT: usize = 8;
+
+const STRUCTURE: &str = "value data";
+
+/// Takes one blob off the cursor and puts its sites into `values`, which it empties first. A value stays as it is in
+/// the file: in raw files targets are addresses.
+///
+/// The sites of a kind that is listed twice are one after the other, as LLVM reads them.
+///
+/// # Errors
+/// With LLVM's kinds and detail texts: [`ErrorKind::Truncated`] for less than a header, [`ErrorKind::TooLarge`] for a
+/// TotalSize beyond the data; the cursor does not move then. [`ErrorKind::Malformed`] for a blob that contradicts
+/// itself; the cursor then stands after it, so that reading can go on.
+pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
+    values.clear();
+    let mut blob = window(cursor)?;
+    read_kinds(&mut blob, values).map_err(|error| {
+        values.clear();
+        error.within(STRUCTURE)
+    })
+}
+
+/// Takes one blob off the cursor without looking at its values.
+///
+/// # Errors
+/// As [`decode`], but for what only reading the values shows.
+pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
+    window(cursor).map(drop)
+}
+
+/// How many bytes [`encode`] makes of these values. Without any site that is 8: a header that says so.
+pub fn encoded_len(values: &ValueData) -> usize {
+    let kinds = values.kinds().filter(|(_, kind)| kind.site_count() > 0);
+    BLOB_HEADER_LEN
+        + kinds
+            .map(|(_, kind)| kind_header_len(kind.site_count()) + kind.entries().len() * ENTRY_LEN)
+            .sum::<usize>()
+}
+
+/// Appends the blob of these values. Kinds without a site are left out, as LLVM's writer does.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a site of more than 255 values or a blob of 4 GiB; nothing is appended then.
+pub fn encode(values: &ValueData, endian: Endian, out: &mut Vec<u8>) -> Result<()> {
+    let total = u32::try_from(encoded_len(values)).map_err(|_| {
+        Error::new(
+            ErrorKind::CannotRepresent,
+            "the value data of one record are too large",
+        )
+        .within(STRUCTURE)
+        .expected("less than 4 GiB")
+    })?;
+    let kinds = || values.kinds().filter(|(_, kind)| kind.site_count() > 0);
+    for (_, kind) in kinds() {
+        let longest = kind.sites().map(<[_]>::len).max().unwrap_or(0);
+        if longest > value_kind::MAX_VALUES_PER_SITE {
+            return Err(Error::new(
+                ErrorKind::CannotRepresent,
+                "a value site has too many values",
+            )
+            .within(STRUCTURE)
+            .found(longest)
+            .expected(format_args!("at most {}", value_kind::MAX_VALUES_PER_SITE)));
+        }
+    }
+    let kind_count = kinds().fold(0u32, |count, _| count + 1);
+    out.extend_from_slice(&endian.u32_bytes(total));
+    out.extend_from_slice(&endian.u32_bytes(kind_count));
+    for (number, kind) in kinds() {
+        encode_kind(number, kind, endian, out);
+    }
+    Ok(())
+}
+
+fn encode_kind(number: u32, kind: &KindValues, endian: Endian, out: &mut Vec<u8>) {
+    let sites = u32::try_from(kind.site_count()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&endian.u32_bytes(number));
+    out.extend_from_slice(&endian.u32_bytes(sites));
+    out.extend(
+        kind.sites()
+            .map(|site| u8::try_from(site.len()).unwrap_or(u8::MAX)),
+    );
+    let padding = kind_header_len(kind.site_count()) - KIND_HEADER_LEN - kind.site_count();
+    out.extend(std::iter::repeat_n(0, padding));
+    for entry in kind.entries() {
+        out.extend_from_slice(&endian.u64_bytes(entry.value));
+        out.extend_from_slice(&endian.u64_bytes(entry.count));
+    }
+}
+
+fn kind_header_len(sites: usize) -> usize {
+    (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
+}
+
+/// A cursor over the next blob after its TotalSize.
+fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
+    let start = cursor.offset();
+    let mut peek = *cursor;
+    if cursor.remaining() < BLOB_HEADER_LEN {
+        return Err(Error::new(ErrorKind::Truncated, "the data end too early")
+            .at(start)
+            .within(STRUCTURE)
+            .found(format_args!("{} bytes left", cursor.remaining()))
+            .expected(format_args!("{BLOB_HEADER_LEN} bytes")));
+    }
+    let total = peek.u32()?;
+    if total as usize > cursor.remaining() {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            "TotalSize runs past the end of the data",
+        )
+        .at(start)
+        .within(STRUCTURE)
+        .found(total)
+        .expected(format_args!("at most {}", cursor.remaining())));
+    }
+    if total as usize % ALIGNMENT != 0 {
+        return Err(
+            Error::new(ErrorKind::Malformed, "TotalSize is not a multiple of 8")
+                .at(start)
+                .within(STRUCTURE)
+                .found(total)
+                // LLVM's spelling.
+                .llvm_detail("total size is not multiples of quardword"),
+        );
+    }
+    if (total as usize) < BLOB_HEADER_LEN {
+        return Err(Error::new(ErrorKind::Malformed, "TotalSize is too small")
+            .at(start)
+            .within(STRUCTURE)
+            .found(total)
+            .expected(format_args!("at least {BLOB_HEADER_LEN}")));
+    }
+    let mut blob = cursor.window(u64::from(total))?;
+    blob.u32()?;
+    Ok(blob)
+}
+
+fn read_kinds(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
+    let start = blob.offset();
+    let kind_count = blob.u32()?;
+    if kind_count as usize > value_kind::COUNT {
+        return Err(
+            Error::new(ErrorKind::Malformed, "there are too many value kinds")
+                .at(start)
+                .found(kind_count)
+                .expected(format_args!("at most {}", value_kind::COUNT))
+                .llvm_detail("number of value profile kinds is invalid"),
+        );
+    }
+    (0..kind_count).try_for_each(|_| read_kind(blob, values))
+}
+
+fn read_kind(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
+    let start = blob.offset();
+    let available = blob.remaining();
+    let number = blob
+        .u32()
+        .map_err(|_| runs_past(start, available, KIND_HEADER_LEN as u64))?;
+    let Some(kind) = values.kind_mut(number) else {
+        return Err(
+            Error::new(ErrorKind::Malformed, "there is no such value kind")
+                .at(start)
+                .found(number)
+                .expected(format_args!("less than {}", value_kind::COUNT))
+                .llvm_detail("value kind is invalid"),
+        );
+    };
+    let past = |wanted: u64| move |_| runs_past(start, available, wanted);
+    let site_count = blob.u32().map_err(past(KIND_HEADER_LEN as u64))?;
+    let counts_len = (KIND_HEADER_LEN as u64 + u64::from(site_count))
+        .next_multiple_of(ALIGNMENT as u64)
+        - KIND_HEADER_LEN as u64;
+    let site_counts = blob
+        .take_u64(counts_len)
+        .map_err(past(KIND_HEADER_LEN as u64 + counts_len))?
+        .get(..site_count as usize)
+        .unwrap_or_default();
+    let entry_count: u64 = site_counts.iter().map(|&count| u64::from(count)).sum();
+    let entries_len = entry_count * ENTRY_LEN as u64;
+    let mut entries = blob
+        .take_u64(entries_len)
+        .map_err(past(KIND_HEADER_LEN as u64 + counts_len + entries_len))?;
+    let endian = blob.endian();
+    for &count in site_counts {
+        let (site, rest) = entries
+            .split_at_checked(usize::from(count) * ENTRY_LEN)
+            .unwrap_or_default();
+        entries = rest;
+        let (pairs, _) = site.as_chunks::<ENTRY_LEN>();
+        kind.push_site(pairs.iter().map(|pair| {
+            let (halves, _) = pair.as_chunks::<8>();
+            let half = |index: usize| halves.get(index).map_or(0, |&bytes| endian.u64(bytes));
+            ValueEntry {
+                value: half(0),
+                count: half(1),
+            }
+        }));
+    }
+    Ok(())
+}
+
+#[cold]
+fn runs_past(start: u64, available: usize, wanted: u64) -> Error {
+    Error::new(ErrorKind::Malformed, "a value kind runs past TotalSize")
+        .at(start)
+        .found(format_args!("{available} bytes left"))
+        .expected(format_args!("{wanted} bytes"))
+        .llvm_detail("value profile address is greater than total size")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,17 @@
-//! See the package description.
+//! Test support: installed LLVM releases, the folder of fixtures, a labelled byte builder for malformed inputs, and
+//! measured child processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test support: a panic is how a test fails"
+)]
+
+mod bytes;
+mod fixtures;
+mod llvm;
+mod process;
+
+pub use bytes::{ByteBuilder, Endian};
+pub use fixtures::{fixture, fixture_path, fixtures, repo_root};
+pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, skip};
+pub use process::{Measured, measure, with_memory_cap};

@@ -1,0 +1,58 @@
+//! Where the repository and its fixtures are.
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+///
+/// # Panics
+/// If this crate was moved out of `crates/`.
+pub fn repo_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the crate is two folders below the root")
+        .to_owned()
+}
+
+/// The path of a fixture, by its path below `tests/fixtures`.
+pub fn fixture_path(name: impl AsRef<Path>) -> PathBuf {
+    repo_root().join("tests/fixtures").join(name)
+}
+
+/// The bytes of a fixture, by its path below `tests/fixtures`.
+///
+/// # Panics
+/// If it cannot be read.
+pub fn fixture(name: impl AsRef<Path>) -> Vec<u8> {
+    let path = fixture_path(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("fixture {}: {error}", path.display()))
+}
+
+/// All profiles among the fixtures (extensions `profraw`, `profdata`, `proftext`), as paths below `tests/fixtures`,
+/// sorted.
+///
+/// # Panics
+/// If a folder cannot be read.
+pub fn fixtures() -> Vec<PathBuf> {
+    let root = fixture_path("");
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        for entry in entries {
+            let path = entry.expect("a readable folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| {
+                ["profraw", "profdata", "proftext"]
+                    .iter()
+                    .any(|known| extension == *known)
+            }) {
+                let below = path.strip_prefix(&root).expect("below the root");
+                found.push(below.to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}

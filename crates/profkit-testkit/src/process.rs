@@ -1,0 +1,124 @@
+//! Child processes whose time and memory are measured.
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What one run of a child process cost and said.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Everything it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// Everything it wrote to stderr.
+    pub stderr: Vec<u8>,
+    /// From before the spawn until it was reaped.
+    pub wall: Duration,
+    /// User plus system time of all its threads.
+    pub cpu: Duration,
+    /// The largest resident set, in bytes. The kernel carries the spawning process's own resident set over `exec`,
+    /// so a caller that measures small children stays small itself.
+    pub peak_rss: u64,
+}
+
+impl Measured {
+    /// The exit code; `None` after a signal.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+}
+
+/// Runs a command to its end and measures it with `wait4`. stdin is as the caller set it; stdout and stderr go to
+/// temporary files and are read afterwards, so that a chatty child cannot block.
+///
+/// # Errors
+/// If the child cannot be started or its output not be read.
+pub fn measure(command: &mut Command) -> io::Result<Measured> {
+    use std::io::{Read, Seek};
+    let mut stdout = tempfile::tempfile()?;
+    let mut stderr = tempfile::tempfile()?;
+    command
+        .stdout(Stdio::from(stdout.try_clone()?))
+        .stderr(Stdio::from(stderr.try_clone()?));
+    let start = Instant::now();
+    let child = command.spawn()?;
+    let (status, usage) = wait4(child.id())?;
+    let wall = start.elapsed();
+    let mut measured = Measured {
+        status,
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        wall,
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        // Linux counts in KiB (getrusage(2)).
+        peak_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    };
+    stdout.rewind()?;
+    stdout.read_to_end(&mut measured.stdout)?;
+    stderr.rewind()?;
+    stderr.read_to_end(&mut measured.stderr)?;
+    Ok(measured)
+}
+
+/// A command that runs `program` under an address-space limit, through util-linux's `prlimit`. The limit counts
+/// reserved addresses too (thread stacks, allocator arenas, mapped files): a ceiling against runaway allocation, not
+/// a measure; [`Measured::peak_rss`] is that.
+pub fn with_memory_cap(program: &Path, bytes: u64) -> Command {
+    let mut command = Command::new("prlimit");
+    command
+        .arg(format!("--as={bytes}"))
+        .arg(OsStr::new("--"))
+        .arg(program);
+    command
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+        + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}
+
+#[allow(unsafe_code)]
+fn wait4(pid: u32) -> io::Result<(ExitStatus, libc::rusage)> {
+    use std::os::unix::process::ExitStatusExt;
+    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live, writable values of the types that wait4(2) fills, and `pid` is our own
+        // child that nothing else waits for.
+        let reaped = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
+        if reaped == pid {
+            // SAFETY: zeroed memory is a valid rusage, and the call has filled it.
+            return Ok((ExitStatus::from_raw(status), unsafe { usage.assume_init() }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_what_a_child_says_and_uses() {
+        let measured = measure(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]))
+            .expect("sh runs");
+        assert_eq!(measured.code(), Some(3));
+        assert_eq!(measured.stdout, b"out\n");
+        assert_eq!(measured.stderr, b"err\n");
+        assert!(measured.peak_rss > 100_000, "{}", measured.peak_rss);
+    }
+
+    #[test]
+    fn a_memory_cap_stops_a_greedy_child() {
+        let mut greedy = with_memory_cap(Path::new("dd"), 64 << 20);
+        greedy.args(["if=/dev/zero", "of=/dev/null", "bs=256M", "count=1"]);
+        let measured = measure(&mut greedy).expect("prlimit runs");
+        assert_eq!(measured.code(), Some(1), "{measured:?}");
+    }
+}

@@ -1,2 +1,6 @@
-//! The `profkit` command.
-fn main() {}
+//! The `profkit` command. Everything is in the library beside it, so that tests and fuzz targets reach it.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    profkit::run(std::env::args_os().collect())
+}

@@ -1,0 +1,85 @@
+//! The native command line: which commands there are.
+use crate::{completions, exit, llvm_profdata};
+use clap::builder::styling::Styles;
+use clap::{Parser, Subcommand};
+use profkit_abi::{indexed, raw};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+/// Merge, show, check and convert the profiles of LLVM-based compilers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "profkit",
+    version,
+    long_version = long_version(),
+    styles = Styles::plain(),
+    arg_required_else_help = true,
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = EXIT_CODES,
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  an input was bad, or the output could not be written
+  2  the command line was wrong
+  3  a gate that was asked for did not hold
+
+Example:
+  profkit merge *.profraw -o out.profdata";
+
+/// The commands. To add one: its arguments and its `run` go into a module of their own, and a line into each half
+/// of this file.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
+    #[command(disable_help_flag = true, after_help = llvm_profdata::EXAMPLE)]
+    LlvmProfdata {
+        /// Arguments as for llvm-profdata
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(completions::ManArgs),
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub fn run(self) -> ExitCode {
+        exit::finish(match self.command {
+            Command::LlvmProfdata { args } => {
+                // Only reached with something before the command's name: `run` in lib.rs hands over without parsing.
+                let program = std::iter::once(OsString::from("llvm-profdata"));
+                return llvm_profdata::run(program.chain(args).collect());
+            }
+            Command::Completions(args) => completions::print_script(&args),
+            Command::Man(args) => completions::man(&args),
+        })
+    }
+}
+
+/// The text of `--version`.
+fn long_version() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        format!(
+            "{}\nreads   raw {}-{}, indexed {}-{} and text profiles (LLVM 3.5 to 23)\nwrites  indexed 3-{} and text profiles (LLVM 3.8 to 22)",
+            env!("CARGO_PKG_VERSION"),
+            raw::VERSION_FIRST,
+            raw::VERSION_LAST,
+            indexed::VERSION_FIRST,
+            indexed::VERSION_LAST,
+            indexed::VERSION_LAST,
+        )
+    })
+}

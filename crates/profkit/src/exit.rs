@@ -1,0 +1,158 @@
+//! The one place that decides exit codes and how errors look.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | an input was bad, or the output could not be written |
+//! | 2 | the command line was wrong |
+//! | 3 | a gate that the user asked for did not hold |
+//!
+//! An error is one line or several on stderr that begin with `error: `, and where there is something to do about
+//! it, a line that begins with `hint: `.
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// How a command that ran to its end ended. What there is to say has been printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// All was done.
+    Done,
+    /// An input was bad, and the command has said so.
+    InputBad,
+    /// A gate that the user asked for did not hold.
+    GateFailed,
+}
+
+/// Why a command stopped: what to print, and which exit code follows.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    messages: Vec<String>,
+    hints: Vec<String>,
+}
+
+/// What commands return.
+pub type Result<T = Status> = std::result::Result<T, Failure>;
+
+const INPUT_BAD: u8 = 1;
+const USAGE: u8 = 2;
+const GATE_FAILED: u8 = 3;
+
+impl Failure {
+    /// An input was bad, or an output could not be written: exit code 1.
+    #[cold]
+    pub fn input(message: impl fmt::Display) -> Self {
+        Failure {
+            code: INPUT_BAD,
+            messages: vec![message.to_string()],
+            hints: Vec::new(),
+        }
+    }
+
+    /// The command line was wrong in a way that its grammar does not show: exit code 2.
+    #[cold]
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Failure {
+            code: USAGE,
+            ..Self::input(message)
+        }
+    }
+
+    /// An input file was bad: names the file, takes over the error's hint.
+    #[cold]
+    pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
+        let failure = Self::input(format_args!("{name}: {error}"));
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+
+    /// A file could not be opened, read or written; `doing` says which: "cannot read".
+    #[cold]
+    pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
+        Self::input(format_args!("{doing} {name}: {}", io_text(error)))
+    }
+
+    /// Whoever reads our standard output has gone. Nothing is printed, and it is no fault of ours: exit code 0.
+    #[cold]
+    pub fn reader_gone() -> Self {
+        Failure {
+            code: 0,
+            messages: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Printing to standard output failed.
+    #[cold]
+    pub fn print(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::reader_gone()
+        } else {
+            Self::io("cannot write", "standard output", error)
+        }
+    }
+
+    /// Adds a line that begins with `error: `.
+    #[must_use]
+    pub fn and(mut self, message: impl fmt::Display) -> Self {
+        self.messages.push(message.to_string());
+        self
+    }
+
+    /// Adds a line that says what to do.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hints.push(hint.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for message in &self.messages {
+            writeln!(f, "error: {message}")?;
+        }
+        for hint in &self.hints {
+            writeln!(f, "hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends the program: prints a failure, and decides the exit code.
+pub fn finish(result: Result) -> ExitCode {
+    let code = match result {
+        Ok(Status::Done) => 0,
+        Ok(Status::InputBad) => INPUT_BAD,
+        Ok(Status::GateFailed) => GATE_FAILED,
+        Err(failure) => {
+            // Nobody is left to be told if stderr is closed; the exit code still says it.
+            let _ = write!(io::stderr(), "{failure}");
+            failure.code
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Ends the program after `clap` found the command line wrong, or printed help or the version.
+pub fn command_line(error: &clap::Error) -> ExitCode {
+    let printed = error.print();
+    let code = match printed {
+        _ if error.use_stderr() => USAGE,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => INPUT_BAD,
+        _ => 0,
+    };
+    ExitCode::from(code)
+}
+
+/// The text of an I/O error without Rust's "(os error N)".
+pub fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}

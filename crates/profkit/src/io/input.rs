@@ -1,0 +1,155 @@
+//! Opening inputs.
+use crate::exit::Failure;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
+use std::path::Path;
+
+/// Files at least this large are mapped. Below it, one `read` into a buffer that is reused costs less than the page
+/// faults and the unmapping; raising it costs memory, one buffer of this size a thread.
+const MAP_FROM: u64 = 16 << 20;
+
+/// What standard input is called in messages.
+pub const STDIN_NAME: &str = "<stdin>";
+
+/// Whether a path means standard input or output.
+pub fn is_stdio(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A whole input file.
+#[derive(Debug)]
+pub struct Input {
+    name: String,
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    Mapped(Mmap),
+    Read(Vec<u8>),
+}
+
+impl Input {
+    /// Opens a file, or reads standard input to its end for `-`.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or read.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let name = if is_stdio(path) {
+            STDIN_NAME.to_owned()
+        } else {
+            path.display().to_string()
+        };
+        match Self::load(path) {
+            Ok(data) => Ok(Input { name, data }),
+            Err(error) => Err(Failure::io("cannot read", name, &error)),
+        }
+    }
+
+    fn load(path: &Path) -> io::Result<Data> {
+        let mut buffer = Vec::new();
+        Ok(match read_into(path, &mut buffer)? {
+            Some(map) => Data::Mapped(map),
+            None => Data::Read(buffer),
+        })
+    }
+
+    /// What the file is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Mapped(map) => map,
+            Data::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl Deref for Input {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// Reads a file into `buffer` (its contents are replaced), or maps it if it is large. Pipes and other files that do
+/// not know their size are read, and so is whatever cannot be mapped. `-` is standard input.
+///
+/// # Errors
+/// If the file cannot be opened or read; a folder is an error too.
+pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
+    buffer.clear();
+    if is_stdio(path) {
+        io::stdin().lock().read_to_end(buffer)?;
+        return Ok(None);
+    }
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let large = metadata.is_file() && metadata.len() >= MAP_FROM;
+    if large && let Ok(map) = map(&file) {
+        return Ok(Some(map));
+    }
+    if let Ok(len) = usize::try_from(metadata.len().min(MAP_FROM)) {
+        // One more byte than the file has, so that its end is seen without growing the buffer.
+        buffer.reserve(len + 1);
+    }
+    file.read_to_end(buffer)?;
+    Ok(None)
+}
+
+#[allow(unsafe_code)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is read-only and lives as long as what borrows it. If another process changes the file
+    // meanwhile, the bytes under our `&[u8]` change: the readers then may see any bytes, which they must survive
+    // anyway, and check lengths against the slice and never against bytes that they read before. If another process
+    // cuts the file short, touching the lost pages ends this program with SIGBUS; outputs are renamed into place
+    // only when whole, so that nothing half-written is left. Files below `MAP_FROM` are read and run no such risk.
+    unsafe { Mmap::map(file) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn small_files_are_read_and_large_ones_mapped_with_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile");
+        let mut buffer = vec![7; 100];
+        std::fs::write(&path, b"small").unwrap();
+        assert!(read_into(&path, &mut buffer).unwrap().is_none());
+        assert_eq!(buffer, b"small");
+
+        let block = [0xa5; 1 << 16];
+        let mut file = File::create(&path).unwrap();
+        for _ in 0..MAP_FROM / block.len() as u64 {
+            file.write_all(&block).unwrap();
+        }
+        let map = read_into(&path, &mut buffer).unwrap().expect("a map");
+        assert_eq!(map.len() as u64, MAP_FROM);
+        assert!(map.iter().all(|&byte| byte == 0xa5));
+        assert!(buffer.is_empty());
+        drop(map);
+        assert_eq!(Input::open(&path).unwrap().bytes().len() as u64, MAP_FROM);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = |path: &Path| Input::open(path).unwrap_err().to_string();
+        let missing = message(&folder.path().join("no.profraw"));
+        assert!(
+            missing.ends_with("/no.profraw: No such file or directory\n"),
+            "{missing}"
+        );
+        let is_folder = message(folder.path());
+        assert!(is_folder.ends_with(": Is a directory\n"), "{is_folder}");
+    }
+}

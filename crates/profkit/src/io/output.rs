@@ -1,0 +1,271 @@
+//! Writing outputs: whole or not at all.
+use crate::exit::{Failure, Result};
+use crate::io::is_stdio;
+use profkit_data::bytes::Sink;
+use profkit_data::{Error, ErrorKind};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
+const BUFFER: usize = 256 << 10;
+/// How many symbolic links are followed, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// What sort of bytes an output gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Not for eyes: refused on a terminal.
+    Binary,
+    /// Text.
+    Text,
+}
+
+/// An output that can be written, as far as can be known before the first byte.
+///
+/// A regular file appears whole or not at all: the bytes go to a temporary file in the same folder, which is renamed
+/// over the target when all is written. The permissions of a target that is there are kept, and a symbolic link is
+/// followed. What is no regular file (`/dev/stdout`, `/dev/null`, a FIFO) is written directly, and so is whatever
+/// lies in `/dev` or `/proc`.
+#[derive(Debug)]
+pub struct Output {
+    name: String,
+    content: Content,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    Direct(PathBuf),
+    Replace {
+        path: PathBuf,
+        permissions: Option<Permissions>,
+    },
+}
+
+impl Output {
+    /// Checks that an output can be written, and writes nothing yet. `-` is standard output.
+    ///
+    /// # Errors
+    /// If the output is a terminal that must not get this content, a folder, a file that may not be written, or in a
+    /// folder that takes no files.
+    pub fn new(path: &Path, content: Content) -> Result<Self> {
+        let name = path.display().to_string();
+        let cannot_write = |error: io::Error| Failure::io("cannot write", &name, &error);
+        let target = if is_stdio(path) {
+            refuse_terminal(&io::stdout(), content)?;
+            Target::Stdout
+        } else {
+            match fs::metadata(path) {
+                Ok(metadata) if !metadata.is_file() && !metadata.is_dir() || is_device(path) => {
+                    Target::Direct(path.to_owned())
+                }
+                Ok(metadata) => {
+                    // Opened for nothing but to fail for folders and files that we may not write.
+                    OpenOptions::new()
+                        .write(true)
+                        .open(path)
+                        .map_err(cannot_write)?;
+                    Target::Replace {
+                        path: follow_links(path).map_err(cannot_write)?,
+                        permissions: Some(metadata.permissions()),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Target::Replace {
+                    path: follow_links(path).map_err(cannot_write)?,
+                    permissions: None,
+                },
+                Err(error) => return Err(cannot_write(error)),
+            }
+        };
+        if let Target::Replace { path, .. } = &target {
+            temporary_beside(path).map_err(|error| cannot_create(&name, path, &error))?;
+        }
+        Ok(Output {
+            name,
+            content,
+            target,
+        })
+    }
+
+    /// Fills the output with what `write` writes.
+    ///
+    /// # Errors
+    /// What `write` returns, and whatever keeps the bytes from being written. An existing target is then as it was.
+    pub fn write<T>(
+        self,
+        write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<T>,
+    ) -> Result<T> {
+        let name = &self.name;
+        match self.target {
+            Target::Stdout => {
+                let (done, _) = fill(io::stdout().lock(), write)
+                    .map_err(|error| error.failure("standard output"))?;
+                Ok(done)
+            }
+            Target::Direct(path) => {
+                let file = OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .open(&path)
+                    .map_err(|error| Failure::io("cannot write", name, &error))?;
+                refuse_terminal(&file, self.content)?;
+                let (done, _) = fill(file, write).map_err(|error| error.failure(name))?;
+                Ok(done)
+            }
+            Target::Replace { path, permissions } => {
+                let temporary =
+                    temporary_beside(&path).map_err(|error| cannot_create(name, &path, &error))?;
+                let (done, temporary) =
+                    fill(temporary, write).map_err(|error| error.failure(name))?;
+                match permissions {
+                    Some(permissions) => fs::set_permissions(temporary.path(), permissions),
+                    None => Ok(()),
+                }
+                .and_then(|()| {
+                    let replaced = temporary.persist(&path);
+                    replaced.map(drop).map_err(|error| error.error)
+                })
+                .map_err(|error| Failure::io("cannot write", name, &error))?;
+                Ok(done)
+            }
+        }
+    }
+
+    /// What the output is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<()> {
+    if content == Content::Binary && file.is_terminal() {
+        return Err(
+            Failure::usage("a binary profile is not written to a terminal")
+                .with_hint("name a file with -o FILE, or ask for text"),
+        );
+    }
+    Ok(())
+}
+
+/// `/dev/stdout` may lead to a regular file, which the shell has opened for us: it must not be replaced.
+fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev") || path.starts_with("/proc")
+}
+
+/// The file behind symbolic links, which need not exist.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(link) => path = folder_of(&path).join(link),
+            // No link, or nothing there.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any program creates files: the umask takes away what the user does not want.
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    let prefix = match target.file_name() {
+        Some(name) => format!(".{}.", name.to_string_lossy()),
+        None => return Err(io::ErrorKind::IsADirectory.into()),
+    };
+    builder
+        .prefix(&prefix)
+        .suffix(".tmp")
+        .tempfile_in(folder_of(target))
+}
+
+#[cold]
+fn cannot_create(name: &str, path: &Path, error: &io::Error) -> Failure {
+    let failure = match error.get_ref() {
+        // The error of `tempfile` names its own file, which means nothing to the user.
+        Some(_) => Failure::io("cannot write", name, &io::Error::from(error.kind())),
+        None => Failure::io("cannot write", name, error),
+    };
+    let folder = folder_of(path).display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            failure.with_hint(format_args!("the folder {folder} does not exist"))
+        }
+        io::ErrorKind::PermissionDenied => failure.with_hint(format_args!(
+            "outputs are written to a temporary file first, so the folder {folder} must be writable"
+        )),
+        _ => failure,
+    }
+}
+
+enum WriteError {
+    /// The file did not take the bytes.
+    Io(io::Error),
+    /// The writer refused the model.
+    Data(Error),
+}
+
+impl WriteError {
+    #[cold]
+    fn failure(self, name: &str) -> Failure {
+        match self {
+            WriteError::Io(error) => Failure::io("cannot write", name, &error),
+            WriteError::Data(error) => Failure::file(name, &error),
+        }
+    }
+}
+
+/// Lets `write` fill `file`, and says which side failed if one did.
+fn fill<T, W: Write>(
+    file: W,
+    write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<T>,
+) -> std::result::Result<(T, W), WriteError> {
+    let mut sink = FileSink {
+        file: BufWriter::with_capacity(BUFFER, file),
+        error: None,
+    };
+    let done = write(&mut sink);
+    if let Some(error) = sink.error {
+        return Err(WriteError::Io(error));
+    }
+    let done = done.map_err(WriteError::Data)?;
+    let file = sink
+        .file
+        .into_inner()
+        .map_err(|error| WriteError::Io(error.into_error()))?;
+    Ok((done, file))
+}
+
+/// A sink over a file, which keeps the system's error for the message.
+struct FileSink<W: Write> {
+    file: BufWriter<W>,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Sink for FileSink<W> {
+    fn put(&mut self, bytes: &[u8]) -> profkit_data::Result<()> {
+        self.file.write_all(bytes).map_err(|error| {
+            self.error = Some(error);
+            Error::new(ErrorKind::WriteFailed, "the output takes no more bytes")
+        })
+    }
+}
+
+/// Buffered standard output for what a command prints. [`Failure::print`] makes a failure of its errors.
+pub fn printer() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(BUFFER, io::stdout().lock())
+}

@@ -1,4 +1,4 @@
-//! Test support: installed LLVM releases, the folder of fixtures, a labelled byte builder for malformed inputs, and
+//! Test support: installed LLVM releases, real profiles of our own programs ([`matrix`]), the folder of fixtures, a labelled byte builder for malformed inputs, and
 //! measured child processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
 #![allow(
     clippy::expect_used,
@@ -9,6 +9,7 @@
 mod bytes;
 mod fixtures;
 mod llvm;
+pub mod matrix;
 mod process;
 
 pub use bytes::{ByteBuilder, Endian};

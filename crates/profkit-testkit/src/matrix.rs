@@ -1,0 +1,663 @@
+//! Real raw profiles of the programs in `tests/programs`, in every mode that a release has.
+//!
+//! A [`Set`] names a compiler, a mode and a program. [`Set::build`] compiles the program, runs it several times with
+//! different arguments and returns the raw profiles. What was built stays in `target/matrix` and is used again until
+//! a source, the compiler or a command line changes, so that many tests share one build.
+use std::ffi::OsStr;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Llvm, RELEASES, repo_root};
+
+/// Who compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Compiler {
+    /// The clang of one release.
+    Clang(u32),
+    /// The rustc that is on `PATH`.
+    Rustc,
+}
+
+impl fmt::Display for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compiler::Clang(release) => write!(f, "clang-{release}"),
+            Compiler::Rustc => f.write_str("rustc"),
+        }
+    }
+}
+
+/// How a program is instrumented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Front-end counters with coverage mapping.
+    Fe,
+    /// Front-end counters with value profiling of indirect calls, which is off by default.
+    FeValues,
+    /// Front-end counters and MC/DC bitmaps.
+    Mcdc,
+    /// IR counters with value profiling.
+    Ir,
+    /// IR counters, context-sensitive: a second instrumentation after a first profile was used.
+    CsIr,
+    /// IR counters whose first is the entry's.
+    EntryFirst,
+    /// IR counters on loop entries.
+    LoopEntries,
+    /// One byte a function.
+    FunctionEntry,
+    /// One byte a block.
+    BlockCoverage,
+    /// IR counters with time stamps of the first call.
+    Temporal,
+    /// IR counters with value profiling of virtual tables.
+    Vtables,
+    /// IR counters without value profiling.
+    NoValues,
+    /// Front-end counters in a 32-bit program.
+    Fe32,
+    /// IR counters with value profiling in a 32-bit program.
+    Ir32,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Mode; 14] = [
+        Mode::Fe,
+        Mode::FeValues,
+        Mode::Mcdc,
+        Mode::Ir,
+        Mode::CsIr,
+        Mode::EntryFirst,
+        Mode::LoopEntries,
+        Mode::FunctionEntry,
+        Mode::BlockCoverage,
+        Mode::Temporal,
+        Mode::Vtables,
+        Mode::NoValues,
+        Mode::Fe32,
+        Mode::Ir32,
+    ];
+
+    /// The name that folders and tables use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Fe => "fe",
+            Mode::FeValues => "fe-values",
+            Mode::Mcdc => "mcdc",
+            Mode::Ir => "ir",
+            Mode::CsIr => "cs-ir",
+            Mode::EntryFirst => "entry-first",
+            Mode::LoopEntries => "loop-entries",
+            Mode::FunctionEntry => "function-entry",
+            Mode::BlockCoverage => "block-coverage",
+            Mode::Temporal => "temporal",
+            Mode::Vtables => "vtables",
+            Mode::NoValues => "no-values",
+            Mode::Fe32 => "fe-32",
+            Mode::Ir32 => "ir-32",
+        }
+    }
+
+    /// Whether the front end places the counters, rather than a pass over the IR.
+    pub fn is_front_end(self) -> bool {
+        matches!(self, Mode::Fe | Mode::FeValues | Mode::Mcdc | Mode::Fe32)
+    }
+
+    /// clang's options for instrumenting; for [`Mode::CsIr`] those of the first stage.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Mode::Fe => &["-fprofile-instr-generate", "-fcoverage-mapping"],
+            Mode::FeValues => &[
+                "-fprofile-instr-generate",
+                "-mllvm",
+                "-enable-value-profiling",
+            ],
+            Mode::Mcdc => &[
+                "-fprofile-instr-generate",
+                "-fcoverage-mapping",
+                "-fcoverage-mcdc",
+            ],
+            Mode::Ir | Mode::CsIr => &["-fprofile-generate"],
+            Mode::EntryFirst => &["-fprofile-generate", "-mllvm", "-pgo-instrument-entry=true"],
+            Mode::LoopEntries => &[
+                "-fprofile-generate",
+                "-mllvm",
+                "-pgo-instrument-loop-entries",
+            ],
+            Mode::FunctionEntry => &[
+                "-fprofile-generate",
+                "-mllvm",
+                "-pgo-function-entry-coverage",
+            ],
+            Mode::BlockCoverage => &["-fprofile-generate", "-mllvm", "-pgo-block-coverage"],
+            Mode::Temporal => &[
+                "-fprofile-generate",
+                "-mllvm",
+                "-pgo-temporal-instrumentation",
+            ],
+            Mode::Vtables => &[
+                "-fprofile-generate",
+                "-mllvm",
+                "-enable-vtable-value-profiling",
+            ],
+            Mode::NoValues => &["-fprofile-generate", "-mllvm", "-disable-vp"],
+            Mode::Fe32 => &["-fprofile-instr-generate", "-fcoverage-mapping", "-m32"],
+            Mode::Ir32 => &["-fprofile-generate", "-m32"],
+        }
+    }
+
+    /// The first release of [`RELEASES`] whose clang has this mode, and why older ones lack it.
+    fn since(self) -> (u32, &'static str) {
+        match self {
+            Mode::FunctionEntry => (14, "-pgo-function-entry-coverage came with LLVM 14"),
+            Mode::BlockCoverage => (19, "-pgo-block-coverage came after LLVM 16"),
+            Mode::Temporal => (19, "-pgo-temporal-instrumentation came after LLVM 16"),
+            Mode::Mcdc => (19, "-fcoverage-mcdc came after LLVM 16"),
+            Mode::Vtables => (19, "-enable-vtable-value-profiling came with LLVM 19"),
+            Mode::LoopEntries => (22, "-pgo-instrument-loop-entries came after LLVM 19"),
+            _ => (13, ""),
+        }
+    }
+
+    /// The option that uses a profile of this mode, without the file.
+    fn use_flag(self) -> &'static str {
+        if self.is_front_end() {
+            "-fprofile-instr-use="
+        } else {
+            "-fprofile-use="
+        }
+    }
+
+    fn machine_flags(self) -> &'static [&'static str] {
+        match self {
+            Mode::Fe32 | Mode::Ir32 => &["-m32"],
+            _ => &[],
+        }
+    }
+}
+
+/// A program of `tests/programs`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name that folders and tables use.
+    pub name: &'static str,
+    /// Source files that are compiled.
+    pub sources: &'static [&'static str],
+    /// Files that the sources include.
+    pub headers: &'static [&'static str],
+    /// Sources of a shared library that the program links with. Each run then writes two raw profiles, which are
+    /// concatenated.
+    pub library: &'static [&'static str],
+    /// The modes that have something to say about this program.
+    pub modes: &'static [Mode],
+}
+
+/// All programs. The first has every construct of C and every mode that does not need C++ or MC/DC.
+pub static PROGRAMS: [Program; 6] = [
+    Program {
+        name: "plain",
+        sources: &["plain.c", "plain_more.c"],
+        headers: &["plain.h"],
+        library: &[],
+        modes: &[
+            Mode::Fe,
+            Mode::FeValues,
+            Mode::Ir,
+            Mode::CsIr,
+            Mode::EntryFirst,
+            Mode::LoopEntries,
+            Mode::FunctionEntry,
+            Mode::BlockCoverage,
+            Mode::Temporal,
+            Mode::NoValues,
+            Mode::Fe32,
+            Mode::Ir32,
+        ],
+    },
+    Program {
+        name: "shapes",
+        sources: &["shapes.cpp", "shapes_more.cpp"],
+        headers: &["shapes.h"],
+        library: &[],
+        modes: &[
+            Mode::Fe,
+            Mode::FeValues,
+            Mode::Mcdc,
+            Mode::Ir,
+            Mode::CsIr,
+            Mode::EntryFirst,
+            Mode::LoopEntries,
+            Mode::FunctionEntry,
+            Mode::BlockCoverage,
+            Mode::Temporal,
+            Mode::Vtables,
+            Mode::NoValues,
+            Mode::Fe32,
+            Mode::Ir32,
+        ],
+    },
+    Program {
+        name: "conditions",
+        sources: &["conditions.c"],
+        headers: &[],
+        library: &[],
+        modes: &[Mode::Fe, Mode::Mcdc, Mode::BlockCoverage],
+    },
+    Program {
+        name: "layers",
+        sources: &["layers.c"],
+        headers: &[],
+        library: &[],
+        modes: &[Mode::Ir, Mode::CsIr],
+    },
+    Program {
+        name: "host",
+        sources: &["host.c"],
+        headers: &[],
+        library: &["plugin.c"],
+        modes: &[Mode::Fe, Mode::Ir, Mode::Temporal],
+    },
+    Program {
+        name: "traits",
+        sources: &["traits.rs"],
+        headers: &[],
+        library: &[],
+        modes: &[Mode::Fe, Mode::Ir],
+    },
+];
+
+impl Program {
+    /// The program of that name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn named(name: &str) -> &'static Program {
+        let found = PROGRAMS.iter().find(|program| program.name == name);
+        found.unwrap_or_else(|| panic!("no program {name}"))
+    }
+
+    fn is_rust(&self) -> bool {
+        self.sources.iter().any(|source| source.ends_with(".rs"))
+    }
+
+    fn is_cxx(&self) -> bool {
+        self.sources.iter().any(|source| source.ends_with(".cpp"))
+    }
+}
+
+/// What every program is run with, once for each: SEED and COUNT.
+pub const RUNS: [[&str; 2]; 3] = [["1", "10"], ["3", "50"], ["8", "200"]];
+
+/// Why a set cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The compiler is not installed.
+    NotInstalled(String),
+    /// The compiler has no such mode, or the program nothing for it.
+    Lacks(&'static str),
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unavailable::NotInstalled(what) => write!(f, "{what} is not installed"),
+            Unavailable::Lacks(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// One program, compiled by one compiler in one mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// Who compiles.
+    pub compiler: Compiler,
+    /// How it is instrumented.
+    pub mode: Mode,
+    /// What is compiled.
+    pub program: &'static Program,
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mode, program) = (self.mode.name(), self.program.name);
+        write!(f, "{}-{mode}-{program}", self.compiler)
+    }
+}
+
+/// The raw profiles of a [`Set`].
+#[derive(Clone, Debug)]
+pub struct RawSet {
+    /// What was built.
+    pub set: Set,
+    /// One raw profile a run of [`RUNS`].
+    pub raws: Vec<PathBuf>,
+    /// The program, and its shared library where it has one.
+    pub binaries: Vec<PathBuf>,
+}
+
+/// Every set whose mode the compiler has, whether it is installed or not, in a stable order.
+pub fn all_sets() -> Vec<Set> {
+    let compilers = RELEASES.map(Compiler::Clang).into_iter();
+    let compilers = compilers.chain([Compiler::Rustc]);
+    let mut sets = Vec::new();
+    for compiler in compilers {
+        for program in &PROGRAMS {
+            for &mode in program.modes {
+                let set = Set {
+                    compiler,
+                    mode,
+                    program,
+                };
+                if set.lacks().is_none() {
+                    sets.push(set);
+                }
+            }
+        }
+    }
+    sets
+}
+
+impl Set {
+    /// A set, by program name.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn new(compiler: Compiler, mode: Mode, program: &str) -> Set {
+        Set {
+            compiler,
+            mode,
+            program: Program::named(program),
+        }
+    }
+
+    /// Why this set makes no sense, if so: language, or a release that lacks the mode.
+    pub fn lacks(&self) -> Option<&'static str> {
+        match self.compiler {
+            Compiler::Rustc if !self.program.is_rust() => Some("rustc compiles Rust only"),
+            Compiler::Clang(_) if self.program.is_rust() => Some("clang compiles no Rust"),
+            _ if !self.program.modes.contains(&self.mode) => {
+                Some("this program has nothing for this mode")
+            }
+            Compiler::Clang(release) => {
+                let (first, reason) = self.mode.since();
+                (release < first).then_some(reason)
+            }
+            Compiler::Rustc => None,
+        }
+    }
+
+    /// Builds and runs the program, or takes what an earlier call left.
+    ///
+    /// # Errors
+    /// If the compiler is not installed or lacks the mode.
+    ///
+    /// # Panics
+    /// If the program does not compile or run.
+    pub fn build(&self) -> Result<RawSet, Unavailable> {
+        if let Some(reason) = self.lacks() {
+            return Err(Unavailable::Lacks(reason));
+        }
+        let tools = Tools::find(self)?;
+        let root = matrix_root();
+        let folder = root.join(format!("{self}-{:016x}", self.fingerprint(&tools)));
+        if !folder.is_dir() {
+            std::fs::create_dir_all(&root).expect("target is writable");
+            let fresh = tempfile::tempdir_in(&root).expect("target is writable");
+            self.build_in(fresh.path(), &tools);
+            // Another test may have been faster: its result is the same.
+            if let Err(error) = std::fs::rename(fresh.path(), &folder) {
+                assert!(folder.is_dir(), "{}: {error}", folder.display());
+            }
+        }
+        let library = (!self.program.library.is_empty()).then_some("libplugin.so");
+        Ok(RawSet {
+            set: *self,
+            raws: (0..RUNS.len())
+                .map(|run| folder.join(raw_name(run)))
+                .collect(),
+            binaries: ["program"]
+                .into_iter()
+                .chain(library)
+                .map(|name| folder.join(name))
+                .collect(),
+        })
+    }
+
+    /// The command lines that make this set, for a manifest. `OUT` stands for the folder.
+    pub fn describe(&self) -> Vec<String> {
+        let Ok(tools) = Tools::find(self) else {
+            return Vec::new();
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for step in self.steps(Path::new("OUT"), &tools) {
+            let program = Path::new(step.get_program()).file_name();
+            let words = program.into_iter().chain(step.get_args());
+            let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+            let environment = step.get_envs().filter_map(|(name, value)| {
+                Some(format!(
+                    "{}={} ",
+                    name.to_string_lossy(),
+                    value?.to_string_lossy()
+                ))
+            });
+            lines.push(environment.collect::<String>() + &words.join(" "));
+        }
+        lines
+    }
+
+    /// Compiles the program with a profile and returns the bytes of its object files, in source order.
+    ///
+    /// # Errors
+    /// The compiler's words, if it refuses the profile or warns that it does not fit.
+    ///
+    /// # Panics
+    /// If the compiler is not installed or scratch space cannot be written.
+    pub fn compile_using(&self, profile: &Path) -> Result<Vec<Vec<u8>>, String> {
+        let tools = Tools::find(self).unwrap_or_else(|why| panic!("{why}"));
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let mut objects = Vec::new();
+        for source in self.program.sources.iter().chain(self.program.library) {
+            let object = scratch.path().join("object.o");
+            let mut command = self.compile(&tools);
+            if self.compiler == Compiler::Rustc {
+                command.args(["--emit=obj", "-Ccodegen-units=1", "-Cmetadata=matrix"]);
+                command.arg(joined("-Cprofile-use=", profile));
+            } else {
+                command
+                    .args(["-c", "-fPIC"])
+                    .args(self.mode.machine_flags());
+                command.arg(joined(self.mode.use_flag(), profile));
+            }
+            command.arg(source).arg("-o").arg(&object);
+            let output = command.output().expect("the compiler starts");
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            if !output.status.success() || !words.is_empty() {
+                return Err(words);
+            }
+            objects.push(std::fs::read(&object).expect("an object file"));
+        }
+        Ok(objects)
+    }
+
+    fn compile(&self, tools: &Tools) -> Command {
+        let mut command = match tools {
+            Tools::Rustc => Command::new("rustc"),
+            Tools::Clang(llvm) if self.program.is_cxx() => Command::new(llvm.clangxx()),
+            Tools::Clang(llvm) => Command::new(llvm.clang()),
+        };
+        command.current_dir(programs_root());
+        match tools {
+            Tools::Rustc => command.args(["--edition=2024", "-O"]),
+            // Front-end counters do not depend on the optimiser; IR ones follow its early passes.
+            Tools::Clang(_) => command.arg("-O2"),
+        };
+        command
+    }
+
+    /// Every command that makes the set in `folder`, in order.
+    fn steps(&self, folder: &Path, tools: &Tools) -> Vec<Command> {
+        let mut steps = self.link(folder, tools, self.instrument_flags(folder, tools));
+        if self.mode == Mode::CsIr
+            && let Tools::Clang(llvm) = tools
+        {
+            let mut run = Command::new(folder.join("program"));
+            run.args(RUNS[1]);
+            run.env("LLVM_PROFILE_FILE", folder.join("first.profraw"));
+            steps.push(run);
+            let mut merge = Command::new(llvm.profdata());
+            merge.arg("merge").arg(folder.join("first.profraw"));
+            merge.arg("-o").arg(folder.join("first.profdata"));
+            steps.push(merge);
+            let used = joined("-fprofile-use=", &folder.join("first.profdata"));
+            let flags = vec![used, "-fcs-profile-generate".into()];
+            steps.extend(self.link(folder, tools, flags));
+        }
+        for (run, arguments) in RUNS.iter().enumerate() {
+            let mut command = Command::new(folder.join("program"));
+            command.args(arguments);
+            let name = if self.program.library.is_empty() {
+                raw_name(run)
+            } else {
+                format!("run-{run}-%m.part")
+            };
+            command.env("LLVM_PROFILE_FILE", folder.join(name));
+            steps.push(command);
+        }
+        steps
+    }
+
+    fn instrument_flags(&self, folder: &Path, tools: &Tools) -> Vec<std::ffi::OsString> {
+        match (tools, self.mode) {
+            (Tools::Clang(_), mode) => mode.flags().iter().map(Into::into).collect(),
+            (Tools::Rustc, Mode::Ir) => vec![joined("-Cprofile-generate=", folder)],
+            (Tools::Rustc, _) => vec!["-Cinstrument-coverage".into()],
+        }
+    }
+
+    fn link(&self, folder: &Path, tools: &Tools, flags: Vec<std::ffi::OsString>) -> Vec<Command> {
+        let mut steps = Vec::new();
+        if !self.program.library.is_empty() {
+            let mut command = self.compile(tools);
+            command.args(&flags).args(["-shared", "-fPIC"]);
+            command.args(self.program.library).arg("-o");
+            command.arg(folder.join("libplugin.so"));
+            steps.push(command);
+        }
+        let mut command = self.compile(tools);
+        command.args(&flags).args(self.program.sources).arg("-o");
+        command.arg(folder.join("program"));
+        if !self.program.library.is_empty() {
+            command.arg(folder.join("libplugin.so"));
+            command.arg("-Wl,-rpath,$ORIGIN");
+        }
+        steps.push(command);
+        steps
+    }
+
+    fn build_in(&self, folder: &Path, tools: &Tools) {
+        for mut step in self.steps(folder, tools) {
+            let output = step
+                .output()
+                .unwrap_or_else(|error| panic!("{self}: {step:?}: {error}"));
+            assert!(
+                output.status.success(),
+                "{self}: {step:?}: {}\n{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        for run in 0..RUNS.len() {
+            if !self.program.library.is_empty() {
+                concatenate(folder, run);
+            }
+            let raw = folder.join(raw_name(run));
+            let size = std::fs::metadata(&raw).map_or(0, |metadata| metadata.len());
+            assert!(size > 0, "{self}: {} was not written", raw.display());
+        }
+    }
+
+    /// Changes whenever anything does that the profiles depend on.
+    fn fingerprint(&self, tools: &Tools) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        let program = self.program;
+        for name in program
+            .sources
+            .iter()
+            .chain(program.headers)
+            .chain(program.library)
+        {
+            let path = programs_root().join(name);
+            let source = std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            source.hash(&mut hasher);
+        }
+        for step in self.steps(Path::new("OUT"), tools) {
+            format!("{step:?}").hash(&mut hasher);
+        }
+        if let Tools::Clang(llvm) = tools {
+            let metadata = std::fs::metadata(llvm.clang());
+            metadata.map_or(0, |found| found.len()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+enum Tools {
+    Clang(Llvm),
+    Rustc,
+}
+
+impl Tools {
+    fn find(set: &Set) -> Result<Tools, Unavailable> {
+        match set.compiler {
+            Compiler::Rustc => Ok(Tools::Rustc),
+            Compiler::Clang(release) => Llvm::find(release)
+                .map(Tools::Clang)
+                .ok_or_else(|| Unavailable::NotInstalled(format!("LLVM {release}"))),
+        }
+    }
+}
+
+fn joined(flag: &str, path: &Path) -> std::ffi::OsString {
+    let mut joined = std::ffi::OsString::from(flag);
+    joined.push(path);
+    joined
+}
+
+fn raw_name(run: usize) -> String {
+    format!("run-{run}.profraw")
+}
+
+/// Puts the profiles of the program and of its library into one file, as `cat` would. `%m` in their names is a
+/// signature of the program, so their order is stable.
+fn concatenate(folder: &Path, run: usize) {
+    let prefix = format!("run-{run}-");
+    let mut parts: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder was made here")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| {
+            path.file_name()
+                .and_then(OsStr::to_str)
+                .is_some_and(|name| name.starts_with(&prefix))
+        })
+        .collect();
+    parts.sort();
+    assert_eq!(parts.len(), 2, "a program and a library: {parts:?}");
+    let mut whole = Vec::new();
+    for part in parts {
+        whole.extend(std::fs::read(part).expect("a readable raw profile"));
+    }
+    std::fs::write(folder.join(raw_name(run)), whole).expect("a writable folder");
+}
+
+fn programs_root() -> PathBuf {
+    repo_root().join("tests/programs")
+}
+
+fn matrix_root() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| repo_root().join("target"), PathBuf::from);
+    target.join("matrix")
+}

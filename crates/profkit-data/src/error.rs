@@ -22,6 +22,8 @@ pub enum ErrorKind {
     UnsupportedHashType,
     /// A size that the data cannot have (`too_large`).
     TooLarge,
+    /// The text ends within what its header announces (`eof`).
+    EndOfFile,
     /// The data end too early (`truncated`).
     Truncated,
     /// The data contradict themselves (`malformed`).

@@ -7,6 +7,7 @@ mod profile;
 mod record;
 mod source;
 mod table;
+pub mod text;
 pub mod value_data;
 
 pub use kind::InstrKind;

@@ -1,0 +1,294 @@
+//! Lines of a text profile, as LLVM's `line_iterator` cuts them: LF or CRLF, blank lines and lines that begin with `#`
+//! passed over wherever they stand.
+use crate::{Error, ErrorKind};
+use memchr::{memchr, memchr_iter};
+
+/// A position in the text. It rests anywhere; every read first passes over blank lines and comments.
+#[derive(Clone, Debug)]
+pub(super) struct Lexer<'data> {
+    data: &'data [u8],
+    position: usize,
+    /// An offset, and the line number (from 1) at it: errors count lines on from here.
+    counted: (usize, u64),
+}
+
+/// What a line holds that should be a decimal number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decimal {
+    Value(u64),
+    /// Not a number of 64 bits. The position stays before the line.
+    Bad,
+    /// No line is left.
+    End,
+}
+
+impl<'data> Lexer<'data> {
+    /// Zero bytes at the end do not belong to the text (LLVM stops at the first zero byte).
+    pub(super) fn new(data: &'data [u8]) -> Self {
+        let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
+        Lexer {
+            data: data.get(..data.len() - padding).unwrap_or_default(),
+            position: 0,
+            counted: (0, 1),
+        }
+    }
+
+    /// Where the next content line begins, passing over blank lines and comments; the end of the text if there is none.
+    #[inline]
+    pub(super) fn position(&mut self) -> usize {
+        while let Some(&byte) = self.data.get(self.position) {
+            match byte {
+                b'\n' => self.position += 1,
+                b'\r' if self.data.get(self.position + 1) == Some(&b'\n') => self.position += 2,
+                b'#' => self.position = self.line_end(self.position).1,
+                _ => break,
+            }
+        }
+        self.position
+    }
+
+    /// Goes (back) to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) gave.
+    pub(super) fn seek(&mut self, position: usize) {
+        self.position = position;
+    }
+
+    /// How many bytes are left.
+    pub(super) fn remaining(&self) -> usize {
+        self.data.len() - self.position
+    }
+
+    /// The next content line without its end, not consumed.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<&'data [u8]> {
+        let start = self.position();
+        if start == self.data.len() {
+            return None;
+        }
+        let (end, _) = self.line_end(start);
+        self.data.get(start..end)
+    }
+
+    /// The next content line without its end.
+    #[inline]
+    pub(super) fn line(&mut self) -> Option<&'data [u8]> {
+        let start = self.position();
+        if start == self.data.len() {
+            return None;
+        }
+        let (end, next) = self.line_end(start);
+        self.position = next;
+        self.data.get(start..end)
+    }
+
+    /// The next content line as a decimal number: digits only, no sign, no space. The line is consumed if it is one.
+    #[inline]
+    pub(super) fn decimal(&mut self) -> Decimal {
+        let start = self.position();
+        let rest = self.data.get(start..).unwrap_or_default();
+        let mut value = 0u64;
+        let mut digits = 0;
+        let mut overflow = false;
+        for &byte in rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            digits += 1;
+            if digits < 20 {
+                value = value * 10 + u64::from(digit);
+            } else {
+                match value
+                    .checked_mul(10)
+                    .and_then(|value| value.checked_add(u64::from(digit)))
+                {
+                    Some(sum) => value = sum,
+                    None => overflow = true,
+                }
+            }
+        }
+        let after = match rest.get(digits..) {
+            None | Some([]) => digits,
+            Some([b'\n', ..]) => digits + 1,
+            Some([b'\r', b'\n', ..]) => digits + 2,
+            Some(_) => return Decimal::Bad,
+        };
+        if rest.is_empty() {
+            return Decimal::End;
+        }
+        if digits == 0 || overflow {
+            return Decimal::Bad;
+        }
+        self.position = start + after;
+        Decimal::Value(value)
+    }
+
+    /// The first content line after the next blank line, as an offset to [`seek`](Self::seek) to.
+    pub(super) fn next_block(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        loop {
+            let (end, next) = self.line_end(at);
+            if next >= self.data.len() {
+                return None;
+            }
+            if end == at {
+                let mut rest = self.clone();
+                rest.seek(next);
+                return Some(rest.position()).filter(|&start| start < self.data.len());
+            }
+            at = next;
+        }
+    }
+
+    /// An error at `column` (from 0) of the line that begins at `start`; says what the line holds.
+    #[cold]
+    pub(super) fn error_at(
+        &mut self,
+        kind: ErrorKind,
+        message: &'static str,
+        start: usize,
+        column: usize,
+    ) -> Error {
+        let line = self.line_number(start);
+        let (end, _) = self.line_end(start);
+        let found = match self.data.get(start..end) {
+            Some(text) if start < self.data.len() => quote(text),
+            _ => "the end of the file".to_owned(),
+        };
+        Error::new(kind, message)
+            .at_line(line, column as u64 + 1)
+            .found(found)
+    }
+
+    /// An error at `column` of the next content line.
+    #[cold]
+    pub(super) fn error(&mut self, kind: ErrorKind, message: &'static str, column: usize) -> Error {
+        let start = self.position();
+        self.error_at(kind, message, start, column)
+    }
+
+    fn line_number(&mut self, position: usize) -> u64 {
+        if position < self.counted.0 {
+            self.counted = (0, 1);
+        }
+        let (from, line) = self.counted;
+        let between = self.data.get(from..position).unwrap_or_default();
+        let line = line + memchr_iter(b'\n', between).count() as u64;
+        self.counted = (position, line);
+        line
+    }
+
+    /// Where the line that begins at `start` ends, and where the next begins.
+    #[inline]
+    fn line_end(&self, start: usize) -> (usize, usize) {
+        let rest = self.data.get(start..).unwrap_or_default();
+        match memchr(b'\n', rest) {
+            Some(length) => {
+                let carriage_return = matches!(rest.get(..length), Some([.., b'\r']));
+                (
+                    start + length - usize::from(carriage_return),
+                    start + length + 1,
+                )
+            }
+            None => (start + rest.len(), start + rest.len()),
+        }
+    }
+}
+
+/// A number as LLVM's `getAsInteger(0, …)` reads it: `0x` and `0b` of either case, `0o`, a leading `0` for octal,
+/// otherwise decimal; no sign, no space.
+pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
+    let (radix, digits) = match text {
+        [b'0', b'x' | b'X', digits @ ..] => (16, digits),
+        [b'0', b'b' | b'B', digits @ ..] => (2, digits),
+        [b'0', b'o', digits @ ..] => (8, digits),
+        [b'0', digits @ ..] if digits.first().is_some_and(u8::is_ascii_digit) => (8, digits),
+        _ => (10, text),
+    };
+    integer(digits, radix)
+}
+
+/// Digits of one base and nothing else.
+pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, &byte| {
+        let digit = char::from(byte).to_digit(radix)?;
+        value
+            .checked_mul(u64::from(radix))?
+            .checked_add(u64::from(digit))
+    })
+}
+
+/// A line's text for a message: quoted, escaped, and cut where it is long.
+pub(super) fn quote(text: &[u8]) -> String {
+    const SHOWN: usize = 60;
+    match text.get(..SHOWN) {
+        Some(head) if text.len() > SHOWN => format!("\"{}…\"", head.escape_ascii()),
+        _ => format!("\"{}\"", text.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_and_comments_are_passed_over_wherever_they_stand() {
+        let mut lexer = Lexer::new(b"\n# one\r\n\r\nname\r\n#two\n12\n\n#end");
+        assert_eq!(lexer.peek(), Some(&b"name"[..]));
+        assert_eq!(lexer.line(), Some(&b"name"[..]));
+        assert_eq!(lexer.decimal(), Decimal::Value(12));
+        assert_eq!(lexer.decimal(), Decimal::End);
+        assert_eq!(lexer.line(), None);
+    }
+
+    #[test]
+    fn a_carriage_return_alone_ends_no_line() {
+        let mut lexer = Lexer::new(b"1\r");
+        assert_eq!(lexer.decimal(), Decimal::Bad);
+        assert_eq!(lexer.line(), Some(&b"1\r"[..]));
+    }
+
+    #[test]
+    fn decimals_are_digits_of_64_bits() {
+        for (text, value) in [
+            ("18446744073709551615", Decimal::Value(u64::MAX)),
+            (
+                "00000000000000000000018446744073709551615",
+                Decimal::Value(u64::MAX),
+            ),
+            ("18446744073709551616", Decimal::Bad),
+            ("99999999999999999999", Decimal::Bad),
+            ("184467440737095516150", Decimal::Bad),
+            ("", Decimal::End),
+            ("+1", Decimal::Bad),
+            (" 1", Decimal::Bad),
+            ("1 ", Decimal::Bad),
+            ("0x1", Decimal::Bad),
+        ] {
+            assert_eq!(Lexer::new(text.as_bytes()).decimal(), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_choose_the_base() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("010", Some(8)),
+            ("08", None),
+            ("0x1F", Some(31)),
+            ("0X1f", Some(31)),
+            ("0b11", Some(3)),
+            ("0o17", Some(15)),
+            ("0O17", None),
+            ("0x", None),
+            ("", None),
+            ("-1", None),
+            ("0xffffffffffffffff", Some(u64::MAX)),
+            ("0x10000000000000000", None),
+        ] {
+            assert_eq!(prefixed_integer(text.as_bytes()), value, "{text}");
+        }
+    }
+}

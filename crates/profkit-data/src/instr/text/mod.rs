@@ -1,0 +1,24 @@
+//! The text instrumentation profile (.proftext): lines, for people and tests. docs/formats/text.md has the grammar.
+//!
+//! ```
+//! use profkit_data::instr::{InstrSource, Record, text::TextReader};
+//!
+//! let text = b":ir\nmain\n# Func Hash:\n16\n# Num Counters:\n2\n# Counter Values:\n7\n3\n";
+//! let mut reader = TextReader::parse(text)?;
+//! let mut record = Record::default();
+//! while reader.read_record(&mut record)? {
+//!     assert_eq!((record.name.as_slice(), record.counts.as_slice()), (&b"main"[..], &[7, 3][..]));
+//! }
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+mod lexer;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use reader::TextReader;
+pub use writer::{TextOptions, TextWriter};
+
+/// Stands for a target that has no name in the program (value 0).
+pub const EXTERNAL_SYMBOL: &[u8] = b"** External Symbol **";

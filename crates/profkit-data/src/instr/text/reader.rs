@@ -1,0 +1,502 @@
+//! Reading text profiles (LLVM's `TextInstrProfReader` in `InstrProfReader.cpp`).
+use super::EXTERNAL_SYMBOL;
+use super::lexer::{Decimal, Lexer, integer, prefixed_integer, quote};
+use crate::ids::{BuildId, FuncHash, NameRef};
+use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, ValueEntry};
+use crate::names::SymbolTable;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::value_kind;
+use rustc_hash::FxHashMap;
+
+/// Reads a text profile record by record, borrowing the text.
+///
+/// Memory: beside the caller's record, the traces and the names of value targets, each held once. A record's counters
+/// are reserved by what the rest of the text can hold, never by the count that it claims.
+///
+/// What LLVM 22 does wrongly and this reader does not: a record without a bitmap does not inherit the bitmap of the
+/// record before it; bitmaps may be longer than 255 bytes; a huge counter count is an error, not an abort; a name that
+/// begins with `$` (Swift) is not mistaken for a bitmap; and a zero byte amid the text is an error in the record, where
+/// LLVM silently takes it for the end of the file.
+#[derive(Debug)]
+pub struct TextReader<'data> {
+    lexer: Lexer<'data>,
+    kind: InstrKind,
+    traces: TemporalTraces,
+    symbols: SymbolTable,
+    /// Names of targets that were hashed already: hot targets occur at many sites.
+    hashed: FxHashMap<&'data [u8], NameRef>,
+    ended: bool,
+}
+
+impl<'data> TextReader<'data> {
+    /// Reads the header lines and the block of temporal traces, if there is one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadHeader`] for an unknown directive, [`ErrorKind::EndOfFile`] and [`ErrorKind::Malformed`] for a
+    /// block of traces that is cut or holds something else.
+    pub fn parse(data: &'data [u8]) -> Result<Self> {
+        let mut reader = TextReader {
+            lexer: Lexer::new(data),
+            kind: InstrKind::UNKNOWN,
+            traces: TemporalTraces::default(),
+            symbols: SymbolTable::new(),
+            hashed: FxHashMap::default(),
+            ended: false,
+        };
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    fn read_header(&mut self) -> Result<()> {
+        while let Some([b':', directive @ ..]) = self.lexer.peek() {
+            let start = self.lexer.position();
+            let is = |word: &str| directive.eq_ignore_ascii_case(word.as_bytes());
+            self.lexer.line();
+            if is("fe") {
+                self.kind |= InstrKind::FRONT_END;
+            } else if is("ir") {
+                self.kind |= InstrKind::IR;
+            } else if is("csir") {
+                self.kind |= InstrKind::IR | InstrKind::CONTEXT_SENSITIVE;
+            } else if is("entry_first") {
+                self.kind |= InstrKind::ENTRY_FIRST;
+            } else if is("not_entry_first") {
+                self.kind = self.kind.without(InstrKind::ENTRY_FIRST);
+            } else if is("single_byte_coverage") {
+                self.kind |= InstrKind::SINGLE_BYTE_COVERAGE;
+            } else if is("instrument_loop_entries") {
+                self.kind |= InstrKind::LOOP_ENTRIES;
+            } else if is("temporal_prof_traces") {
+                self.kind |= InstrKind::TEMPORAL;
+                self.read_traces()
+                    .map_err(|error| error.within("the block of temporal traces"))?;
+            } else {
+                return Err(self
+                    .lexer
+                    .error_at(ErrorKind::BadHeader, "unknown header directive", start, 1)
+                    .expected(
+                        ":ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, \
+                         :temporal_prof_traces or :instrument_loop_entries",
+                    )
+                    .with_hint(
+                        "a directive fills its line: a space after it, or a word of a newer LLVM, is not understood",
+                    ));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_traces(&mut self) -> Result<()> {
+        let count = self.header_number("the number of traces", u64::from(u32::MAX))?;
+        self.traces.stream_size = self.header_number("the trace stream size", u64::MAX)?;
+        for _ in 0..count {
+            let weight = self.header_number("the weight of a trace", u64::MAX)?;
+            let Some(line) = self.lexer.line() else {
+                return Err(self.end_of_header("the names of a trace"));
+            };
+            let mut functions = Vec::new();
+            // Empty pieces count for nothing, but a piece of spaces is the name of no characters.
+            for piece in line.split(|&byte| byte == b',') {
+                if !piece.is_empty() {
+                    functions.push(self.symbols.insert(trim(piece)));
+                }
+            }
+            self.traces.traces.push(TemporalTrace { weight, functions });
+        }
+        Ok(())
+    }
+
+    fn header_number(&mut self, what: &'static str, max: u64) -> Result<u64> {
+        let start = self.lexer.position();
+        let Some(line) = self.lexer.line() else {
+            return Err(self.end_of_header(what));
+        };
+        prefixed_integer(line)
+            .filter(|&number| number <= max)
+            .ok_or_else(|| {
+                let message = "a number of the trace block is not a valid integer";
+                self.lexer
+                    .error_at(ErrorKind::Malformed, message, start, 0)
+                    .expected(format_args!("{what} (at most {max})"))
+            })
+    }
+
+    #[cold]
+    fn end_of_header(&mut self, what: &'static str) -> Error {
+        self.lexer
+            .error(
+                ErrorKind::EndOfFile,
+                "the text ends within what its header announces",
+                0,
+            )
+            .expected(what)
+            .with_hint("the file is cut: write it again")
+    }
+
+    fn read_body(&mut self, record: &mut Record) -> Result<()> {
+        let start = self.lexer.position();
+        let name = self.lexer.line().unwrap_or_default();
+        record.name.extend_from_slice(name);
+        self.read_named(record, name, start)
+            .map_err(|error| error.within(format!("the record of {}", quote(name))))
+    }
+
+    fn read_named(&mut self, record: &mut Record, name: &[u8], start: usize) -> Result<()> {
+        if let Some(column) = memchr::memchr(0, name) {
+            return Err(zero_byte(&mut self.lexer, start, column));
+        }
+        record.name_ref = NameRef::of(name);
+
+        let message = "function hash is not a valid integer";
+        record.func_hash = FuncHash(self.prefixed(message, "the function's hash", u64::MAX)?);
+
+        let place = self.lexer.position();
+        let count = match self.lexer.decimal() {
+            Decimal::Value(0) => {
+                let message = "number of counters is zero";
+                return Err(self
+                    .lexer
+                    .error_at(ErrorKind::Malformed, message, place, 0)
+                    .expected("at least 1")
+                    .llvm_detail(message));
+            }
+            Decimal::Value(count) => count,
+            other => {
+                let message = "number of counters is not a valid integer";
+                return Err(self.no_number(other, message, "a decimal number of counters"));
+            }
+        };
+        // A counter takes two bytes of text at least.
+        let possible = self.lexer.remaining() / 2 + 1;
+        let reserved = usize::try_from(count).map_or(possible, |count| count.min(possible));
+        record.counts.reserve_exact(reserved);
+        for index in 0..count {
+            match self.lexer.decimal() {
+                Decimal::Value(value) => record.counts.push(value),
+                other => {
+                    let error =
+                        self.no_number(other, "count is invalid", "a decimal counter below 2^64");
+                    return Err(error.within(format!("counter {index} of {count}")));
+                }
+            }
+        }
+        if let Some([b'$', number @ ..]) = self.lexer.peek()
+            && !self.is_name_with_dollar(number)
+        {
+            self.read_bitmap(record, number)?;
+        }
+        self.read_values(record)
+    }
+
+    /// Whether a line of `$` and `rest`, where a bitmap may stand, is the name of the next record: Swift's names begin
+    /// so. LLVM 22 does not look, and cannot read its own text of such a profile.
+    fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
+        if prefixed_integer(trim(rest)).is_some() {
+            return false;
+        }
+        let start = self.lexer.position();
+        let record = self.record_begins_here();
+        self.lexer.seek(start);
+        record
+    }
+
+    fn read_bitmap(&mut self, record: &mut Record, number: &[u8]) -> Result<()> {
+        let Some(count) = prefixed_integer(trim(number)) else {
+            let message = "number of bitmap bytes is not a valid integer";
+            return Err(self
+                .lexer
+                .error(ErrorKind::Malformed, message, 1)
+                .expected("a number after the $")
+                .llvm_detail(message));
+        };
+        self.lexer.line();
+        for index in 0..count {
+            let message = "bitmap byte is not a valid integer";
+            let byte = self
+                .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
+                .map_err(|error| error.within(format!("bitmap byte {index} of {count}")))?;
+            record.bitmap.push(byte as u8);
+        }
+        Ok(())
+    }
+
+    /// The value block, if the next line is a number of 32 bits: then it cannot be a name.
+    fn read_values(&mut self, record: &mut Record) -> Result<()> {
+        let start = self.lexer.position();
+        let kinds = match self.lexer.decimal() {
+            Decimal::Value(kinds) if kinds <= u64::from(u32::MAX) => kinds,
+            // A number of more than 32 bits is a name, to LLVM.
+            Decimal::Value(_) => {
+                self.lexer.seek(start);
+                return Ok(());
+            }
+            Decimal::Bad | Decimal::End => return Ok(()),
+        };
+        if kinds == 0 || kinds > value_kind::COUNT as u64 {
+            let message = "number of value kinds is invalid";
+            return Err(self
+                .lexer
+                .error_at(ErrorKind::Malformed, message, start, 0)
+                .expected("1 to 3")
+                .with_hint("a function's name cannot be a number: the line after the counters is taken for values")
+                .llvm_detail(message));
+        }
+        for _ in 0..kinds {
+            self.read_kind(record)?;
+        }
+        Ok(())
+    }
+
+    fn read_kind(&mut self, record: &mut Record) -> Result<()> {
+        let start = self.lexer.position();
+        let kind = self.value_number("a value kind (0, 1 or 2)")?;
+        let Some(values) = record.values.kind_mut(kind) else {
+            let message = "value kind is invalid";
+            return Err(self
+                .lexer
+                .error_at(ErrorKind::Malformed, message, start, 0)
+                .expected(
+                    "0 (indirect call targets), 1 (memory intrinsic sizes) or 2 (virtual tables)",
+                )
+                .llvm_detail(message));
+        };
+        let names = kind != value_kind::MEM_OP_SIZE;
+        let sites = self.value_number("a number of value sites")?;
+        for site in 0..sites {
+            let targets = self.value_number("a number of values at a site")?;
+            for index in 0..targets {
+                let entry = if names {
+                    self.read_target()
+                } else {
+                    self.read_size()
+                };
+                let entry = entry.map_err(|error| {
+                    error.within(format!("value {index} of site {site} of value kind {kind}"))
+                })?;
+                values.push_value(entry);
+            }
+            values.end_site();
+        }
+        Ok(())
+    }
+
+    fn read_target(&mut self) -> Result<ValueEntry> {
+        let (start, name, count) = self.split_entry("NAME:COUNT")?;
+        if name.is_empty() {
+            let message = "symbol name is empty";
+            return Err(self
+                .lexer
+                .error_at(ErrorKind::Malformed, message, start, 0)
+                .expected("NAME:COUNT")
+                .llvm_detail(message));
+        }
+        let count = self.decimal_part(start, name.len() + 1, count, "NAME:COUNT")?;
+        if name == EXTERNAL_SYMBOL {
+            return Ok(ValueEntry { value: 0, count });
+        }
+        if let Some(&NameRef(value)) = self.hashed.get(name) {
+            return Ok(ValueEntry { value, count });
+        }
+        if let Some(column) = memchr::memchr(0, name) {
+            return Err(zero_byte(&mut self.lexer, start, column));
+        }
+        let name_ref = self.symbols.insert(name);
+        self.hashed.insert(name, name_ref);
+        Ok(ValueEntry {
+            value: name_ref.0,
+            count,
+        })
+    }
+
+    fn read_size(&mut self) -> Result<ValueEntry> {
+        let (start, size, count) = self.split_entry("SIZE:COUNT")?;
+        let value = self.decimal_part(start, 0, size, "SIZE:COUNT")?;
+        let count = self.decimal_part(start, size.len() + 1, count, "SIZE:COUNT")?;
+        Ok(ValueEntry { value, count })
+    }
+
+    /// A line's offset, and its parts before and after its last colon.
+    fn split_entry(&mut self, expected: &'static str) -> Result<(usize, &'data [u8], &'data [u8])> {
+        let start = self.lexer.position();
+        let Some(line) = self.lexer.line() else {
+            return Err(self.end_of_text(expected));
+        };
+        match memchr::memrchr(b':', line) {
+            Some(colon) => {
+                let count = line.get(colon + 1..).unwrap_or_default();
+                Ok((start, line.get(..colon).unwrap_or_default(), count))
+            }
+            None => Err(self
+                .lexer
+                .error_at(
+                    ErrorKind::Malformed,
+                    "a value has no count",
+                    start,
+                    line.len(),
+                )
+                .expected(expected)),
+        }
+    }
+
+    fn decimal_part(
+        &mut self,
+        start: usize,
+        column: usize,
+        digits: &[u8],
+        expected: &'static str,
+    ) -> Result<u64> {
+        integer(digits, 10).ok_or_else(|| {
+            let message = "part of a value is not a decimal number below 2^64";
+            self.lexer
+                .error_at(ErrorKind::Malformed, message, start, column)
+                .expected(expected)
+        })
+    }
+
+    /// A decimal of 32 bits in a value block.
+    fn value_number(&mut self, expected: &'static str) -> Result<u32> {
+        let start = self.lexer.position();
+        let number = match self.lexer.decimal() {
+            Decimal::Value(number) => u32::try_from(number).ok(),
+            Decimal::Bad => None,
+            Decimal::End => return Err(self.end_of_text(expected)),
+        };
+        number.ok_or_else(|| {
+            let message = "a number of the value block is not a valid integer";
+            self.lexer
+                .error_at(ErrorKind::Malformed, message, start, 0)
+                .expected(expected)
+        })
+    }
+
+    /// A line with a number of any base prefix.
+    #[inline]
+    fn prefixed(&mut self, message: &'static str, expected: &'static str, max: u64) -> Result<u64> {
+        match self.lexer.peek() {
+            Some(line) => match prefixed_integer(line).filter(|&number| number <= max) {
+                Some(number) => {
+                    self.lexer.line();
+                    Ok(number)
+                }
+                None => Err(self.no_number(Decimal::Bad, message, expected)),
+            },
+            None => Err(self.end_of_text(expected)),
+        }
+    }
+
+    #[cold]
+    fn no_number(
+        &mut self,
+        found: Decimal,
+        message: &'static str,
+        expected: &'static str,
+    ) -> Error {
+        if found == Decimal::End {
+            return self.end_of_text(expected);
+        }
+        self.lexer
+            .error(ErrorKind::Malformed, message, 0)
+            .expected(expected)
+            .llvm_detail(message)
+    }
+
+    #[cold]
+    fn end_of_text(&mut self, expected: &'static str) -> Error {
+        self.lexer
+            .error(ErrorKind::Truncated, "the text ends within a record", 0)
+            .expected(expected)
+            .with_hint("the file is cut: the records before this one are whole")
+    }
+
+    /// After an error: goes to where the next record must begin, if there is such a place. That is a line after a
+    /// blank line that cannot lie within a record (not a number, a `$N` or a `NAME:COUNT`), with a hash and a number
+    /// of counters after it.
+    fn resume_after(&mut self, start: usize) {
+        let mut from = start;
+        while let Some(block) = self.lexer.next_block(from) {
+            self.lexer.seek(block);
+            if self.record_begins_here() {
+                self.lexer.seek(block);
+                return;
+            }
+            from = block;
+        }
+        self.ended = true;
+    }
+
+    fn record_begins_here(&mut self) -> bool {
+        let Some(name) = self.lexer.line() else {
+            return false;
+        };
+        let value_line = memchr::memrchr(b':', name)
+            .and_then(|colon| integer(name.get(colon + 1..)?, 10))
+            .is_some();
+        let bitmap_line =
+            matches!(name, [b'$', number @ ..] if prefixed_integer(trim(number)).is_some());
+        if prefixed_integer(name).is_some() || value_line || bitmap_line {
+            return false;
+        }
+        let hash = self.lexer.line().and_then(prefixed_integer);
+        let counters = self.lexer.decimal();
+        hash.is_some() && matches!(counters, Decimal::Value(1..))
+    }
+}
+
+impl InstrSource for TextReader<'_> {
+    fn kind(&self) -> InstrKind {
+        self.kind
+    }
+
+    fn version_word(&self) -> u64 {
+        0
+    }
+
+    fn read_record(&mut self, record: &mut Record) -> Result<bool> {
+        record.clear();
+        let start = self.lexer.position();
+        if self.ended || self.lexer.remaining() == 0 {
+            self.ended = true;
+            return Ok(false);
+        }
+        match self.read_body(record) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.resume_after(start);
+                Err(error)
+            }
+        }
+    }
+
+    fn can_resume(&self) -> bool {
+        !self.ended
+    }
+
+    fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
+    fn binary_ids(&self) -> Result<Vec<BuildId>> {
+        Ok(Vec::new())
+    }
+
+    fn temporal_traces(&mut self) -> Result<TemporalTraces> {
+        Ok(self.traces.clone())
+    }
+}
+
+#[cold]
+fn zero_byte(lexer: &mut Lexer<'_>, start: usize, column: usize) -> Error {
+    lexer
+        .error_at(ErrorKind::Malformed, "a zero byte in a name", start, column)
+        .expected("text")
+        .with_hint("LLVM takes a zero byte for the end of the file; the file was damaged on disk or is not text")
+}
+
+/// Without the white space of C at both ends.
+fn trim(text: &[u8]) -> &[u8] {
+    let is_space = |byte: &u8| matches!(byte, b' ' | 0x09..=0x0d);
+    let start = text.iter().take_while(|byte| is_space(byte)).count();
+    let text = text.get(start..).unwrap_or_default();
+    let end = text.iter().rev().take_while(|byte| is_space(byte)).count();
+    text.get(..text.len() - end).unwrap_or_default()
+}

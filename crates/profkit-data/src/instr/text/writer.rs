@@ -1,0 +1,307 @@
+//! Writing text profiles (LLVM's `InstrProfWriter::writeText` and `writeRecordInText`).
+use super::EXTERNAL_SYMBOL;
+use crate::Result;
+use crate::bytes::Sink;
+use crate::ids::{FuncHash, NameRef};
+use crate::instr::{InstrKind, InstrProfile, TemporalTraces, ValueData};
+use profkit_abi::value_kind;
+use rustc_hash::FxHashMap;
+
+/// How a profile is written as text.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// See [`foreign_names`](Self::foreign_names).
+    pub foreign_names: bool,
+}
+
+impl TextOptions {
+    /// Whether targets of calls that have no record in the profile are spelled out where their name is known.
+    ///
+    /// LLVM knows only the names of the functions that it writes (and virtual tables that it was told to keep), and
+    /// writes `** External Symbol **` for all others. So does profkit by default: the bytes are equal.
+    #[must_use]
+    pub fn foreign_names(mut self, spell: bool) -> Self {
+        self.foreign_names = spell;
+        self
+    }
+}
+
+/// Writes a text profile piece by piece: header, traces, then records in the caller's order.
+pub struct TextWriter<'sink> {
+    sink: &'sink mut dyn Sink,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for TextWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TextWriter").finish_non_exhaustive()
+    }
+}
+
+/// From name hashes to names.
+pub type Names<'a> = dyn Fn(NameRef) -> Option<&'a [u8]> + 'a;
+
+/// When this much is waiting it goes to the sink: more would only cost cache.
+const FLUSH_AT: usize = 1 << 16;
+
+impl<'sink> TextWriter<'sink> {
+    /// A writer that puts its text into `sink`, some 64 KiB at a time.
+    pub fn new(sink: &'sink mut dyn Sink) -> Self {
+        TextWriter {
+            sink,
+            buffer: Vec::with_capacity(FLUSH_AT + FLUSH_AT / 4),
+        }
+    }
+
+    /// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
+    /// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold (binary ids, MemProf, the function-entry
+    /// flag) is left out, as LLVM does; the caller may want to say so.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn write(
+        sink: &'sink mut dyn Sink,
+        profile: &InstrProfile,
+        options: TextOptions,
+    ) -> Result<()> {
+        let mut functions: Vec<_> = profile
+            .tables
+            .iter()
+            .flat_map(|table| table.functions())
+            .collect();
+        functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        let mut known = FxHashMap::default();
+        if spells_names(profile) {
+            known.reserve(functions.len() + profile.vtable_names.len());
+            known.extend(functions.iter().map(|one| (one.name_ref(), one.name())));
+            for name in &profile.vtable_names {
+                known.entry(NameRef::of(name)).or_insert(name.as_slice());
+            }
+        }
+        let names = |name_ref: NameRef| {
+            known.get(&name_ref).copied().or_else(|| {
+                options
+                    .foreign_names
+                    .then(|| profile.symbols.get(name_ref))
+                    .flatten()
+            })
+        };
+
+        let mut writer = TextWriter::new(sink);
+        writer.header(profile.kind)?;
+        if profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty() {
+            writer.traces(&profile.traces, &names)?;
+        }
+        let mut records = Vec::new();
+        for function in functions {
+            records.clear();
+            records.extend(function.records());
+            records.sort_by_key(|record| record.func_hash);
+            for record in &records {
+                writer.record(
+                    function.name(),
+                    record.func_hash,
+                    record.counts,
+                    record.bitmap,
+                    record.values,
+                    &names,
+                )?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// The directives of a kind, each under a comment. A front-end profile has none.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn header(&mut self, kind: InstrKind) -> Result<()> {
+        let context_sensitive = kind.contains(InstrKind::CONTEXT_SENSITIVE);
+        let lines: [(bool, &[u8]); 5] = [
+            (
+                context_sensitive,
+                b"# CSIR level Instrumentation Flag\n:csir\n",
+            ),
+            (
+                kind.is_ir() && !context_sensitive,
+                b"# IR level Instrumentation Flag\n:ir\n",
+            ),
+            (
+                kind.contains(InstrKind::ENTRY_FIRST),
+                b"# Always instrument the function entry block\n:entry_first\n",
+            ),
+            (
+                kind.contains(InstrKind::LOOP_ENTRIES),
+                b"# Always instrument the loop entry blocks\n:instrument_loop_entries\n",
+            ),
+            (
+                kind.contains(InstrKind::SINGLE_BYTE_COVERAGE),
+                b"# Instrument block coverage\n:single_byte_coverage\n",
+            ),
+        ];
+        for (_, text) in lines.iter().filter(|(wanted, _)| *wanted) {
+            self.buffer.extend_from_slice(text);
+        }
+        self.flush_if_full()
+    }
+
+    /// The block of temporal traces. A function whose name is not known becomes the empty name, as in LLVM.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn traces(&mut self, traces: &TemporalTraces, names: &Names<'_>) -> Result<()> {
+        self.text(b":temporal_prof_traces\n# Num Temporal Profile Traces:\n");
+        self.number(traces.traces.len() as u64);
+        self.text(b"# Temporal Profile Trace Stream Size:\n");
+        self.number(traces.stream_size);
+        for trace in &traces.traces {
+            self.text(b"# Weight:\n");
+            self.number(trace.weight);
+            for &function in &trace.functions {
+                self.text(names(function).unwrap_or_default());
+                self.text(b",");
+                self.flush_if_full()?;
+            }
+            self.text(b"\n");
+        }
+        self.text(b"\n");
+        self.flush_if_full()
+    }
+
+    /// One record, with the comments that `merge --text` and `show --text` write.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn record(
+        &mut self,
+        name: &[u8],
+        func_hash: FuncHash,
+        counts: &[u64],
+        bitmap: &[u8],
+        values: Option<&ValueData>,
+        names: &Names<'_>,
+    ) -> Result<()> {
+        self.text(name);
+        self.text(b"\n# Func Hash:\n");
+        self.number(func_hash.0);
+        self.text(b"# Num Counters:\n");
+        self.number(counts.len() as u64);
+        self.text(b"# Counter Values:\n");
+        for &count in counts {
+            self.number(count);
+            self.flush_if_full()?;
+        }
+        if !bitmap.is_empty() {
+            self.text(b"# Num Bitmap Bytes:\n$");
+            self.number(bitmap.len() as u64);
+            self.text(b"# Bitmap Byte Values:\n");
+            for &byte in bitmap {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
+                self.text(b"0x");
+                if byte > 0xf {
+                    self.buffer.push(digit(byte >> 4));
+                }
+                self.buffer.push(digit(byte & 0xf));
+                self.buffer.push(b'\n');
+                self.flush_if_full()?;
+            }
+            self.text(b"\n");
+        }
+        if let Some(values) = values.filter(|values| !values.is_empty()) {
+            self.values(values, names)?;
+        }
+        self.text(b"\n");
+        self.flush_if_full()
+    }
+
+    /// Hands the rest of the text to the sink.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn values(&mut self, values: &ValueData, names: &Names<'_>) -> Result<()> {
+        let with_sites = || values.kinds().filter(|(_, kind)| kind.site_count() > 0);
+        self.text(b"# Num Value Kinds:\n");
+        self.number(with_sites().count() as u64);
+        for (kind, sites) in with_sites() {
+            self.text(match kind {
+                value_kind::INDIRECT_CALL_TARGET => b"# ValueKind = IPVK_IndirectCallTarget:\n",
+                value_kind::MEM_OP_SIZE => b"# ValueKind = IPVK_MemOPSize:\n",
+                _ => b"# ValueKind = IPVK_VTableTarget:\n",
+            });
+            self.number(u64::from(kind));
+            self.text(b"# NumValueSites:\n");
+            self.number(sites.site_count() as u64);
+            for site in sites.sites() {
+                self.number(site.len() as u64);
+                for entry in site {
+                    if kind == value_kind::MEM_OP_SIZE {
+                        self.text(itoa::Buffer::new().format(entry.value).as_bytes());
+                    } else {
+                        let name = match entry.value {
+                            0 => None,
+                            value => names(NameRef(value)),
+                        };
+                        self.text(name.unwrap_or(EXTERNAL_SYMBOL));
+                    }
+                    self.text(b":");
+                    self.number(entry.count);
+                    self.flush_if_full()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn text(&mut self, text: &[u8]) {
+        self.buffer.extend_from_slice(text);
+    }
+
+    /// A number and a line end.
+    #[inline]
+    fn number(&mut self, number: u64) {
+        if number < 10 {
+            self.buffer.extend_from_slice(&[b'0' + number as u8, b'\n']);
+            return;
+        }
+        self.text(itoa::Buffer::new().format(number).as_bytes());
+        self.buffer.push(b'\n');
+    }
+
+    #[inline]
+    fn flush_if_full(&mut self) -> Result<()> {
+        if self.buffer.len() >= FLUSH_AT {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.sink.put(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Whether writing the profile needs names by hash.
+fn spells_names(profile: &InstrProfile) -> bool {
+    let has_targets = |values: &ValueData| {
+        [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]
+            .iter()
+            .filter_map(|&kind| values.kind(kind))
+            .any(|kind| !kind.entries().is_empty())
+    };
+    !profile.traces.traces.is_empty()
+        || profile
+            .tables
+            .iter()
+            .flat_map(|table| table.functions())
+            .flat_map(|function| function.records())
+            .any(|record| record.values.is_some_and(has_targets))
+}

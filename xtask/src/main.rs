@@ -1,2 +1,51 @@
-//! Chores of the repository.
-fn main() {}
+//! Chores of the repository: `cargo xtask` lists them.
+mod fixtures;
+mod steps;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// A chore: its name, what it does, and its function, which takes the arguments after the name.
+struct Task(&'static str, &'static str, fn(&[String]) -> Result<()>);
+
+/// One line a task.
+const TASKS: &[Task] = &[
+    Task(
+        "ci",
+        "what .ci/run does, except for installing LLVM",
+        steps::ci,
+    ),
+    Task(
+        "bless",
+        "rewrite the expectations of tests/cli",
+        steps::bless,
+    ),
+    Task(
+        "fixtures",
+        "make tests/fixtures again with the installed LLVMs",
+        fixtures::run,
+    ),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let name = arguments.first().map(String::as_str);
+    let Some(Task(_, _, task)) = TASKS.iter().find(|task| Some(task.0) == name) else {
+        if let Some(name) = name {
+            eprintln!("no task {name}");
+        }
+        eprintln!("usage: cargo xtask TASK [ARGUMENT…]\n");
+        for Task(name, what, _) in TASKS {
+            eprintln!("  {name:<14}{what}");
+        }
+        return ExitCode::from(2);
+    };
+    match task(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -338,6 +338,22 @@ pub struct RawSet {
     pub binaries: Vec<PathBuf>,
 }
 
+impl RawSet {
+    /// Runs the program once more, at the same addresses on every machine (util-linux's `setarch -R`), and returns
+    /// the bytes of the raw profile: fixtures must not change with each generation.
+    ///
+    /// # Panics
+    /// If the program does not run.
+    pub fn run_at_fixed_addresses(&self, run: usize) -> Vec<u8> {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let mut command = Command::new("setarch");
+        command.arg("-R").args(self.binaries.first());
+        self.set.do_step(self.set.run(command, scratch.path(), run));
+        let raw = self.set.finish_run(scratch.path(), run);
+        std::fs::read(raw).expect("a readable raw profile")
+    }
+}
+
 /// Every set whose mode the compiler has, whether it is installed or not, in a stable order.
 pub fn all_sets() -> Vec<Set> {
     let compilers = RELEASES.map(Compiler::Clang).into_iter();
@@ -515,18 +531,23 @@ impl Set {
             let flags = vec![used, "-fcs-profile-generate".into()];
             steps.extend(self.link(folder, tools, flags));
         }
-        for (run, arguments) in RUNS.iter().enumerate() {
-            let mut command = Command::new(folder.join("program"));
-            command.args(arguments);
-            let name = if self.program.library.is_empty() {
-                raw_name(run)
-            } else {
-                format!("run-{run}-%m.part")
-            };
-            command.env("LLVM_PROFILE_FILE", folder.join(name));
-            steps.push(command);
+        for run in 0..RUNS.len() {
+            let command = Command::new(folder.join("program"));
+            steps.push(self.run(command, folder, run));
         }
         steps
+    }
+
+    /// Adds to a command that starts the program what one run needs.
+    fn run(&self, mut command: Command, folder: &Path, run: usize) -> Command {
+        command.args(RUNS[run]);
+        let name = if self.program.library.is_empty() {
+            raw_name(run)
+        } else {
+            format!("run-{run}-%m.part")
+        };
+        command.env("LLVM_PROFILE_FILE", folder.join(name));
+        command
     }
 
     fn instrument_flags(&self, folder: &Path, tools: &Tools) -> Vec<std::ffi::OsString> {
@@ -541,7 +562,9 @@ impl Set {
         let mut steps = Vec::new();
         if !self.program.library.is_empty() {
             let mut command = self.compile(tools);
-            command.args(&flags).args(["-shared", "-fPIC"]);
+            command
+                .args(&flags)
+                .args(["-shared", "-fPIC", "-Wl,-soname,libplugin.so"]);
             command.args(self.program.library).arg("-o");
             command.arg(folder.join("libplugin.so"));
             steps.push(command);
@@ -558,25 +581,34 @@ impl Set {
     }
 
     fn build_in(&self, folder: &Path, tools: &Tools) {
-        for mut step in self.steps(folder, tools) {
-            let output = step
-                .output()
-                .unwrap_or_else(|error| panic!("{self}: {step:?}: {error}"));
-            assert!(
-                output.status.success(),
-                "{self}: {step:?}: {}\n{}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr)
-            );
+        for step in self.steps(folder, tools) {
+            self.do_step(step);
         }
         for run in 0..RUNS.len() {
-            if !self.program.library.is_empty() {
-                concatenate(folder, run);
-            }
-            let raw = folder.join(raw_name(run));
-            let size = std::fs::metadata(&raw).map_or(0, |metadata| metadata.len());
-            assert!(size > 0, "{self}: {} was not written", raw.display());
+            self.finish_run(folder, run);
         }
+    }
+
+    fn do_step(&self, mut step: Command) {
+        let output = step
+            .output()
+            .unwrap_or_else(|error| panic!("{self}: {step:?}: {error}"));
+        assert!(
+            output.status.success(),
+            "{self}: {step:?}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn finish_run(&self, folder: &Path, run: usize) -> PathBuf {
+        if !self.program.library.is_empty() {
+            concatenate(folder, run);
+        }
+        let raw = folder.join(raw_name(run));
+        let size = std::fs::metadata(&raw).map_or(0, |metadata| metadata.len());
+        assert!(size > 0, "{self}: {} was not written", raw.display());
+        raw
     }
 
     /// Changes whenever anything does that the profiles depend on.

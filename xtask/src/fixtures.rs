@@ -1,0 +1,162 @@
+//! Makes `tests/fixtures` again: small real profiles of every installed release in every mode.
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use profkit_testkit::matrix::{Compiler, Mode, RawSet, Set, all_sets};
+use profkit_testkit::{Llvm, fixture_path};
+
+/// The run of each program whose raw profile is kept.
+const KEPT_RUN: usize = 1;
+
+/// The releases whose front-end profiles the README merges. Their functions have the same hashes (formats.md B.1).
+const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
+
+/// Rewrites the folders `raw`, `indexed`, `text` and `readme`, and `MANIFEST`, which says for each file who made it
+/// and how.
+pub fn run(_arguments: &[String]) -> Result<()> {
+    let mut writer = Writer::new()?;
+    for set in all_sets() {
+        match set.build() {
+            Ok(built) => one_set(&mut writer, &built)?,
+            Err(why) => eprintln!("left out {set}: {why}"),
+        }
+    }
+    readme(&mut writer)?;
+    writer.finish()
+}
+
+fn one_set(writer: &mut Writer, built: &RawSet) -> Result<()> {
+    let set = built.set;
+    let steps = build_steps(set);
+    let raw = built.run_at_fixed_addresses(KEPT_RUN);
+    let raw_path = writer.add(&format!("raw/{set}.profraw"), &raw, &steps)?;
+    let release = match set.compiler {
+        Compiler::Clang(release) => release,
+        Compiler::Rustc => 22,
+    };
+    let llvm = Llvm::find(release).with_context(|| format!("LLVM {release}"))?;
+    let how = format!("llvm-profdata-{release} merge raw/{set}.profraw");
+    let indexed = merged(&llvm, &[], &raw_path)?;
+    writer.add(&format!("indexed/{set}.profdata"), &indexed, &how)?;
+    if set.mode == Mode::Ir || release == 22 {
+        let text = merged(&llvm, &["--text"], &raw_path)?;
+        writer.add(
+            &format!("text/{set}.proftext"),
+            &text,
+            &format!("{how} --text"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The commands up to the kept run: those of the runs are the same for all sets.
+fn build_steps(set: Set) -> String {
+    let mut steps = set.describe();
+    steps.retain(|step| !step.starts_with("LLVM_PROFILE_FILE=OUT/run-"));
+    steps.join("\n")
+}
+
+fn merged(llvm: &Llvm, options: &[&str], input: &Path) -> Result<Vec<u8>> {
+    let output = tempfile::NamedTempFile::new()?;
+    let status = Command::new(llvm.profdata())
+        .arg("merge")
+        .args(options)
+        .arg(input)
+        .arg("-o")
+        .arg(output.path())
+        .status()?;
+    ensure!(status.success(), "{}: {status}", llvm.profdata().display());
+    Ok(std::fs::read(output.path())?)
+}
+
+/// Front-end profiles of one program from four releases, and one that was cut in its names.
+fn readme(writer: &mut Writer) -> Result<()> {
+    let mut last = Vec::new();
+    for (run, release) in README_RELEASES.into_iter().enumerate() {
+        let set = Set::new(Compiler::Clang(release), Mode::Fe, "plain");
+        let built = set.build().map_err(|why| anyhow::anyhow!("{set}: {why}"))?;
+        let how = build_steps(set);
+        last = built.run_at_fixed_addresses(run % 3);
+        writer.add(&format!("readme/clang-{release}.profraw"), &last, &how)?;
+        if release == 22 {
+            let cut = built.run_at_fixed_addresses(1);
+            // The names are the last section of this file (it has no value data): half of them are lost.
+            let names_size = usize::try_from(header_word(&cut, NAMES_SIZE_WORD)?)?;
+            let kept = cut.len() - names_size.next_multiple_of(8) + names_size / 2;
+            writer.add(
+                "readme/clang-22-truncated.profraw",
+                &cut[..kept],
+                &format!(
+                    "{how}\nits second run, cut to {kept} of {} bytes",
+                    cut.len()
+                ),
+            )?;
+        }
+    }
+    ensure!(
+        !last.is_empty(),
+        "no release of {README_RELEASES:?} is installed"
+    );
+    Ok(())
+}
+
+/// Index of `NamesSize` in the header of a raw version 10 (formats.md A.3).
+const NAMES_SIZE_WORD: usize = 9;
+
+fn header_word(raw: &[u8], index: usize) -> Result<u64> {
+    let bytes = raw.get(index * 8..index * 8 + 8).context("a raw header")?;
+    Ok(u64::from_le_bytes(bytes.try_into()?))
+}
+
+/// Collects files and the manifest; replaces the old folders at the end.
+struct Writer {
+    fresh: tempfile::TempDir,
+    manifest: String,
+    total: usize,
+}
+
+/// The folders that this task owns below `tests/fixtures`.
+const FOLDERS: [&str; 4] = ["raw", "indexed", "text", "readme"];
+
+impl Writer {
+    fn new() -> Result<Writer> {
+        let root = fixture_path("");
+        std::fs::create_dir_all(&root)?;
+        Ok(Writer {
+            fresh: tempfile::tempdir_in(&root)?,
+            manifest: "Written by `cargo xtask fixtures`: each file, its size, and the commands that made it, in tests/programs.\n\
+                       OUT is a scratch folder. The program then ran as `setarch -R OUT/program 3 50`, at the same \
+                       addresses each time\n(readme/clang-14 with `1 10`, clang-19 with `8 200`, clang-22 with `1 10`).\n"
+                .to_owned(),
+            total: 0,
+        })
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8], how: &str) -> Result<PathBuf> {
+        let path = self.fresh.path().join(name);
+        std::fs::create_dir_all(path.parent().context("a folder")?)?;
+        std::fs::write(&path, bytes)?;
+        writeln!(self.manifest, "\n{name} ({} bytes)", bytes.len())?;
+        for line in how.lines() {
+            writeln!(self.manifest, "    {line}")?;
+        }
+        self.total += bytes.len();
+        Ok(path)
+    }
+
+    fn finish(self) -> Result<()> {
+        let root = fixture_path("");
+        for folder in FOLDERS {
+            let old = root.join(folder);
+            if old.exists() {
+                std::fs::remove_dir_all(&old)?;
+            }
+            std::fs::rename(self.fresh.path().join(folder), &old)?;
+        }
+        std::fs::write(root.join("MANIFEST"), self.manifest)?;
+        eprintln!("{} KiB of fixtures", self.total.div_ceil(1024));
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Tasks that are lists of other commands.
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use profkit_testkit::repo_root;
+
+/// Format, lints, tests, conformance, fuzz smoke: what a change must pass.
+pub fn ci(_arguments: &[String]) -> Result<()> {
+    cargo(&["fmt", "--all", "--check"], &[])?;
+    cargo(
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        &[],
+    )?;
+    cargo(&["test", "--workspace"], &[])?;
+    cargo(&["xtask", "conformance"], &[])?;
+    cargo(&["xtask", "fuzz-smoke"], &[])
+}
+
+/// Rewrites what `tests/cli` expects.
+pub fn bless(_arguments: &[String]) -> Result<()> {
+    cargo(
+        &["test", "--package", "profkit", "--test", "cli"],
+        &[("BLESS", "1")],
+    )
+}
+
+/// Runs cargo at the root, with a line before that says what and one after that says how long.
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    eprintln!("── cargo {}", arguments.join(" "));
+    let start = Instant::now();
+    let status = Command::new("cargo")
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repo_root())
+        .status()
+        .context("cargo")?;
+    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
+    eprintln!("── done in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -4,6 +4,7 @@
 //! each have a folder with the reader beside the writer.
 mod kind;
 mod profile;
+pub mod raw;
 mod record;
 mod source;
 mod table;

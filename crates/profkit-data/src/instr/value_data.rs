@@ -141,7 +141,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
         .found(total)
         .expected(format_args!("at most {}", cursor.remaining())));
     }
-    if total as usize % ALIGNMENT != 0 {
+    if !(total as usize).is_multiple_of(ALIGNMENT) {
         return Err(
             Error::new(ErrorKind::Malformed, "TotalSize is not a multiple of 8")
                 .at(start)

@@ -1,7 +1,9 @@
 use super::*;
 use proptest::prelude::*;
 
-fn values(kinds: &[(u32, &[&[(u64, u64)]])]) -> ValueData {
+type Sites<'a> = &'a [&'a [(u64, u64)]];
+
+fn values(kinds: &[(u32, Sites<'_>)]) -> ValueData {
     let mut values = ValueData::default();
     for &(number, sites) in kinds {
         let kind = values.kind_mut(number).unwrap();

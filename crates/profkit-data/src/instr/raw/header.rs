@@ -1,0 +1,494 @@
+//! The header of a raw profile, version by version.
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::{raw, variant};
+
+/// Pointer width of the program that wrote a file, from its magic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PointerWidth {
+    /// 4-byte pointers.
+    Bits32,
+    /// 8-byte pointers.
+    Bits64,
+}
+
+impl PointerWidth {
+    /// 4 or 8.
+    #[inline]
+    pub fn bytes(self) -> usize {
+        match self {
+            PointerWidth::Bits32 => 4,
+            PointerWidth::Bits64 => 8,
+        }
+    }
+
+    /// The magic of this width, as a number.
+    pub fn magic(self) -> u64 {
+        match self {
+            PointerWidth::Bits32 => raw::MAGIC_32,
+            PointerWidth::Bits64 => raw::MAGIC_64,
+        }
+    }
+
+    /// A pointer difference: the low bits that a pointer has, sign-extended.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // Dropping the high half is the point.
+    pub fn difference(self, pointer: u64, base: u64) -> i64 {
+        let difference = pointer.wrapping_sub(base);
+        match self {
+            PointerWidth::Bits32 => i64::from((difference as u32).cast_signed()),
+            PointerWidth::Bits64 => difference.cast_signed(),
+        }
+    }
+}
+
+/// How the numbers of one raw profile are to be read, found once in its first 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RawDialect {
+    /// Byte order of every multi-byte number.
+    pub endian: Endian,
+    /// Pointer width.
+    pub width: PointerWidth,
+    /// Version number, 1 to 11: the low 32 bits of the version word.
+    pub version: u32,
+    /// Variant flags ([`profkit_abi::variant`]): the other bits of the version word.
+    pub flags: u64,
+}
+
+impl RawDialect {
+    /// The version word of the header.
+    pub fn version_word(self) -> u64 {
+        self.flags | u64::from(self.version)
+    }
+
+    /// Whether all of these variant flags are set.
+    #[inline]
+    pub fn has(self, flags: u64) -> bool {
+        self.flags & flags == flags
+    }
+
+    /// Size of an element of the counter section: 1 for single-byte coverage, else 8.
+    #[inline]
+    pub fn counter_len(self) -> usize {
+        if self.has(variant::BYTE_COVERAGE) {
+            1
+        } else {
+            8
+        }
+    }
+
+    /// Reads magic and version word.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadMagic`], [`ErrorKind::BadHeader`] for less than 16 bytes, and
+    /// [`ErrorKind::UnsupportedVersion`] for a version that is not 1 to 11.
+    pub fn read(data: &[u8], offset: u64) -> Result<Self> {
+        let magic = data.first_chunk::<8>().copied();
+        let known = magic.and_then(|bytes| {
+            [Endian::Little, Endian::Big]
+                .into_iter()
+                .flat_map(|endian| {
+                    [PointerWidth::Bits64, PointerWidth::Bits32].map(|width| (endian, width))
+                })
+                .find(|(endian, width)| endian.u64(bytes) == width.magic())
+        });
+        let Some((endian, width)) = known else {
+            let found = data.get(..data.len().min(8)).unwrap_or_default();
+            return Err(
+                Error::new(ErrorKind::BadMagic, "not the magic of a raw profile")
+                    .at(offset)
+                    .within(STRUCTURE)
+                    .found(format_args!("bytes {found:02x?}"))
+                    .expected(
+                        "\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either direction",
+                    ),
+            );
+        };
+        let mut cursor = Cursor::new(data, offset, endian);
+        cursor.u64()?;
+        let word = cursor
+            .u64()
+            .map_err(|_| too_short(offset, data.len(), 16))?;
+        let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(0);
+        if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "a raw version that nobody knows")
+                .at(offset + 8)
+                .within(STRUCTURE)
+                .found(version)
+                .expected(format_args!("{} to {}", raw::VERSION_FIRST, raw::VERSION_LAST))
+                .with_hint("the file is damaged, or a newer LLVM than 23 wrote it: a newer profkit may read it")
+                .llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)));
+        }
+        Ok(RawDialect {
+            endian,
+            width,
+            version,
+            flags: word & variant::FLAGS_MASK,
+        })
+    }
+}
+
+/// LLVM's detail text (two lines) when a tool that reads `expected` alone meets a raw profile of another version.
+pub fn version_mismatch(found: u32, expected: u32) -> String {
+    format!(
+        "Profile uses raw profile format version = {found}; expected version = {expected}\n\
+         PLEASE update this tool to version in the raw profile, or regenerate raw profile with expected version."
+    )
+}
+
+/// The header of a raw profile. Fields that a version does not have are 0. Names are LLVM's
+/// (`INSTR_PROF_RAW_HEADER` in `InstrProfData.inc`); counts are elements in every version, sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawHeader {
+    /// How to read the file.
+    pub dialect: RawDialect,
+    /// Length of the header in bytes, with magic and version: 56 to 152.
+    pub len: usize,
+    /// `BinaryIdsSize`, bytes (version 6).
+    pub binary_ids_size: u64,
+    /// `NumData`: data records, one a function.
+    pub num_data: u64,
+    /// `PaddingBytesBeforeCounters` (version 5 of LLVM 10).
+    pub padding_before_counters: u64,
+    /// `NumCounters`: elements of 8 bytes, or 1 for single-byte coverage.
+    pub num_counters: u64,
+    /// `PaddingBytesAfterCounters` (version 5 of LLVM 10).
+    pub padding_after_counters: u64,
+    /// `NumBitmapBytes` (version 9).
+    pub num_bitmap_bytes: u64,
+    /// `PaddingBytesAfterBitmapBytes` (version 9).
+    pub padding_after_bitmap: u64,
+    /// `NumUniformCounters`: elements of 8 bytes (version 11).
+    pub num_uniform_counters: u64,
+    /// `PaddingBytesAfterUniformCounters` (version 11).
+    pub padding_after_uniform_counters: u64,
+    /// `UniformCountersDelta`: uniform counters' start minus data start, or 0 (version 11).
+    pub uniform_counters_delta: u64,
+    /// `NamesSize`, bytes.
+    pub names_size: u64,
+    /// `CountersDelta`: the counters' address (up to version 7), or that minus the data's address (from 8).
+    pub counters_delta: u64,
+    /// `BitmapDelta`: the bitmap's address minus the data's (version 9). Without a bitmap it means nothing.
+    pub bitmap_delta: u64,
+    /// `NamesDelta`: the names' address. Only versions 1 and 2 need it.
+    pub names_delta: u64,
+    /// `NumVTables`: records (version 10).
+    pub num_vtables: u64,
+    /// `VNamesSize`, bytes (version 10).
+    pub vnames_size: u64,
+    /// `ValueDataSize`, bytes (versions 2 and 3).
+    pub value_data_size: u64,
+    /// `ValueDataDelta` (versions 2 and 3).
+    pub value_data_delta: u64,
+    /// `ValueKindLast`: the last value kind that records have sites for (version 2).
+    pub value_kind_last: u64,
+}
+
+const STRUCTURE: &str = "raw header";
+/// Words of the version 5 header up to LLVM 9; LLVM 10 inserted two words and kept the number.
+const WORDS_V5_SHORT: usize = 8;
+const WORDS_V5_LONG: usize = 10;
+
+/// A field after magic and version.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    BinaryIdsSize,
+    NumData,
+    PaddingBeforeCounters,
+    NumCounters,
+    PaddingAfterCounters,
+    NumBitmapBytes,
+    PaddingAfterBitmap,
+    NumUniformCounters,
+    PaddingAfterUniformCounters,
+    UniformCountersDelta,
+    NamesSize,
+    CountersDelta,
+    BitmapDelta,
+    NamesDelta,
+    NumVTables,
+    VNamesSize,
+    ValueDataSize,
+    ValueDataDelta,
+    ValueKindLast,
+}
+
+use Field as F;
+
+const V1: &[Field] = &[
+    F::NumData,
+    F::NumCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+];
+const V2: &[Field] = &[
+    F::NumData,
+    F::NumCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+    F::ValueDataSize,
+    F::ValueDataDelta,
+];
+const V4: &[Field] = &[
+    F::NumData,
+    F::NumCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+];
+const V5_LONG: &[Field] = &[
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+];
+const V6: &[Field] = &[
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+    F::BinaryIdsSize,
+];
+const V7: &[Field] = &[
+    F::BinaryIdsSize,
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NamesSize,
+    F::CountersDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+];
+const V9: &[Field] = &[
+    F::BinaryIdsSize,
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NumBitmapBytes,
+    F::PaddingAfterBitmap,
+    F::NamesSize,
+    F::CountersDelta,
+    F::BitmapDelta,
+    F::NamesDelta,
+    F::ValueKindLast,
+];
+const V10: &[Field] = &[
+    F::BinaryIdsSize,
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NumBitmapBytes,
+    F::PaddingAfterBitmap,
+    F::NamesSize,
+    F::CountersDelta,
+    F::BitmapDelta,
+    F::NamesDelta,
+    F::NumVTables,
+    F::VNamesSize,
+    F::ValueKindLast,
+];
+const V11: &[Field] = &[
+    F::BinaryIdsSize,
+    F::NumData,
+    F::PaddingBeforeCounters,
+    F::NumCounters,
+    F::PaddingAfterCounters,
+    F::NumBitmapBytes,
+    F::PaddingAfterBitmap,
+    F::NumUniformCounters,
+    F::PaddingAfterUniformCounters,
+    F::UniformCountersDelta,
+    F::NamesSize,
+    F::CountersDelta,
+    F::BitmapDelta,
+    F::NamesDelta,
+    F::NumVTables,
+    F::VNamesSize,
+    F::ValueKindLast,
+];
+
+/// The fields after magic and version. `None` for a version or (version 5) a length that does not exist.
+fn fields(version: u32, v5_words: usize) -> Option<&'static [Field]> {
+    Some(match version {
+        1 => V1,
+        2 | 3 => V2,
+        4 => V4,
+        5 if v5_words == WORDS_V5_SHORT => V4,
+        5 => V5_LONG,
+        6 => V6,
+        7 | 8 => V7,
+        9 => V9,
+        10 => V10,
+        11 => V11,
+        _ => return None,
+    })
+}
+
+impl RawHeader {
+    /// A header with nothing in it, of the length that the dialect's version has (version 5: as LLVM 10 wrote it).
+    /// `None` for a version that does not exist.
+    pub fn empty(dialect: RawDialect) -> Option<Self> {
+        let fields = fields(dialect.version, WORDS_V5_LONG)?;
+        Some(Self::zero(dialect, 8 * (2 + fields.len())))
+    }
+
+    fn zero(dialect: RawDialect, len: usize) -> Self {
+        RawHeader {
+            dialect,
+            len,
+            binary_ids_size: 0,
+            num_data: 0,
+            padding_before_counters: 0,
+            num_counters: 0,
+            padding_after_counters: 0,
+            num_bitmap_bytes: 0,
+            padding_after_bitmap: 0,
+            num_uniform_counters: 0,
+            padding_after_uniform_counters: 0,
+            uniform_counters_delta: 0,
+            names_size: 0,
+            counters_delta: 0,
+            bitmap_delta: 0,
+            names_delta: 0,
+            num_vtables: 0,
+            vnames_size: 0,
+            value_data_size: 0,
+            value_data_delta: 0,
+            value_kind_last: 0,
+        }
+    }
+
+    /// Makes a version 5 header the shorter one of LLVM 9, which has no paddings.
+    #[must_use]
+    pub fn as_short_v5(mut self) -> Self {
+        if self.dialect.version == 5 {
+            self.len = 8 * WORDS_V5_SHORT;
+        }
+        self
+    }
+
+    /// Reads the header at the start of `data`, which is at the absolute offset `offset`.
+    ///
+    /// # Errors
+    /// As [`RawDialect::read`]; [`ErrorKind::BadHeader`] if the data are shorter than the header or, for version 5,
+    /// fit neither of its two forms.
+    pub fn read(data: &[u8], offset: u64) -> Result<Self> {
+        let dialect = RawDialect::read(data, offset)?;
+        let v5_words = if dialect.version == 5 {
+            v5_words(data, offset, dialect.endian)?
+        } else {
+            0
+        };
+        let fields = fields(dialect.version, v5_words).unwrap_or_default();
+        let mut header = Self::zero(dialect, 8 * (2 + fields.len()));
+        if data.len() < header.len {
+            return Err(too_short(offset, data.len(), header.len));
+        }
+        let mut cursor = Cursor::new(data, offset, dialect.endian);
+        cursor.take(16)?;
+        for &field in fields {
+            *header.field_mut(field) = cursor.u64()?;
+        }
+        Ok(header)
+    }
+
+    /// Appends the header's bytes, [`len`](Self::len) of them.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let endian = self.dialect.endian;
+        let mut put = |value: u64| out.extend_from_slice(&endian.u64_bytes(value));
+        put(self.dialect.width.magic());
+        put(self.dialect.version_word());
+        let mut header = *self;
+        for &field in fields(self.dialect.version, self.len / 8).unwrap_or_default() {
+            put(*header.field_mut(field));
+        }
+    }
+
+    /// Whether this header has fields for padding around the counters.
+    pub fn has_counter_padding(&self) -> bool {
+        match self.dialect.version {
+            5 => self.len == 8 * WORDS_V5_LONG,
+            version => version > 5,
+        }
+    }
+
+    fn field_mut(&mut self, field: Field) -> &mut u64 {
+        match field {
+            F::BinaryIdsSize => &mut self.binary_ids_size,
+            F::NumData => &mut self.num_data,
+            F::PaddingBeforeCounters => &mut self.padding_before_counters,
+            F::NumCounters => &mut self.num_counters,
+            F::PaddingAfterCounters => &mut self.padding_after_counters,
+            F::NumBitmapBytes => &mut self.num_bitmap_bytes,
+            F::PaddingAfterBitmap => &mut self.padding_after_bitmap,
+            F::NumUniformCounters => &mut self.num_uniform_counters,
+            F::PaddingAfterUniformCounters => &mut self.padding_after_uniform_counters,
+            F::UniformCountersDelta => &mut self.uniform_counters_delta,
+            F::NamesSize => &mut self.names_size,
+            F::CountersDelta => &mut self.counters_delta,
+            F::BitmapDelta => &mut self.bitmap_delta,
+            F::NamesDelta => &mut self.names_delta,
+            F::NumVTables => &mut self.num_vtables,
+            F::VNamesSize => &mut self.vnames_size,
+            F::ValueDataSize => &mut self.value_data_size,
+            F::ValueDataDelta => &mut self.value_data_delta,
+            F::ValueKindLast => &mut self.value_kind_last,
+        }
+    }
+}
+
+/// Which of the two version 5 headers this is. LLVM 9 has ValueKindLast (1) in word 7; LLVM 10 to 12 have it in word
+/// 9, and in word 7 the counters' address, which is 0 only if there are no counters.
+fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
+    let word = |index: usize| {
+        let bytes = data.get(8 * index..)?.first_chunk::<8>()?;
+        Some(endian.u64(*bytes))
+    };
+    let is_kind = |value: Option<u64>| value.is_some_and(|value| value <= 2);
+    let empty_long = word(2) == Some(0) && word(7) == Some(0) && word(9) == Some(1);
+    if is_kind(word(7)) && !empty_long {
+        return Ok(WORDS_V5_SHORT);
+    }
+    if is_kind(word(9)) {
+        return Ok(WORDS_V5_LONG);
+    }
+    if data.len() < 8 * WORDS_V5_LONG {
+        return Err(too_short(offset, data.len(), 8 * WORDS_V5_LONG));
+    }
+    Err(Error::new(
+        ErrorKind::BadHeader,
+        "neither form of the version 5 header fits",
+    )
+    .at(offset + 8 * 7)
+    .within(STRUCTURE)
+    .found(format_args!(
+        "words 7 and 9 {:#x} and {:#x}",
+        word(7).unwrap_or(0),
+        word(9).unwrap_or(0)
+    ))
+    .expected("a value kind (0 to 2) in one of them"))
+}
+
+#[cold]
+fn too_short(offset: u64, found: usize, expected: usize) -> Error {
+    Error::new(ErrorKind::BadHeader, "the file ends within the header")
+        .at(offset)
+        .within(STRUCTURE)
+        .found(format_args!("{found} bytes"))
+        .expected(format_args!("{expected} bytes"))
+}

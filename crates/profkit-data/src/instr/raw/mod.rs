@@ -1,0 +1,39 @@
+//! Raw instrumentation profiles (`.profraw`): what a program's run-time library dumps at exit, in the byte order and
+//! with the pointers of that program. docs/formats/raw.md has the byte tables.
+//!
+//! ```text
+//! header | binary ids | data records | pad | counters | pad | bitmap | pad | uniform counters | pad
+//!        | names | pad8 | vtable records | pad8 | vtable names | pad8 | value data
+//! ```
+//!
+//! A data record stands for one function and says where its counters, bitmap and name are. Several profiles may
+//! follow each other in one file, with zero bytes between.
+//!
+//! | version | LLVM | what changed |
+//! |---|---|---|
+//! | 1 | 3.5 | |
+//! | 2 | 3.8 | value data; a pointer to the function in the record |
+//! | 3 | 3.9 development | names compressed; the record has their hash in place of a pointer |
+//! | 4 | 3.9 to 8 | header without the value data's size |
+//! | 5 | 9 to 12 | bit 60 of FuncHash marks the context-sensitive stage; from LLVM 10 two more header words for paddings around the counters, under the same number |
+//! | 6 | 13 development | binary ids |
+//! | 7 | 13 | BinaryIdsSize moves to the front of the header |
+//! | 8 | 14 to 17 | counter pointers are relative to the record |
+//! | 9 | 18 | MC/DC bitmaps |
+//! | 10 | 19 to 22 | vtables |
+//! | 11 | 23 | uniform counters of GPU code |
+mod addresses;
+mod header;
+mod layout;
+mod profile;
+mod reader;
+mod record;
+mod sections;
+
+pub use addresses::AddressMap;
+pub use header::{PointerWidth, RawDialect, RawHeader, version_mismatch};
+pub use layout::{MAX_VALUE_KINDS, RecordLayout, VTableLayout};
+pub use profile::RawProfile;
+pub use reader::{ImplausibleCount, RawReadOptions, RawReader};
+pub use record::{RawName, RawRecord, RawVTable};
+pub use sections::{RawSection, RawSections};

@@ -1,0 +1,442 @@
+//! The view of one profile in a raw file.
+use super::header::{RawDialect, RawHeader};
+use super::layout::RecordLayout;
+use super::record::{RawName, RawRecord, RawVTable};
+use super::sections::{self, RawSection, RawSections, UNIFORM_COUNTER_LEN};
+use crate::bytes::Cursor;
+use crate::ids::BuildId;
+use crate::{Error, ErrorKind, Result};
+
+/// A view of one profile: a file is one of these, or several one after the other.
+///
+/// Making one reads the header and cuts the sections; records are decoded when asked for. It borrows the file's
+/// bytes and allocates nothing.
+#[derive(Clone, Debug)]
+pub struct RawProfile<'data> {
+    file: &'data [u8],
+    offset: usize,
+    header: RawHeader,
+    layout: RecordLayout,
+    sections: RawSections<'data>,
+    relative_counters: bool,
+}
+
+impl<'data> RawProfile<'data> {
+    /// The profile at the start of a file. See [`parse_at`](Self::parse_at).
+    ///
+    /// # Errors
+    /// As [`parse_at`](Self::parse_at).
+    pub fn parse(file: &'data [u8]) -> Result<Self> {
+        Self::parse_at(file, 0)
+    }
+
+    /// The profile whose header is at `offset` of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`]; [`ErrorKind::BadHeader`] for a header that is cut,
+    /// contradicts itself or places the value data beyond the file's end; [`ErrorKind::Malformed`] for binary ids
+    /// that contradict themselves. LLVM refuses the same files with the same kinds.
+    pub fn parse_at(file: &'data [u8], offset: usize) -> Result<Self> {
+        let (profile, fault) = Self::parse_salvage_at(file, offset)?;
+        if profile.sections.binary_ids.is_whole() {
+            profile.binary_ids()?;
+        }
+        sections::require_whole(fault)?;
+        Ok(profile)
+    }
+
+    /// As [`parse_at`](Self::parse_at), but of a file that is cut it gives what is there: sections that are not
+    /// whole ([`RawSection::is_whole`]) have fewer bytes than they should, and the error that `parse_at` gives for it
+    /// comes beside the view.
+    ///
+    /// # Errors
+    /// If not even the header can be read.
+    pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
+        let data = file.get(offset..).unwrap_or_default();
+        let header = RawHeader::read(data, offset as u64)?;
+        let layout = RecordLayout::of(&header);
+        let (sections, fault) = RawSections::cut(data, offset as u64, &header, &layout);
+        let mut profile = RawProfile {
+            file,
+            offset,
+            header,
+            layout,
+            sections,
+            relative_counters: header.dialect.version >= 8,
+        };
+        if matches!(header.dialect.version, 6 | 7) {
+            profile.relative_counters = profile.looks_relative();
+        }
+        Ok((profile, fault))
+    }
+
+    /// How to read the profile.
+    pub fn dialect(&self) -> RawDialect {
+        self.header.dialect
+    }
+
+    /// The header.
+    pub fn header(&self) -> &RawHeader {
+        &self.header
+    }
+
+    /// Where the fields of a data record lie.
+    pub fn layout(&self) -> &RecordLayout {
+        &self.layout
+    }
+
+    /// The sections.
+    pub fn sections(&self) -> &RawSections<'data> {
+        &self.sections
+    }
+
+    /// Where the header begins in the file.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The whole file that the profile is in.
+    pub fn file(&self) -> &'data [u8] {
+        self.file
+    }
+
+    /// Whether counter pointers are relative to their record: always from version 8; in 6 and 7 only in files of
+    /// mid-2021 snapshots of LLVM 13, which is found out from the records.
+    pub fn has_relative_counters(&self) -> bool {
+        self.relative_counters
+    }
+
+    /// Whether the profile has counters but no records or names: those are in the binary or its debug info.
+    pub fn needs_correlation(&self) -> bool {
+        sections::needs_correlation(&self.header)
+    }
+
+    /// How many data records are there, whole.
+    pub fn record_count(&self) -> usize {
+        self.sections.data.bytes.len() / self.layout.stride
+    }
+
+    /// The bytes of a data record.
+    #[inline]
+    pub fn record_bytes(&self, index: usize) -> Option<&'data [u8]> {
+        let start = index.checked_mul(self.layout.stride)?;
+        let end = start.checked_add(self.layout.stride)?;
+        self.sections.data.bytes.get(start..end)
+    }
+
+    /// A data record.
+    #[inline]
+    pub fn record(&self, index: usize) -> Option<RawRecord> {
+        let bytes = self.record_bytes(index)?;
+        Some(RawRecord::decode(
+            bytes,
+            index,
+            self.header.dialect,
+            &self.layout,
+        ))
+    }
+
+    /// All whole data records in order.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = RawRecord> + '_ {
+        let (dialect, layout) = (self.header.dialect, &self.layout);
+        self.sections
+            .data
+            .bytes
+            .chunks_exact(self.layout.stride)
+            .enumerate()
+            .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
+    }
+
+    /// Absolute offset of a data record.
+    pub fn record_offset(&self, index: usize) -> u64 {
+        let distance = (index as u64).saturating_mul(self.layout.stride as u64);
+        self.sections.data.offset.saturating_add(distance)
+    }
+
+    /// Byte offset of a record's counters within the counter section, as the file says: it may lie outside.
+    #[inline]
+    pub fn counter_offset(&self, record: &RawRecord) -> i64 {
+        let delta = self.header.counters_delta;
+        self.section_offset(record, record.counter_ptr, delta, self.relative_counters)
+    }
+
+    /// Byte offset of a record's bitmap within the bitmap section, as the file says.
+    #[inline]
+    pub fn bitmap_offset(&self, record: &RawRecord) -> i64 {
+        self.section_offset(record, record.bitmap_ptr, self.header.bitmap_delta, true)
+    }
+
+    /// From version 8 a pointer is the distance from its record, and the delta that from the first record.
+    #[inline]
+    fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
+        let index = if relative { record.index as u64 } else { 0 };
+        let moved = index.wrapping_mul(self.layout.stride as u64);
+        self.header
+            .dialect
+            .width
+            .difference(pointer, delta.wrapping_sub(moved))
+    }
+
+    /// The bytes of a record's counters: 8 or 1 bytes each ([`RawDialect::counter_len`]); in a temporal profile the
+    /// first 8 bytes are the time stamp.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if there are none or they lie outside their section.
+    #[inline]
+    pub fn counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
+        if record.num_counters == 0 {
+            return Err(self.bad_record(record, "a record without counters", || {
+                "number of counters is zero".to_owned()
+            }));
+        }
+        let range = Range {
+            section: &self.sections.counters,
+            offset: self.counter_offset(record),
+            count: record.num_counters,
+            element: self.header.dialect.counter_len(),
+            outside: "counters lie outside their section",
+            many: "a record has too many counters",
+            llvm_noun: "counter",
+            llvm_count: "counters",
+        };
+        self.cut(record, &range)
+    }
+
+    /// The bytes of a record's bitmap; none if it has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if they lie outside their section.
+    #[inline]
+    pub fn bitmap_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
+        if record.num_bitmap_bytes == 0 {
+            return Ok(&[]);
+        }
+        let range = Range {
+            section: &self.sections.bitmap,
+            offset: self.bitmap_offset(record),
+            count: record.num_bitmap_bytes,
+            element: 1,
+            outside: "the bitmap lies outside its section",
+            many: "a record has too many bitmap bytes",
+            llvm_noun: "bitmap",
+            llvm_count: "bitmap bytes",
+        };
+        self.cut(record, &range)
+    }
+
+    /// The bytes of a record's uniform counters, one of 8 bytes for each counter (version 11); none if the profile
+    /// has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if they lie outside their section.
+    pub fn uniform_counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
+        if self.header.num_uniform_counters == 0 || record.uniform_counter_ptr == 0 {
+            return Ok(&[]);
+        }
+        let delta = self.header.uniform_counters_delta;
+        let range = Range {
+            section: &self.sections.uniform_counters,
+            offset: self.section_offset(record, record.uniform_counter_ptr, delta, true),
+            count: record.num_counters,
+            element: UNIFORM_COUNTER_LEN,
+            outside: "uniform counters lie outside their section",
+            many: "a record has too many uniform counters",
+            llvm_noun: "uniform counter",
+            llvm_count: "uniform counters",
+        };
+        self.cut(record, &range)
+    }
+
+    #[inline]
+    fn cut(&self, record: &RawRecord, range: &Range<'_, 'data>) -> Result<&'data [u8]> {
+        let bytes = range.section.bytes;
+        let start = usize::try_from(range.offset)
+            .ok()
+            .filter(|&start| start < bytes.len());
+        let found = start.and_then(|start| {
+            let len = (range.count as usize).checked_mul(range.element)?;
+            bytes.get(start..start.checked_add(len)?)
+        });
+        found.ok_or_else(|| self.outside(record, range, start))
+    }
+
+    #[cold]
+    fn outside(&self, record: &RawRecord, range: &Range<'_, '_>, start: Option<usize>) -> Error {
+        let Range {
+            section,
+            offset,
+            count,
+            element,
+            llvm_noun,
+            llvm_count,
+            ..
+        } = *range;
+        if !section.is_whole() && u64::try_from(offset).is_ok_and(|offset| offset < section.size) {
+            return Error::new(ErrorKind::Truncated, range.outside)
+                .at(self.record_offset(record.index))
+                .within(record_name(record))
+                .found(format_args!(
+                    "offset {offset} of {} bytes that are left",
+                    section.bytes.len()
+                ))
+                .expected(format_args!("{} bytes", section.size));
+        }
+        let len = section.bytes.len();
+        let Some(start) = start else {
+            return self
+                .bad_record(record, range.outside, || {
+                    if offset < 0 {
+                        format!("{llvm_noun} offset {offset} is negative")
+                    } else {
+                        let last = len.cast_signed() - 1;
+                        format!("{llvm_noun} offset {offset} is greater than the maximum {llvm_noun} offset {last}")
+                    }
+                })
+                .found(format_args!("offset {offset}"))
+                .expected(format_args!("0 to {}", len.saturating_sub(1)));
+        };
+        let most = (len - start) / element;
+        self.bad_record(record, range.many, || {
+            format!("number of {llvm_count} {count} is greater than the maximum number of {llvm_count} {most}")
+        })
+        .found(count)
+        .expected(format_args!("at most {most}"))
+    }
+
+    #[cold]
+    fn bad_record(
+        &self,
+        record: &RawRecord,
+        message: &'static str,
+        llvm: impl FnOnce() -> String,
+    ) -> Error {
+        Error::new(ErrorKind::Malformed, message)
+            .at(self.record_offset(record.index))
+            .within(record_name(record))
+            .llvm_detail(llvm())
+    }
+
+    /// The name that a record of version 1 or 2 points to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if it lies outside the names section.
+    pub fn pointed_name(&self, record: &RawRecord) -> Result<&'data [u8]> {
+        let RawName::Pointer { pointer, size } = record.name else {
+            return Ok(&[]);
+        };
+        let offset = self
+            .header
+            .dialect
+            .width
+            .difference(pointer, self.header.names_delta);
+        let names = self.sections.names.bytes;
+        usize::try_from(offset)
+            .ok()
+            .and_then(|start| names.get(start..start.checked_add(size as usize)?))
+            .ok_or_else(|| {
+                Error::new(ErrorKind::Malformed, "a name lies outside the names")
+                    .at(self.record_offset(record.index))
+                    .within(record_name(record))
+                    .found(format_args!("offset {offset}, {size} bytes"))
+                    .expected(format_args!("within {} bytes", names.len()))
+            })
+    }
+
+    /// All whole vtable records in order.
+    pub fn vtables(&self) -> impl ExactSizeIterator<Item = RawVTable> + '_ {
+        let dialect = self.header.dialect;
+        let stride = super::layout::VTableLayout::of(dialect.width).stride;
+        let bytes = self.sections.vtables.bytes;
+        bytes
+            .chunks_exact(stride)
+            .map(move |bytes| RawVTable::decode(bytes, dialect))
+    }
+
+    /// The build ids in file order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts for a section that contradicts itself.
+    pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
+        let section = &self.sections.binary_ids;
+        let mut cursor = Cursor::new(section.bytes, section.offset, self.header.dialect.endian);
+        let mut ids = Vec::new();
+        while !cursor.is_empty() {
+            let start = cursor.offset();
+            let bad = |message: &'static str, llvm: &'static str| {
+                Error::new(ErrorKind::Malformed, message)
+                    .at(start)
+                    .within("binary ids")
+                    .llvm_detail(llvm)
+            };
+            let len = cursor.u64().map_err(|_| {
+                bad(
+                    "the length of a build id is cut",
+                    "not enough data to read binary id length",
+                )
+            })?;
+            if len == 0 {
+                return Err(bad("a build id is empty", "binary id length is 0"));
+            }
+            let cut = |cursor: &Cursor<'_>| {
+                bad(
+                    "a build id is cut",
+                    "not enough data to read binary id data",
+                )
+                .found(format_args!("{} bytes left", cursor.remaining()))
+                .expected(format_args!("{len} bytes"))
+            };
+            let id = cursor.take_u64(len).map_err(|_| cut(&cursor))?;
+            let padding = sections::padding_to_8(len);
+            cursor.take_u64(padding).map_err(|_| cut(&cursor))?;
+            ids.push(BuildId(id.to_vec()));
+        }
+        Ok(ids)
+    }
+
+    /// Tells absolute from relative counter pointers where the version does not: under the right reading the
+    /// counters of records lie one after the other within their section. Absolute, as LLVM 13 was released, unless
+    /// only the relative reading fits.
+    fn looks_relative(&self) -> bool {
+        let fits = |relative: bool| {
+            let mut end = 0i64;
+            self.records().take(RECORDS_TO_JUDGE_BY).all(|record| {
+                let pointer = record.counter_ptr;
+                let delta = self.header.counters_delta;
+                let start = self.section_offset(&record, pointer, delta, relative);
+                let len = i64::from(record.num_counters) * self.header.dialect.counter_len() as i64;
+                let fits = start >= end
+                    && start
+                        .checked_add(len)
+                        .and_then(|end| u64::try_from(end).ok())
+                        .is_some_and(|end| end <= self.sections.counters.size);
+                end = start.saturating_add(len);
+                fits
+            })
+        };
+        !fits(false) && fits(true)
+    }
+}
+
+/// Reading an absolute file as relative shifts each record's counters by a record's length more than the one's
+/// before, and the other way round; a few records are enough to leave the section or overlap.
+const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
+
+/// A run of elements that a record claims of a section.
+struct Range<'a, 'data> {
+    section: &'a RawSection<'data>,
+    offset: i64,
+    count: u32,
+    element: usize,
+    outside: &'static str,
+    many: &'static str,
+    llvm_noun: &'static str,
+    llvm_count: &'static str,
+}
+
+#[cold]
+fn record_name(record: &RawRecord) -> String {
+    match record.name {
+        RawName::Ref(name_ref) => format!("data record {} (function {name_ref})", record.index),
+        RawName::Pointer { .. } => format!("data record {}", record.index),
+    }
+}

@@ -1,0 +1,500 @@
+//! The reader of whole raw files.
+use super::addresses::AddressMap;
+use super::profile::RawProfile;
+use super::record::{RawName, RawRecord};
+use crate::bytes::{Cursor, Endian};
+use crate::ids::{BuildId, NameRef};
+use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, value_data};
+use crate::names::SymbolTable;
+use crate::{Error, ErrorKind, Result, limits};
+use profkit_abi::{raw, variant};
+use std::collections::VecDeque;
+
+/// How to read a raw file.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RawReadOptions {
+    /// Whether value data are decoded. Without, records have none; the file is read to its end all the same.
+    pub values: bool,
+    /// Whether to read what is left of a damaged file. A section that is cut, names or build ids that are damaged
+    /// and value data that are lost are then reported by [`read_record`](InstrSource::read_record) once, as an error
+    /// after which reading goes on.
+    pub salvage: bool,
+}
+
+impl Default for RawReadOptions {
+    fn default() -> Self {
+        RawReadOptions {
+            values: true,
+            salvage: false,
+        }
+    }
+}
+
+impl RawReadOptions {
+    /// Sets [`values`](Self::values).
+    #[must_use]
+    pub fn values(mut self, values: bool) -> Self {
+        self.values = values;
+        self
+    }
+
+    /// Sets [`salvage`](Self::salvage).
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+}
+
+/// A count that no program reaches (above 2^56), which suggests that the file is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImplausibleCount {
+    /// The count, the largest of its record.
+    pub count: u64,
+    /// Which of the record's counts it is.
+    pub index: usize,
+    /// Absolute offset in the file.
+    pub offset: u64,
+}
+
+/// Reads a raw file: its profiles one after the other, each record by record.
+///
+/// A profile that has counters but no records yields one error of kind [`ErrorKind::MissingCorrelation`] in place of
+/// its records (LLVM 14 refuses such a file, LLVM 22 reads it as empty).
+#[derive(Debug)]
+pub struct RawReader<'data> {
+    file: &'data [u8],
+    options: RawReadOptions,
+    version_word: u64,
+    /// Errors that concern no single record, to be reported first.
+    pending: VecDeque<Error>,
+    current: Option<Current<'data>>,
+    profiles_seen: usize,
+    symbols: SymbolTable,
+    binary_ids: Vec<BuildId>,
+    time_stamps: Vec<(u64, NameRef)>,
+    implausible: Option<ImplausibleCount>,
+    records_without_values: usize,
+    /// How often the next profile was searched for by its magic.
+    searches: usize,
+}
+
+#[derive(Debug)]
+struct Current<'data> {
+    profile: RawProfile<'data>,
+    next_record: usize,
+    /// Where the next record's value data are; `None` after damage that hides it.
+    values: Option<Cursor<'data>>,
+    /// Record whose value data are known to be damaged.
+    damaged_values_of: Option<usize>,
+    addresses: Option<AddressMap>,
+}
+
+impl<'data> RawReader<'data> {
+    /// Opens a file, strictly as LLVM does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Empty`] for no bytes, else as [`RawProfile::parse_at`]; and what is wrong with its names.
+    pub fn parse(file: &'data [u8]) -> Result<Self> {
+        Self::parse_with(file, RawReadOptions::default())
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); to salvage, only if the header cannot be read.
+    pub fn parse_with(file: &'data [u8], options: RawReadOptions) -> Result<Self> {
+        if file.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
+                "the program ended before it wrote its profile, or another program still holds it open",
+            ));
+        }
+        let mut reader = RawReader {
+            file,
+            options,
+            version_word: 0,
+            pending: VecDeque::new(),
+            current: None,
+            profiles_seen: 0,
+            symbols: SymbolTable::new(),
+            binary_ids: Vec::new(),
+            time_stamps: Vec::new(),
+            implausible: None,
+            records_without_values: 0,
+            searches: 0,
+        };
+        reader.enter(0)?;
+        if let Some(current) = &reader.current {
+            reader.version_word = current.profile.dialect().version_word();
+        }
+        Ok(reader)
+    }
+
+    /// The profile that is being read; `None` after the last.
+    pub fn profile(&self) -> Option<&RawProfile<'data>> {
+        self.current.as_ref().map(|current| &current.profile)
+    }
+
+    /// How many profiles of the file were opened so far.
+    pub fn profiles_seen(&self) -> usize {
+        self.profiles_seen
+    }
+
+    /// The largest implausible count of the last record, if it has one. LLVM warns of it and merges it.
+    pub fn implausible_count(&self) -> Option<ImplausibleCount> {
+        self.implausible
+    }
+
+    /// How many records came with their sites but without values, because their value data are damaged
+    /// ([`RawReadOptions::salvage`]).
+    pub fn records_without_values(&self) -> usize {
+        self.records_without_values
+    }
+
+    /// Opens the profile at an offset.
+    fn enter(&mut self, offset: usize) -> Result<()> {
+        let profile = if self.options.salvage {
+            let (profile, fault) = RawProfile::parse_salvage_at(self.file, offset)?;
+            self.pending.extend(fault);
+            profile
+        } else {
+            RawProfile::parse_at(self.file, offset)?
+        };
+        self.profiles_seen += 1;
+        match profile.binary_ids() {
+            Ok(ids) => self.binary_ids.extend(ids),
+            Err(error) => self.tolerate(error)?,
+        }
+        self.read_names(&profile)?;
+        if profile.needs_correlation() {
+            self.pending.push_back(missing_correlation(&profile));
+        }
+        let sections = profile.sections();
+        let values = &sections.value_data;
+        let cursor = Cursor::new(values.bytes, values.offset, profile.dialect().endian);
+        let reached = values.offset <= self.file.len() as u64;
+        self.current = Some(Current {
+            next_record: 0,
+            values: reached.then_some(cursor),
+            damaged_values_of: None,
+            addresses: None,
+            profile,
+        });
+        Ok(())
+    }
+
+    /// In a damaged file that is being salvaged an error waits for the next call; otherwise it ends the profile.
+    fn tolerate(&mut self, error: Error) -> Result<()> {
+        if !self.options.salvage {
+            return Err(error);
+        }
+        self.pending.push_back(error);
+        Ok(())
+    }
+
+    fn read_names(&mut self, profile: &RawProfile<'data>) -> Result<()> {
+        let sections = profile.sections();
+        if profile.dialect().version <= 2 {
+            for record in profile.records() {
+                // A name that lies outside is an error of its record.
+                if let Ok(name) = profile.pointed_name(&record) {
+                    self.symbols.insert(name);
+                }
+            }
+            return Ok(());
+        }
+        for blob in [&sections.names, &sections.vtable_names] {
+            // What a cut section holds is read; the cut itself has been reported.
+            let whole = blob.is_whole();
+            if let Err(error) = self.symbols.read_blob(blob.bytes, blob.offset)
+                && whole
+            {
+                self.tolerate(error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the next profile of the file, if there is one.
+    fn advance(&mut self) -> Result<()> {
+        let Some(current) = self.current.take() else {
+            return Ok(());
+        };
+        let profile = &current.profile;
+        let next = match current.values {
+            Some(values) => next_profile(self.file, values, profile)?,
+            None if self.options.salvage && self.searches < limits::RAW_PROFILE_SEARCHES => {
+                self.searches += 1;
+                find_magic(self.file, profile)
+            }
+            None => None,
+        };
+        next.map_or(Ok(()), |offset| self.enter(offset))
+    }
+
+    fn decode(&mut self, raw: &RawRecord, record: &mut Record) -> Result<()> {
+        let fields = self.decode_fields(raw, record);
+        let values = self.decode_values(raw, record, fields.is_ok());
+        let Some(current) = &mut self.current else {
+            return fields;
+        };
+        if let (Ok(()), Err(_), true) = (&fields, &values, self.options.salvage) {
+            // The counters are good: report the values, then give the record again with its sites empty.
+            current.damaged_values_of = Some(raw.index);
+            current.next_record = raw.index;
+        }
+        fields.and(values)
+    }
+
+    fn decode_fields(&mut self, raw: &RawRecord, record: &mut Record) -> Result<()> {
+        let Some(Current { profile, .. }) = &self.current else {
+            return Ok(());
+        };
+        record.func_hash = raw.func_hash;
+        match raw.name {
+            RawName::Ref(name_ref) => {
+                record.name_ref = name_ref;
+                record
+                    .name
+                    .extend_from_slice(self.symbols.get(name_ref).unwrap_or_default());
+            }
+            RawName::Pointer { .. } => {
+                let name = profile.pointed_name(raw)?;
+                record.name_ref = NameRef::of(name);
+                record.name.extend_from_slice(name);
+            }
+        }
+        let bytes = profile.counter_bytes(raw)?;
+        let dialect = profile.dialect();
+        let at = profile
+            .sections()
+            .counters
+            .offset
+            .saturating_add_signed(profile.counter_offset(raw));
+        let temporal = dialect.has(variant::TEMPORAL);
+        if temporal {
+            // LLVM takes 8 bytes even of a function whose counters are fewer.
+            let stamp = usize::try_from(at)
+                .ok()
+                .and_then(|at| self.file.get(at..)?.first_chunk());
+            let stamp = stamp.map_or(0, |&bytes| dialect.endian.u64(bytes));
+            if stamp != 0 && stamp != u64::MAX {
+                self.time_stamps.push((stamp, record.name_ref));
+            }
+        }
+        let skipped = if temporal {
+            bytes.len().min(TIME_STAMP_LEN)
+        } else {
+            0
+        };
+        let counters = bytes.get(skipped..).unwrap_or_default();
+        if dialect.has(variant::BYTE_COVERAGE) {
+            record
+                .counts
+                .extend(counters.iter().map(|&byte| u64::from(byte == 0)));
+        } else {
+            decode_counters(counters, dialect.endian, &mut record.counts);
+            self.implausible = implausible(&record.counts, at.saturating_add(skipped as u64));
+        }
+        record.bitmap.extend_from_slice(profile.bitmap_bytes(raw)?);
+        Ok(())
+    }
+
+    /// Takes a record's value data off the file; decodes them only if they are wanted.
+    fn decode_values(&mut self, raw: &RawRecord, record: &mut Record, wanted: bool) -> Result<()> {
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        if !raw.has_value_data() {
+            return Ok(());
+        }
+        if current.damaged_values_of == Some(raw.index) || current.values.is_none() {
+            if self.options.values && wanted {
+                for (kind, &sites) in (0..).zip(&raw.num_value_sites) {
+                    if let Some(kind) = record.values.kind_mut(kind) {
+                        (0..sites).for_each(|_| kind.end_site());
+                    }
+                }
+                self.records_without_values += 1;
+            }
+            return Ok(());
+        }
+        let Some(cursor) = &mut current.values else {
+            return Ok(());
+        };
+        let start = cursor.offset();
+        let result = if self.options.values && wanted {
+            value_data::decode(cursor, &mut record.values)
+        } else {
+            value_data::skip(cursor)
+        };
+        if result.is_err() && cursor.offset() == start {
+            current.values = None;
+        }
+        result.map_err(|error| error.within(format!("function {}", record.name_ref)))?;
+        let has_addresses = record.values.kinds().any(|(kind, sites)| {
+            kind != profkit_abi::value_kind::MEM_OP_SIZE && !sites.entries().is_empty()
+        });
+        if has_addresses {
+            current
+                .addresses
+                .get_or_insert_with(|| AddressMap::of(&current.profile))
+                .resolve(&mut record.values);
+        }
+        Ok(())
+    }
+}
+
+impl InstrSource for RawReader<'_> {
+    fn kind(&self) -> InstrKind {
+        InstrKind::from_version_word(self.version_word)
+    }
+
+    fn version_word(&self) -> u64 {
+        self.version_word
+    }
+
+    fn read_record(&mut self, record: &mut Record) -> Result<bool> {
+        loop {
+            record.clear();
+            self.implausible = None;
+            if let Some(error) = self.pending.pop_front() {
+                return Err(error);
+            }
+            let Some(current) = &mut self.current else {
+                return Ok(false);
+            };
+            if let Some(raw) = current.profile.record(current.next_record) {
+                current.next_record += 1;
+                return self.decode(&raw, record).map(|()| true);
+            }
+            self.advance()?;
+        }
+    }
+
+    fn can_resume(&self) -> bool {
+        self.current.is_some() || !self.pending.is_empty()
+    }
+
+    fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
+    /// Of the profiles that were opened so far: in a file of several, read all records first.
+    fn binary_ids(&self) -> Result<Vec<BuildId>> {
+        Ok(self.binary_ids.clone())
+    }
+
+    /// One trace of the functions that were read so far, by time stamp; none without time stamps.
+    fn temporal_traces(&mut self) -> Result<TemporalTraces> {
+        if self.time_stamps.is_empty() {
+            return Ok(TemporalTraces::default());
+        }
+        self.time_stamps.sort_unstable();
+        let functions = self
+            .time_stamps
+            .iter()
+            .map(|&(_, name_ref)| name_ref)
+            .collect();
+        Ok(TemporalTraces {
+            traces: vec![TemporalTrace {
+                weight: 1,
+                functions,
+            }],
+            stream_size: 1,
+        })
+    }
+}
+
+/// Length of the time stamp before a function's counters in a temporal profile.
+const TIME_STAMP_LEN: usize = 8;
+
+fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
+    let (counters, _) = bytes.as_chunks::<8>();
+    // Two loops, so that each is a plain copy or a vectorised swap.
+    match endian {
+        Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
+        Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),
+    }
+}
+
+/// `offset` is that of the first count.
+fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
+    // The union of all bits is below the limit in every sound record, and quick to make.
+    if counts.iter().fold(0, |bits, &count| bits | count) < raw::MAX_PLAUSIBLE_COUNT {
+        return None;
+    }
+    let (index, &count) = counts.iter().enumerate().max_by_key(|&(_, &count)| count)?;
+    (count > raw::MAX_PLAUSIBLE_COUNT).then_some(ImplausibleCount {
+        count,
+        index,
+        offset: offset.saturating_add(8 * index as u64),
+    })
+}
+
+#[cold]
+fn missing_correlation(profile: &RawProfile<'_>) -> Error {
+    Error::new(ErrorKind::MissingCorrelation, "the profile has counters but no records")
+        .at(profile.offset() as u64)
+        .within("raw profile")
+        .found(format_args!("{} counters, 0 data records", profile.header().num_counters))
+        .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
+}
+
+/// Where the profile after this one begins. `values` stands after the value data of this one.
+fn next_profile(
+    file: &[u8],
+    mut values: Cursor<'_>,
+    profile: &RawProfile<'_>,
+) -> Result<Option<usize>> {
+    values.skip_zeros();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let offset = values.offset();
+    let fault = |message: &'static str| {
+        Error::new(ErrorKind::Malformed, message)
+            .at(offset)
+            .within("what follows a profile")
+    };
+    let header_len = profile.header().len;
+    if values.remaining() < header_len {
+        return Err(fault("there is no room for another header")
+            .found(format_args!("{} bytes left", values.remaining()))
+            .expected(format_args!("nothing or at least {header_len} bytes"))
+            .llvm_detail("not enough space for another header"));
+    }
+    if !offset.is_multiple_of(8) {
+        return Err(fault("the next profile does not begin at a multiple of 8")
+            .llvm_detail("insufficient padding"));
+    }
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let magic = |at: usize| file.get(at..).and_then(|rest| rest.first_chunk::<8>());
+    if magic(start) != magic(profile.offset()) {
+        return Err(Error::new(
+            ErrorKind::BadMagic,
+            "no profile follows, but something else does",
+        )
+        .at(offset)
+        .within("what follows a profile")
+        .found(format_args!(
+            "bytes {:02x?}",
+            magic(start).unwrap_or(&[0; 8])
+        ))
+        .expected(format_args!(
+            "bytes {:02x?}",
+            magic(profile.offset()).unwrap_or(&[0; 8])
+        )));
+    }
+    Ok(Some(start))
+}
+
+/// Where, after a damaged profile, the next magic stands at a multiple of 8.
+fn find_magic(file: &[u8], profile: &RawProfile<'_>) -> Option<usize> {
+    let magic = file.get(profile.offset()..)?.first_chunk::<8>()?;
+    let from = (profile.offset() + profile.header().len).next_multiple_of(8);
+    let (words, _) = file.get(from..)?.as_chunks::<8>();
+    let found = words.iter().position(|word| word == magic)?;
+    Some(from + 8 * found)
+}

@@ -1,0 +1,153 @@
+//! One data record, decoded from its bytes.
+use super::header::RawDialect;
+use super::layout::{MAX_VALUE_KINDS, RecordLayout, VTableLayout};
+use crate::ids::{FuncHash, NameRef};
+
+/// How a record names its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawName {
+    /// `NameRef` (from version 3).
+    Ref(NameRef),
+    /// `NamePtr` and `NameSize` (versions 1 and 2): an address in the program, and a length in bytes.
+    Pointer {
+        /// `NamePtr`; the names section is at `NamesDelta`.
+        pointer: u64,
+        /// `NameSize`.
+        size: u32,
+    },
+}
+
+/// A data record as it is in the file, unchecked. Fields that the version does not have are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRecord {
+    /// Which record of the profile this is, from 0.
+    pub index: usize,
+    /// The function.
+    pub name: RawName,
+    /// `FuncHash`.
+    pub func_hash: FuncHash,
+    /// `CounterPtr`: an address up to version 7, relative to the record from 8.
+    pub counter_ptr: u64,
+    /// `UniformCounterPtr` (version 11).
+    pub uniform_counter_ptr: u64,
+    /// `BitmapPtr` (from version 9).
+    pub bitmap_ptr: u64,
+    /// `FunctionPointer`: the function's address in the run, 0 if its address is never taken.
+    pub function_pointer: u64,
+    /// `NumCounters`.
+    pub num_counters: u32,
+    /// `NumValueSites` of each kind.
+    pub num_value_sites: [u16; MAX_VALUE_KINDS],
+    /// `OffloadDeviceWaveSize` (version 11).
+    pub offload_device_wave_size: u16,
+    /// `NumBitmapBytes` (from version 9).
+    pub num_bitmap_bytes: u32,
+}
+
+impl RawRecord {
+    /// Decodes a record from its [`stride`](RecordLayout::stride) bytes; bytes that are missing count as 0.
+    pub(super) fn decode(
+        bytes: &[u8],
+        index: usize,
+        dialect: RawDialect,
+        layout: &RecordLayout,
+    ) -> Self {
+        let fields = Fields { bytes, dialect };
+        let pointer = |offset: Option<usize>| offset.map_or(0, |offset| fields.pointer(offset));
+        let name = match (layout.name_ref, layout.name_ptr, layout.name_size) {
+            (None, Some(pointer), Some(size)) => RawName::Pointer {
+                pointer: fields.pointer(pointer),
+                size: fields.u32(size),
+            },
+            (name_ref, ..) => RawName::Ref(NameRef(name_ref.map_or(0, |at| fields.u64(at)))),
+        };
+        let mut num_value_sites = [0; MAX_VALUE_KINDS];
+        for (kind, sites) in num_value_sites
+            .iter_mut()
+            .enumerate()
+            .take(layout.value_kinds)
+        {
+            *sites = fields.u16(layout.num_value_sites + 2 * kind);
+        }
+        RawRecord {
+            index,
+            name,
+            func_hash: FuncHash(fields.u64(layout.func_hash)),
+            counter_ptr: fields.pointer(layout.counter_ptr),
+            uniform_counter_ptr: pointer(layout.uniform_counter_ptr),
+            bitmap_ptr: pointer(layout.bitmap_ptr),
+            function_pointer: pointer(layout.function_pointer),
+            num_counters: fields.u32(layout.num_counters),
+            num_value_sites,
+            offload_device_wave_size: layout
+                .offload_device_wave_size
+                .map_or(0, |at| fields.u16(at)),
+            num_bitmap_bytes: layout.num_bitmap_bytes.map_or(0, |at| fields.u32(at)),
+        }
+    }
+
+    /// Whether the record has value data: then, and only then, a blob of them follows those of the records before.
+    #[inline]
+    pub fn has_value_data(&self) -> bool {
+        self.num_value_sites.iter().any(|&sites| sites != 0)
+    }
+}
+
+/// A vtable record (from version 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawVTable {
+    /// `VTableNameHash`: MD5 low-64 of the vtable's name.
+    pub name_hash: NameRef,
+    /// `VTablePointer`: address in the run.
+    pub pointer: u64,
+    /// `VTableSize`, bytes.
+    pub size: u32,
+}
+
+impl RawVTable {
+    pub(super) fn decode(bytes: &[u8], dialect: RawDialect) -> Self {
+        let fields = Fields { bytes, dialect };
+        let layout = VTableLayout::of(dialect.width);
+        RawVTable {
+            name_hash: NameRef(fields.u64(layout.name_hash)),
+            pointer: fields.pointer(layout.pointer),
+            size: fields.u32(layout.size),
+        }
+    }
+}
+
+struct Fields<'data> {
+    bytes: &'data [u8],
+    dialect: RawDialect,
+}
+
+impl Fields<'_> {
+    #[inline]
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        let bytes = self.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        *bytes.unwrap_or(&[0; N])
+    }
+
+    #[inline]
+    fn u16(&self, at: usize) -> u16 {
+        self.dialect.endian.u16(self.array(at))
+    }
+
+    #[inline]
+    fn u32(&self, at: usize) -> u32 {
+        self.dialect.endian.u32(self.array(at))
+    }
+
+    #[inline]
+    fn u64(&self, at: usize) -> u64 {
+        self.dialect.endian.u64(self.array(at))
+    }
+
+    #[inline]
+    fn pointer(&self, at: usize) -> u64 {
+        match self.dialect.width.bytes() {
+            4 => u64::from(self.u32(at)),
+            _ => self.u64(at),
+        }
+    }
+}

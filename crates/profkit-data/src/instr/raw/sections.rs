@@ -1,0 +1,211 @@
+//! Where the sections of a raw profile lie.
+use super::header::RawHeader;
+use super::layout::{RecordLayout, VTableLayout};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::variant;
+
+/// A section: the bytes that are there, and how many there should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawSection<'data> {
+    /// The bytes; fewer than [`size`](Self::size) only where a file is cut.
+    pub bytes: &'data [u8],
+    /// Absolute offset of the first byte.
+    pub offset: u64,
+    /// Length that the header states.
+    pub size: u64,
+}
+
+impl RawSection<'_> {
+    /// Whether no byte is missing.
+    pub fn is_whole(&self) -> bool {
+        self.bytes.len() as u64 == self.size
+    }
+}
+
+/// The sections of one profile, in file order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawSections<'data> {
+    /// Build ids (from version 6).
+    pub binary_ids: RawSection<'data>,
+    /// Data records.
+    pub data: RawSection<'data>,
+    /// Counters.
+    pub counters: RawSection<'data>,
+    /// MC/DC bitmaps (from version 9).
+    pub bitmap: RawSection<'data>,
+    /// Uniform counters (version 11).
+    pub uniform_counters: RawSection<'data>,
+    /// Function names.
+    pub names: RawSection<'data>,
+    /// VTable records (from version 10).
+    pub vtables: RawSection<'data>,
+    /// VTable names (from version 10).
+    pub vtable_names: RawSection<'data>,
+    /// Value data and all that follows them: only reading them shows where they end.
+    pub value_data: RawSection<'data>,
+}
+
+impl<'data> RawSections<'data> {
+    /// All sections with names for people, in file order.
+    pub fn named(&self) -> [(&'static str, RawSection<'data>); 9] {
+        [
+            ("binary ids", self.binary_ids),
+            ("data records", self.data),
+            ("counters", self.counters),
+            ("bitmap", self.bitmap),
+            ("uniform counters", self.uniform_counters),
+            ("names", self.names),
+            ("vtable records", self.vtables),
+            ("vtable names", self.vtable_names),
+            ("value data", self.value_data),
+        ]
+    }
+
+    /// Cuts `data`, which starts with the header at the absolute offset `offset`, into sections. Never fails: what
+    /// lies beyond the data is missing from its section, and the first fault is returned beside.
+    pub(super) fn cut(
+        data: &'data [u8],
+        offset: u64,
+        header: &RawHeader,
+        layout: &RecordLayout,
+    ) -> (Self, Option<Error>) {
+        let mut cutter = Cutter {
+            data,
+            base: offset,
+            position: Some(header.len as u64),
+            fault: None,
+        };
+        let vtable = VTableLayout::of(header.dialect.width);
+        let mut sections = RawSections::default();
+        if !header.binary_ids_size.is_multiple_of(8) {
+            cutter.fault = Some(
+                Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
+                    .at(offset)
+                    .within("raw header")
+                    .found(header.binary_ids_size),
+            );
+        }
+        sections.binary_ids = cutter.section("binary ids", header.binary_ids_size, 1);
+        sections.data = cutter.section("data records", header.num_data, layout.stride);
+        cutter.skip(header.padding_before_counters);
+        let counter_len = header.dialect.counter_len();
+        sections.counters = cutter.section("counters", header.num_counters, counter_len);
+        cutter.skip(header.padding_after_counters);
+        sections.bitmap = cutter.section("bitmap", header.num_bitmap_bytes, 1);
+        cutter.skip(header.padding_after_bitmap);
+        sections.uniform_counters = cutter.section(
+            "uniform counters",
+            header.num_uniform_counters,
+            UNIFORM_COUNTER_LEN,
+        );
+        cutter.skip(header.padding_after_uniform_counters);
+        sections.names = cutter.section("names", header.names_size, 1);
+        // Version 1 has nothing after the names, and what pads them is skipped as what lies between profiles is.
+        if header.dialect.version > 1 {
+            cutter.skip(padding_to_8(header.names_size));
+        }
+        sections.vtables = cutter.section("vtable records", header.num_vtables, vtable.stride);
+        cutter.skip(padding_to_8(sections.vtables.size));
+        sections.vtable_names = cutter.section("vtable names", header.vnames_size, 1);
+        cutter.skip(padding_to_8(header.vnames_size));
+        sections.value_data = cutter.rest();
+        (sections, cutter.fault)
+    }
+}
+
+/// Uniform counters are 8 bytes whatever the counters are (`sizeof(uint64_t)` in compiler-rt's writer).
+pub(super) const UNIFORM_COUNTER_LEN: usize = 8;
+
+/// Zero bytes after a section that is padded to a multiple of 8 (`__llvm_profile_get_num_padding_bytes`).
+pub(super) fn padding_to_8(size: u64) -> u64 {
+    size.wrapping_neg() & 7
+}
+
+struct Cutter<'data> {
+    data: &'data [u8],
+    base: u64,
+    /// Relative to `base`; `None` once it has left 64 bits.
+    position: Option<u64>,
+    fault: Option<Error>,
+}
+
+impl<'data> Cutter<'data> {
+    fn section(&mut self, name: &'static str, count: u64, element: usize) -> RawSection<'data> {
+        let size = count.checked_mul(element as u64);
+        let start = self.position;
+        let bytes = self.advance(size, name);
+        RawSection {
+            bytes,
+            offset: self.base.saturating_add(start.unwrap_or(u64::MAX)),
+            size: size.unwrap_or(u64::MAX),
+        }
+    }
+
+    fn skip(&mut self, size: u64) {
+        self.advance(Some(size), "padding");
+    }
+
+    fn advance(&mut self, size: Option<u64>, name: &'static str) -> &'data [u8] {
+        let start = self.position;
+        let end = start
+            .zip(size)
+            .and_then(|(start, size)| start.checked_add(size));
+        self.position = end;
+        let len = self.data.len();
+        let clamp = |position: Option<u64>| {
+            position
+                .and_then(|position| usize::try_from(position).ok())
+                .map_or(len, |position| position.min(len))
+        };
+        if end.is_none_or(|end| end > len as u64) && self.fault.is_none() {
+            self.fault = Some(cut_error(self.base, len, name, start, size));
+        }
+        self.data.get(clamp(start)..clamp(end)).unwrap_or_default()
+    }
+
+    fn rest(&mut self) -> RawSection<'data> {
+        let start = self.position.unwrap_or(u64::MAX);
+        let bytes = usize::try_from(start)
+            .ok()
+            .and_then(|start| self.data.get(start..))
+            .unwrap_or_default();
+        RawSection {
+            bytes,
+            offset: self.base.saturating_add(start),
+            size: bytes.len() as u64,
+        }
+    }
+}
+
+#[cold]
+fn cut_error(
+    base: u64,
+    available: usize,
+    name: &'static str,
+    start: Option<u64>,
+    size: Option<u64>,
+) -> Error {
+    let left = start.map_or(0, |start| (available as u64).saturating_sub(start));
+    let error = Error::new(ErrorKind::BadHeader, "the file ends within a section")
+        .at(base.saturating_add(start.unwrap_or(u64::MAX)))
+        .within(name)
+        .found(format_args!("{left} bytes left"))
+        .with_hint("the file was cut, or its header is damaged: a program that is killed while it writes leaves such files");
+    match size {
+        Some(size) => error.expected(format_args!("{size} bytes")),
+        None => error.expected("more than 64 bits can count"),
+    }
+}
+
+/// Whether a profile holds counters but neither records nor names, which a build with `-profile-correlate` keeps in
+/// the binary or its debug info.
+pub(super) fn needs_correlation(header: &RawHeader) -> bool {
+    header.num_data == 0
+        && header.names_size == 0
+        && (header.num_counters > 0 || header.dialect.has(variant::DBG_CORRELATE))
+}
+
+/// Checks that the sections of a profile are whole.
+pub(super) fn require_whole(fault: Option<Error>) -> Result<()> {
+    fault.map_or(Ok(()), Err)
+}

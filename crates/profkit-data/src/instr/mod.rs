@@ -6,6 +6,7 @@ mod kind;
 mod profile;
 pub mod raw;
 mod record;
+pub mod releases;
 mod source;
 mod table;
 pub mod text;

@@ -1,0 +1,262 @@
+//! Which LLVM release writes and reads which version: the one table of it (docs/formats/raw.md and indexed.md tell
+//! the history).
+//!
+//! Rows of releases 13, 14, 15, 16, 19 and 22 are tested against the tools; the others are read from LLVM's sources.
+use profkit_abi::variant;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// An LLVM release: `3.5`, or from 4 on the major number alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release {
+    /// Major number.
+    pub major: u8,
+    /// Minor number; 0 from LLVM 4 on, whose minor releases change no format.
+    pub minor: u8,
+}
+
+/// What one release writes. Its `llvm-profdata` reads exactly its own raw version, and its own and all older indexed
+/// versions; its clang takes the same indexed versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReleaseFacts {
+    /// The release.
+    pub release: Release,
+    /// The raw version that its runtime writes and its llvm-profdata reads.
+    pub raw: u32,
+    /// The indexed version that its llvm-profdata writes, and the newest that it reads.
+    pub indexed: u32,
+}
+
+/// How clang's front end numbers and hashes a function's regions. A front-end profile is of use only to a compiler
+/// that is told the scheme of the compiler that instrumented: clang takes it from the version of the *indexed* file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrontEndScheme {
+    /// Indexed versions 1 to 4 (LLVM 3.5 to 5).
+    V1,
+    /// Indexed version 5 (LLVM 6 to 10): more statements are part of the hash.
+    V2,
+    /// Indexed version 6 (LLVM 11): a hash of another form.
+    V3,
+    /// Indexed versions 7 to 12 (LLVM 12 to 21): logical operators have counters.
+    V3Logical,
+    /// Indexed version 13 and later (LLVM 22).
+    V4,
+}
+
+/// All releases, oldest first.
+pub const RELEASES: [ReleaseFacts; 25] = [
+    facts(3, 5, 1, 1),
+    facts(3, 6, 1, 2),
+    facts(3, 7, 1, 2),
+    facts(3, 8, 2, 3),
+    facts(3, 9, 4, 4),
+    facts(4, 0, 4, 4),
+    facts(5, 0, 4, 4),
+    facts(6, 0, 4, 5),
+    facts(7, 0, 4, 5),
+    facts(8, 0, 4, 5),
+    facts(9, 0, 5, 5),
+    facts(10, 0, 5, 5),
+    facts(11, 0, 5, 6),
+    facts(12, 0, 5, 7),
+    facts(13, 0, 7, 7),
+    facts(14, 0, 8, 7),
+    facts(15, 0, 8, 8),
+    facts(16, 0, 8, 9),
+    facts(17, 0, 8, 10),
+    facts(18, 0, 9, 11),
+    facts(19, 0, 10, 12),
+    facts(20, 0, 10, 12),
+    facts(21, 0, 10, 12),
+    facts(22, 0, 10, 13),
+    facts(23, 0, 11, 14),
+];
+
+const fn facts(major: u8, minor: u8, raw: u32, indexed: u32) -> ReleaseFacts {
+    ReleaseFacts {
+        release: Release { major, minor },
+        raw,
+        indexed,
+    }
+}
+
+impl Release {
+    /// A release from LLVM 4 on.
+    pub const fn new(major: u8) -> Self {
+        Release { major, minor: 0 }
+    }
+
+    /// What the release writes and reads; `None` for one that is not in the table.
+    pub fn facts(self) -> Option<&'static ReleaseFacts> {
+        RELEASES.iter().find(|facts| facts.release == self)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.major)?;
+        if self.minor > 0 {
+            write!(f, ".{}", self.minor)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::str::FromStr for Release {
+    type Err = crate::Error;
+
+    /// Reads `22`, `3.9` or a full version such as `22.1.8`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = || {
+            let mut parts = text.split('.');
+            let major: u8 = parts.next()?.parse().ok()?;
+            let minor = match parts.next() {
+                Some(minor) => minor.parse::<u8>().ok()?,
+                None => 0,
+            };
+            let minor = if major < 4 { minor } else { 0 };
+            Release { major, minor }.facts()
+        };
+        known().map(|facts| facts.release).ok_or_else(|| {
+            crate::Error::new(crate::ErrorKind::Unsupported, "not a known LLVM release")
+                .found(format_args!("\"{}\"", text.escape_debug()))
+                .expected("3.5 to 3.9 or 4 to 23")
+        })
+    }
+}
+
+impl ReleaseFacts {
+    /// Whether the release's llvm-profdata reads raw files of a version.
+    pub fn reads_raw(&self, version: u32) -> bool {
+        version == self.raw
+    }
+
+    /// Whether the release's llvm-profdata reads, and its clang accepts, indexed files of a version.
+    pub fn reads_indexed(&self, version: u32) -> bool {
+        (1..=self.indexed).contains(&version)
+    }
+
+    /// How its clang's front end numbers and hashes regions.
+    pub fn front_end_scheme(&self) -> FrontEndScheme {
+        FrontEndScheme::of_indexed_version(self.indexed)
+    }
+}
+
+impl FrontEndScheme {
+    /// The scheme that clang takes an indexed file of a version to have (`getPGOHashVersion` in clang's
+    /// `CodeGenPGO.cpp`).
+    pub fn of_indexed_version(version: u32) -> Self {
+        match version {
+            0..=4 => FrontEndScheme::V1,
+            5 => FrontEndScheme::V2,
+            6 => FrontEndScheme::V3,
+            7..=12 => FrontEndScheme::V3Logical,
+            _ => FrontEndScheme::V4,
+        }
+    }
+}
+
+/// The first and the last release whose programs write a raw version; `None` for a version that no release wrote
+/// (3 and 6 existed only between releases).
+pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
+    writers(|facts| facts.raw == version)
+}
+
+/// The first and the last release whose llvm-profdata writes an indexed version.
+pub fn indexed_writers(version: u32) -> Option<RangeInclusive<Release>> {
+    writers(|facts| facts.indexed == version)
+}
+
+fn writers(wrote: impl Fn(&ReleaseFacts) -> bool) -> Option<RangeInclusive<Release>> {
+    let mut releases = RELEASES
+        .iter()
+        .filter(|facts| wrote(facts))
+        .map(|facts| facts.release);
+    let first = releases.next()?;
+    Some(first..=releases.next_back().unwrap_or(first))
+}
+
+/// The first release that sets a variant flag: a file with the flag is not of an older one. Flags of a version word
+/// together give the newest of these.
+pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
+    const FIRST: [(u64, Release); 9] = [
+        (variant::IR, Release { major: 3, minor: 9 }),
+        (variant::CSIR, Release::new(9)),
+        (variant::ENTRY_FIRST, Release::new(11)),
+        (variant::DBG_CORRELATE, Release::new(14)),
+        (variant::BYTE_COVERAGE, Release::new(14)),
+        (variant::FUNCTION_ENTRY_ONLY, Release::new(14)),
+        (variant::MEMPROF, Release::new(15)),
+        (variant::TEMPORAL, Release::new(17)),
+        (variant::LOOP_ENTRIES, Release::new(21)),
+    ];
+    FIRST
+        .iter()
+        .filter(|(flag, _)| version_word & flag != 0)
+        .map(|&(_, release)| release)
+        .max()
+}
+
+/// A range of releases for people: `LLVM 14 to 17`, or `LLVM 18`.
+pub fn display_range(range: &RangeInclusive<Release>) -> String {
+    if range.start() == range.end() {
+        format!("LLVM {}", range.start())
+    } else {
+        format!("LLVM {} to {}", range.start(), range.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_never_fall_from_release_to_release() {
+        for pair in RELEASES.windows(2) {
+            assert!(pair[0].release < pair[1].release);
+            assert!(pair[0].raw <= pair[1].raw && pair[0].indexed <= pair[1].indexed);
+        }
+    }
+
+    #[test]
+    fn writers_of_a_version() {
+        let raw = |version| raw_writers(version).map(|range| display_range(&range));
+        assert_eq!(raw(8).as_deref(), Some("LLVM 14 to 17"));
+        assert_eq!(raw(9).as_deref(), Some("LLVM 18"));
+        assert_eq!(raw(6), None);
+        let indexed = |version| indexed_writers(version).map(|range| display_range(&range));
+        assert_eq!(indexed(2).as_deref(), Some("LLVM 3.6 to 3.7"));
+        assert_eq!(indexed(12).as_deref(), Some("LLVM 19 to 21"));
+    }
+
+    #[test]
+    fn schemes_change_at_5_6_7_and_13() {
+        let changes: Vec<_> = (1..=14)
+            .filter(|&version| {
+                FrontEndScheme::of_indexed_version(version)
+                    != FrontEndScheme::of_indexed_version(version - 1)
+            })
+            .collect();
+        assert_eq!(changes, [5, 6, 7, 13]);
+        let llvm_22 = Release::new(22).facts().unwrap();
+        assert_eq!(llvm_22.front_end_scheme(), FrontEndScheme::V4);
+    }
+
+    #[test]
+    fn release_numbers_parse_with_and_without_their_tail() {
+        assert_eq!("22".parse(), Ok(Release::new(22)));
+        assert_eq!("22.1.8".parse(), Ok(Release::new(22)));
+        assert_eq!("3.9".parse(), Ok(Release { major: 3, minor: 9 }));
+        insta::assert_snapshot!("3.4".parse::<Release>().unwrap_err(), @r#"not a known LLVM release: found "3.4", expected 3.5 to 3.9 or 4 to 23"#);
+        insta::assert_snapshot!("new".parse::<Release>().unwrap_err(), @r#"not a known LLVM release: found "new", expected 3.5 to 3.9 or 4 to 23"#);
+    }
+
+    #[test]
+    fn flags_tell_the_oldest_possible_release() {
+        assert_eq!(
+            first_release_of_flags(variant::IR | variant::TEMPORAL | 8),
+            Some(Release::new(17))
+        );
+        assert_eq!(first_release_of_flags(8), None);
+    }
+}

@@ -1,1 +1,35 @@
-//! See the package description.
+//! Fuzz targets: each is a plain function that takes any bytes and panics if a law does not hold. `tests/smoke.rs`
+//! runs all of [`TARGETS`] over a corpus and thousands of mutations of it with a fixed seed, as part of `cargo test`
+//! and, longer, of `cargo xtask fuzz-smoke`. A fuzzing engine needs no more than to call one of them.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a fuzz target reports what it found by panicking"
+)]
+
+mod source;
+
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// The function. It panics if a law does not hold.
+    pub run: fn(&[u8]),
+    /// File extensions of the fixtures that are its corpus.
+    pub seeds: &'static [&'static str],
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "raw",
+        run: source::raw,
+        seeds: &["profraw"],
+    },
+    Target {
+        name: "detect",
+        run: source::detect,
+        seeds: &["profraw", "profdata", "proftext"],
+    },
+];

@@ -32,6 +32,19 @@ pub fn bless(_arguments: &[String]) -> Result<()> {
     )
 }
 
+/// Runs every fuzz target over its corpus and, by default, 300,000 mutations of it.
+pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
+    let argument = |index, default| arguments.get(index).map_or(default, String::as_str);
+    let environment = [
+        ("FUZZ_MUTATIONS", argument(0, "300000")),
+        ("FUZZ_SEED", argument(1, "1")),
+    ];
+    cargo(
+        &["test", "--package", "profkit-fuzz", "--test", "smoke"],
+        &environment,
+    )
+}
+
 /// Runs cargo at the root, with a line before that says what and one after that says how long.
 fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     eprintln!("── cargo {}", arguments.join(" "));

@@ -6,13 +6,17 @@
     reason = "test support: a panic is how a test fails"
 )]
 
+mod alloc;
 mod bytes;
 mod fixtures;
 mod llvm;
 pub mod matrix;
+mod mutate;
 mod process;
 
+pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};
 pub use fixtures::{fixture, fixture_path, fixtures, repo_root};
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, skip};
+pub use mutate::{Rng, mutate};
 pub use process::{Measured, measure, with_memory_cap};

@@ -1,0 +1,112 @@
+//! Runs every fuzz target over its corpus, and over mutations of it. The corpus is `tests/fixtures`, and inputs that
+//! once failed, in `fuzz/regressions/TARGET`.
+//!
+//! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
+//! the only target to run. An input that fails is written to `fuzz/artifacts`.
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use profkit_fuzz::{TARGETS, Target};
+use profkit_testkit::{
+    CountingAllocator, Rng, fixture_path, fixtures, mutate, peak_allocation, repo_root,
+};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// What the readers promise: this many times the file's size, and [`FLOOR`] more. The target itself holds the
+/// records of two readings.
+const RATIO: usize = 4 + 2 * 64;
+const FLOOR: usize = 64 << 20;
+
+#[test]
+fn targets_hold_for_the_corpus_and_its_mutations() {
+    let number = |name, default| {
+        let value = std::env::var(name).ok();
+        value.map_or(default, |value| value.parse().expect("a number"))
+    };
+    let (mutations, seed) = (number("FUZZ_MUTATIONS", 20_000), number("FUZZ_SEED", 1));
+    let only = std::env::var("FUZZ_TARGET").ok();
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = TARGETS
+            .iter()
+            .filter(|target| only.as_ref().is_none_or(|only| only == target.name))
+            .map(|target| scope.spawn(move || smoke(target, mutations, seed)))
+            .collect();
+        assert!(!threads.is_empty(), "no target {only:?}");
+        let results = threads.into_iter().map(|thread| thread.join());
+        results
+            .filter_map(|result| result.expect("smoke catches panics").err())
+            .collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn smoke(target: &Target, mutations: u64, seed: u64) -> Result<(), String> {
+    let corpus = corpus(target);
+    assert!(!corpus.is_empty(), "{}: no corpus", target.name);
+    for (path, data) in &corpus {
+        attempt(target, data)
+            .map_err(|why| format!("{}: {}: {why}", target.name, path.display()))?;
+    }
+    for mutation in 0..mutations {
+        let mut rng = Rng::new(
+            seed.wrapping_add(mutation)
+                .wrapping_mul(0xd134_2543_de82_ef95),
+        );
+        let (path, original) = &corpus[rng.below(corpus.len())];
+        let (_, other) = &corpus[rng.below(corpus.len())];
+        let mut data = original.clone();
+        mutate(&mut data, other, &mut rng);
+        if let Err(why) = attempt(target, &data) {
+            let folder = repo_root().join("fuzz/artifacts");
+            let kept = folder.join(format!("{}-{}", target.name, seed + mutation));
+            let written =
+                std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&kept, data));
+            let (name, path) = (target.name, path.display());
+            return Err(format!(
+                "{name}: mutation {mutation} (from seed {seed}) of {path}: {why}\nkept as {} ({written:?})",
+                kept.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
+    let (outcome, peak) = peak_allocation(|| catch_unwind(AssertUnwindSafe(|| (target.run)(data))));
+    outcome.map_err(|panic| {
+        let words = panic.downcast_ref::<String>().cloned();
+        let words = words.or_else(|| panic.downcast_ref::<&str>().map(|&words| words.to_owned()));
+        words.unwrap_or_else(|| "it panicked".to_owned())
+    })?;
+    let allowed = RATIO * data.len() + FLOOR;
+    if peak > allowed {
+        return Err(format!(
+            "{peak} bytes held for {} bytes of input",
+            data.len()
+        ));
+    }
+    Ok(())
+}
+
+fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+    let known = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| target.seeds.contains(&extension))
+    };
+    let regressions = repo_root().join("fuzz/regressions").join(target.name);
+    let regressions = std::fs::read_dir(regressions).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = fixtures()
+        .into_iter()
+        .filter(|path| known(path))
+        .map(fixture_path)
+        .chain(regressions.map(|entry| entry.expect("a readable folder").path()))
+        .collect();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let data = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        (path, data)
+    };
+    paths.into_iter().map(read).collect()
+}

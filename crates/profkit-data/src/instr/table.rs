@@ -263,6 +263,15 @@ impl<'a> FunctionRef<'a> {
         self.entry.order
     }
 
+    /// Whether any record has a count or a bitmap bit: what LLVM keeps in a sparse profile
+    /// (`InstrProfWriter::shouldEncodeData`).
+    pub fn has_run(&self) -> bool {
+        self.records().any(|record| {
+            record.counts.iter().any(|&count| count > 0)
+                || record.bitmap.iter().any(|&byte| byte > 0)
+        })
+    }
+
     /// The function's records in the order in which they were added.
     pub fn records(&self) -> impl Iterator<Item = RecordRef<'a>> + use<'a> {
         let table = self.table;

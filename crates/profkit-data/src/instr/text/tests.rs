@@ -315,6 +315,19 @@ fn the_writer_spells_out_what_llvm_does() {
     assert!(foreign.contains("\nzz:2\n"));
 }
 
+#[test]
+fn sparse_text_has_the_functions_of_which_some_record_ran() {
+    let text = b"a\n1\n1\n0\n\na\n2\n1\n3\n\nb\n1\n2\n0\n0\n\nc\n1\n1\n0\n$1\n0x01\n\nd\n1\n1\n0\n$1\n0x00\n";
+    let profile = profile(InstrKind::FRONT_END, &whole(text));
+    let sparse = write(&profile, TextOptions::default().sparse(true));
+    let kept: Vec<_> = whole(sparse.as_bytes())
+        .iter()
+        .map(|record| (record.name.clone(), record.func_hash.0))
+        .collect();
+    let expected: [(&[u8], u64); 3] = [(b"a", 1), (b"a", 2), (b"c", 1)];
+    assert_eq!(kept, expected.map(|(name, hash)| (name.to_vec(), hash)));
+}
+
 fn name() -> impl Strategy<Value = String> {
     // Names as they occur, and some that look like other lines.
     prop_oneof![

@@ -13,6 +13,8 @@ use rustc_hash::FxHashMap;
 pub struct TextOptions {
     /// See [`foreign_names`](Self::foreign_names).
     pub foreign_names: bool,
+    /// See [`sparse`](Self::sparse).
+    pub sparse: bool,
 }
 
 impl TextOptions {
@@ -23,6 +25,13 @@ impl TextOptions {
     #[must_use]
     pub fn foreign_names(mut self, spell: bool) -> Self {
         self.foreign_names = spell;
+        self
+    }
+
+    /// Leaves out functions of which no record has a count or bitmap bit (`llvm-profdata merge --sparse --text`).
+    #[must_use]
+    pub fn sparse(mut self, sparse: bool) -> Self {
+        self.sparse = sparse;
         self
     }
 }
@@ -69,6 +78,7 @@ impl<'sink> TextWriter<'sink> {
             .tables
             .iter()
             .flat_map(|table| table.functions())
+            .filter(|function| !options.sparse || function.has_run())
             .collect();
         functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         let mut known = FxHashMap::default();

@@ -8,6 +8,7 @@
 )]
 
 mod source;
+mod text;
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,11 @@ pub const TARGETS: &[Target] = &[
         name: "raw",
         run: source::raw,
         seeds: &["profraw"],
+    },
+    Target {
+        name: "text",
+        run: text::text,
+        seeds: &["proftext"],
     },
     Target {
         name: "detect",

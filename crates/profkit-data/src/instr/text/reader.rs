@@ -47,6 +47,11 @@ impl<'data> TextReader<'data> {
         Ok(reader)
     }
 
+    /// The traces of the header block.
+    pub fn traces(&self) -> &TemporalTraces {
+        &self.traces
+    }
+
     fn read_header(&mut self) -> Result<()> {
         while let Some([b':', directive @ ..]) = self.lexer.peek() {
             let start = self.lexer.position();

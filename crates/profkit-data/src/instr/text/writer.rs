@@ -168,6 +168,10 @@ impl<'sink> TextWriter<'sink> {
         for trace in &traces.traces {
             self.text(b"# Weight:\n");
             self.number(trace.weight);
+            if trace.functions.is_empty() {
+                // An empty line would be passed over. LLVM has no such traces to write.
+                self.text(b",");
+            }
             for &function in &trace.functions {
                 self.text(names(function).unwrap_or_default());
                 self.text(b",");

@@ -79,6 +79,7 @@ impl<'data> TextReader<'data> {
                 return Err(self
                     .lexer
                     .error_at(ErrorKind::BadHeader, "unknown header directive", start, 1)
+                    .within("the header")
                     .expected(
                         ":ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, \
                          :temporal_prof_traces or :instrument_loop_entries",

@@ -1,0 +1,139 @@
+//! Damages every fixture in every small way: each truncation, each bit of the header, random bits beyond. No reader
+//! panics, holds more memory than it promises, loops, or fails without saying where and in what.
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use profkit_data::instr::raw::{RawReadOptions, RawReader};
+use profkit_data::instr::text::TextReader;
+use profkit_data::instr::{InstrSource, Record};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_testkit::{CountingAllocator, Rng, fixture, fixtures, peak_allocation};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// The promise of `profkit_data`: at most this many times the file's size, and [`FLOOR`] bytes more.
+const RATIO: usize = 4;
+const FLOOR: usize = 64 << 20;
+
+/// Every bit of so many first bytes is flipped: the longest header has 19 words.
+const HEADER: usize = 19 * 8;
+/// How many bits beyond are flipped, each once.
+const RANDOM_BITS: usize = 400;
+/// Files up to this size are cut at every byte, larger ones at about so many places.
+const EVERY_LENGTH: usize = 1024;
+
+#[test]
+fn no_damage_to_a_fixture_breaks_a_reader() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() > 100, "only {} fixtures", fixtures.len());
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(path) = fixtures.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(why) = sweep(path) {
+                        let failure = format!("{}: {why}", path.display());
+                        failures.lock().expect("no panic holds it").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no panic held it");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn sweep(path: &Path) -> std::result::Result<(), String> {
+    let whole = fixture(path);
+    let step = whole.len().div_ceil(EVERY_LENGTH).max(1);
+    for kept in (0..=whole.len()).step_by(step) {
+        attempt(path, &whole[..kept]).map_err(|why| format!("cut to {kept} bytes: {why}"))?;
+    }
+    let header = HEADER.min(whole.len());
+    let mut rng = Rng::new(whole.len() as u64);
+    let beyond: Vec<usize> = (0..RANDOM_BITS)
+        .map(|_| 8 * header + rng.below(8 * (whole.len() - header)))
+        .collect();
+    let mut damaged = whole.clone();
+    for bit in (0..8 * header).chain(beyond) {
+        let Some(byte) = damaged.get_mut(bit / 8) else {
+            continue;
+        };
+        *byte ^= 1 << (bit % 8);
+        let outcome = attempt(path, &damaged);
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        outcome.map_err(|why| format!("bit {} of byte {:#x}: {why}", bit % 8, bit / 8))?;
+    }
+    Ok(())
+}
+
+fn attempt(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
+    let (outcome, peak) = peak_allocation(|| catch_unwind(AssertUnwindSafe(|| read(path, data))));
+    match outcome {
+        Err(_) => return Err("a panic".to_owned()),
+        Ok(Err(law)) => return Err(law),
+        Ok(Ok(())) => {}
+    }
+    if peak > RATIO * data.len() + FLOOR {
+        return Err(format!("{peak} bytes held for {} of input", data.len()));
+    }
+    Ok(())
+}
+
+/// Reads the bytes as every format that the extension allows, and as what they then claim to be.
+fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("profraw") => {
+            drain(RawReader::parse(data), data.len())?;
+            let salvage = RawReadOptions::default().salvage(true);
+            drain(RawReader::parse_with(data, salvage), data.len())
+        }
+        Some("proftext") => drain(TextReader::parse(data), data.len()),
+        Some("profdata") => Ok(()),
+        extension => Err(format!("no reader for {extension:?}")),
+    }
+}
+
+fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<(), String> {
+    let mut source = match source {
+        Ok(source) => source,
+        Err(error) => return located(&error),
+    };
+    let mut record = Record::default();
+    // Every record and every error costs at least one byte.
+    for _ in 0..2 * len + 64 {
+        match source.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => {
+                source
+                    .binary_ids()
+                    .map_or_else(|error| located(&error), |_| Ok(()))?;
+                return source
+                    .temporal_traces()
+                    .map_or_else(|error| located(&error), |_| Ok(()));
+            }
+            Err(error) => {
+                located(&error)?;
+                if !source.can_resume() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Err("reading does not come to an end".to_owned())
+}
+
+fn located(error: &Error) -> std::result::Result<(), String> {
+    let placed = error.offset().is_some() || error.line_column().is_some();
+    if error.kind() == ErrorKind::Empty || (placed && error.structure().is_some()) {
+        Ok(())
+    } else {
+        Err(format!(
+            "an error without a place or a structure: {error:?}"
+        ))
+    }
+}

@@ -10,9 +10,12 @@
 pub mod bytes;
 pub mod detect;
 mod error;
+pub mod hash_table;
+
 pub mod ids;
 pub mod instr;
 pub mod limits;
 pub mod names;
+pub mod summary;
 
 pub use error::{Error, ErrorKind, Result};

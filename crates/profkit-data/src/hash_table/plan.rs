@@ -1,0 +1,294 @@
+use super::Lengths;
+use crate::{Error, ErrorKind, Result};
+
+/// Where each item of a table goes, before any byte is written: LLVM's order of buckets and chains, from the hashes in
+/// insertion order (`OnDiskChainedHashTableGenerator`).
+///
+/// Positions 0 to [`len`](Self::len) are the items in the order in which they are written.
+#[derive(Clone, Debug)]
+pub struct TablePlan {
+    /// Items (by insertion index) in the order in which they are written.
+    order: Vec<u32>,
+    /// First position of each bucket, and the end of the last.
+    bucket_starts: Vec<u32>,
+    /// Offset of each position from the start of the payload, and the end of the last.
+    offsets: Vec<u64>,
+    lengths: Lengths,
+}
+
+/// Buckets of LLVM's generator at first.
+const FIRST_BUCKETS: usize = 64;
+/// The number of items of a bucket, before its first item.
+const BUCKET_HEADER_LEN: u64 = 2;
+
+impl TablePlan {
+    /// The plan for items whose hashes come in insertion order. `sizes` tells the length of key and data of an item
+    /// by its insertion index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] for 2^32 items, or 65,536 in one bucket.
+    pub fn new(
+        hashes: impl ExactSizeIterator<Item = u64> + Clone,
+        mut sizes: impl FnMut(u32) -> (u64, u64),
+        lengths: Lengths,
+    ) -> Result<Self> {
+        let count = hashes.len();
+        let Some(count_u32) = u32::try_from(count).ok().filter(|&count| count < u32::MAX) else {
+            return Err(Error::new(
+                ErrorKind::CannotRepresent,
+                "a hash table has too many items",
+            )
+            .found(count));
+        };
+        let grown = grown_buckets(count);
+        let (mut order, mut bucket_starts) = grow(hashes, count_u32, grown);
+        let buckets = final_buckets(count);
+        if buckets != grown {
+            (order, bucket_starts) = shrink(&order, &bucket_starts, buckets);
+        }
+        let mut offsets = Vec::with_capacity(count + 1);
+        let mut offset = 0u64;
+        let stated = lengths.stated();
+        let mut positions = order.iter();
+        for bucket in bucket_starts.windows(2) {
+            let &[start, end] = bucket else { continue };
+            if end - start > u32::from(u16::MAX) {
+                return Err(Error::new(
+                    ErrorKind::CannotRepresent,
+                    "a bucket of the hash table has too many items",
+                )
+                .found(end - start)
+                .expected(format_args!("at most {}", u16::MAX)));
+            }
+            for position in start..end {
+                offsets.push(offset);
+                if position == start {
+                    offset += BUCKET_HEADER_LEN;
+                }
+                let (key, data) = positions.next().map_or((0, 0), |&item| sizes(item));
+                offset += stated + key + data;
+            }
+        }
+        offsets.push(offset);
+        Ok(TablePlan {
+            order,
+            bucket_starts,
+            offsets,
+            lengths,
+        })
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// How many buckets there are.
+    pub fn bucket_count(&self) -> usize {
+        self.bucket_starts.len() - 1
+    }
+
+    /// Bytes of the payload.
+    pub fn payload_len(&self) -> u64 {
+        self.offsets.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes of the index, for a payload that begins at the absolute offset `start`, with the padding before it.
+    pub fn index_len(&self, start: u64) -> u64 {
+        self.index_offset(start) - (start + self.payload_len())
+            + 16
+            + 8 * self.bucket_count() as u64
+    }
+
+    /// Where the index begins if the payload begins at the absolute offset `start`.
+    pub fn index_offset(&self, start: u64) -> u64 {
+        (start + self.payload_len()).next_multiple_of(8)
+    }
+
+    /// Bytes of the payload from position `from` up to position `to`.
+    pub fn range_len(&self, from: usize, to: usize) -> u64 {
+        let at = |position: usize| self.offsets.get(position).copied().unwrap_or(0);
+        at(to).saturating_sub(at(from))
+    }
+
+    /// The first position at or after `from` at which `bytes` of payload are reached.
+    pub fn position_after(&self, from: usize, bytes: u64) -> usize {
+        let target = self.offsets.get(from).copied().unwrap_or(0) + bytes;
+        let past = self.offsets.partition_point(|&offset| offset < target);
+        past.clamp((from + 1).min(self.len()), self.len())
+    }
+
+    /// Appends the items at a range of positions, each bucket with its number of items before its first. By insertion
+    /// index, `item` says the hash and the lengths of key and data, and `body` appends key and data.
+    ///
+    /// # Errors
+    /// What `body` returns.
+    pub fn encode_payload(
+        &self,
+        positions: std::ops::Range<usize>,
+        mut item: impl FnMut(u32) -> (u64, u64, u64),
+        mut body: impl FnMut(u32, &mut Vec<u8>) -> Result<()>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut bucket = self
+            .bucket_starts
+            .partition_point(|&start| (start as usize) < positions.start);
+        for position in positions {
+            let Some(&index) = self.order.get(position) else {
+                break;
+            };
+            // Empty buckets before this position begin where they end.
+            while self.next_start(bucket) <= position {
+                bucket += 1;
+            }
+            if self.start(bucket) == position {
+                let items = self.next_start(bucket) - position;
+                // At most 65,535: `new` has checked.
+                out.extend_from_slice(&u16::try_from(items).unwrap_or(u16::MAX).to_le_bytes());
+            }
+            let (hash, key, data) = item(index);
+            out.extend_from_slice(&hash.to_le_bytes());
+            if self.lengths == Lengths::KeyAndData {
+                out.extend_from_slice(&key.to_le_bytes());
+            }
+            out.extend_from_slice(&data.to_le_bytes());
+            body(index, out)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the padding and the index, for a payload that began at the absolute offset `start`.
+    pub fn encode_index(&self, start: u64, out: &mut Vec<u8>) {
+        let padding = self.index_offset(start) - (start + self.payload_len());
+        out.extend((0..padding).map(|_| 0));
+        out.extend_from_slice(&(self.bucket_count() as u64).to_le_bytes());
+        out.extend_from_slice(&(self.len() as u64).to_le_bytes());
+        for bucket in self.bucket_starts.windows(2) {
+            let &[first, end] = bucket else { continue };
+            let offset = match self.offsets.get(first as usize) {
+                Some(offset) if first < end => start + offset,
+                _ => 0,
+            };
+            out.extend_from_slice(&offset.to_le_bytes());
+        }
+    }
+
+    fn start(&self, bucket: usize) -> usize {
+        self.bucket_starts
+            .get(bucket)
+            .map_or(usize::MAX, |&start| start as usize)
+    }
+
+    fn next_start(&self, bucket: usize) -> usize {
+        self.start(bucket + 1)
+    }
+}
+
+/// How many buckets LLVM's generator has after that many insertions.
+fn grown_buckets(items: usize) -> usize {
+    let mut buckets = FIRST_BUCKETS;
+    while 4 * items >= 3 * buckets {
+        buckets *= 2;
+    }
+    buckets
+}
+
+/// How many buckets LLVM's generator writes.
+fn final_buckets(items: usize) -> usize {
+    if items <= 2 {
+        return 1;
+    }
+    (items * 4 / 3 + 1).next_power_of_two()
+}
+
+/// The chains after all insertions: order and bucket starts.
+///
+/// An item goes to the head of its chain, and each doubling turns every chain around. So among the items of a final
+/// bucket, one that sees an even number of doublings after its insertion ends up before all that were there already,
+/// one that sees an odd number ends up behind them.
+fn grow(
+    hashes: impl Iterator<Item = u64> + Clone,
+    count: u32,
+    buckets: usize,
+) -> (Vec<u32>, Vec<u32>) {
+    let mask = buckets as u64 - 1;
+    let bucket_of = |hash: u64| usize::try_from(hash & mask).unwrap_or(0);
+    let doublings = (buckets / FIRST_BUCKETS).trailing_zeros();
+    // The parity of the doublings still to come, by insertion index.
+    let mut epoch = (0u32, FIRST_BUCKETS);
+    let mut goes_in_front = move |index: usize| {
+        while 4 * (index + 1) >= 3 * epoch.1 {
+            epoch = (epoch.0 + 1, epoch.1 * 2);
+        }
+        (doublings - epoch.0).is_multiple_of(2)
+    };
+    let mut totals = vec![0u32; buckets + 1];
+    let mut fronts = vec![0u32; buckets];
+    let mut in_front = goes_in_front.clone();
+    for (index, hash) in hashes.clone().enumerate() {
+        let bucket = bucket_of(hash);
+        if let Some(total) = totals.get_mut(bucket + 1) {
+            *total += 1;
+        }
+        if let Some(front) = fronts.get_mut(bucket) {
+            *front += u32::from(in_front(index));
+        }
+    }
+    let mut sum = 0;
+    for total in &mut totals {
+        sum += *total;
+        *total = sum;
+    }
+    let bucket_starts = totals;
+    // From here on: where the next item in front goes (downwards), and the next one behind (upwards).
+    let mut backs = Vec::with_capacity(buckets);
+    for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
+        *front += start;
+        backs.push(*front);
+    }
+    let mut order = vec![0u32; count as usize];
+    for (index, hash) in (0u32..).zip(hashes) {
+        let bucket = bucket_of(hash);
+        let position = if goes_in_front(index as usize) {
+            fronts.get_mut(bucket).map(|front| {
+                *front -= 1;
+                *front
+            })
+        } else {
+            backs.get_mut(bucket).map(|back| {
+                *back += 1;
+                *back - 1
+            })
+        };
+        if let Some(slot) = position.and_then(|position| order.get_mut(position as usize)) {
+            *slot = index;
+        }
+    }
+    (order, bucket_starts)
+}
+
+/// The last resize of a small table: old buckets in order, each item to the head of its new chain.
+fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut chains = vec![Vec::new(); buckets];
+    for (bucket, bounds) in bucket_starts.windows(2).enumerate() {
+        let &[start, end] = bounds else { continue };
+        let items = order.get(start as usize..end as usize).unwrap_or_default();
+        if let Some(chain) = chains.get_mut(bucket & (buckets - 1)) {
+            chain.extend_from_slice(items);
+        }
+    }
+    let mut new_order = Vec::with_capacity(order.len());
+    let mut new_starts = vec![0];
+    let mut end = 0;
+    for chain in chains {
+        new_order.extend(chain.iter().rev());
+        end += u32::try_from(chain.len()).unwrap_or(0);
+        new_starts.push(end);
+    }
+    (new_order, new_starts)
+}

@@ -88,6 +88,13 @@ impl Error {
         }))
     }
 
+    /// Replaces the kind, where a structure makes every fault inside it one of its own.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// Sets the absolute offset in the file, unless one is known.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {

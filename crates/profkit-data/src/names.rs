@@ -68,6 +68,15 @@ impl SymbolTable {
         })
     }
 
+    /// All names with their hashes, in the order in which they were added.
+    pub fn in_order(&self) -> impl Iterator<Item = (NameRef, &[u8])> {
+        let mut spans: Vec<_> = self.spans.iter().collect();
+        spans.sort_unstable_by_key(|&(_, &(start, len))| (start, len));
+        spans.into_iter().filter_map(|(&name_ref, &(start, len))| {
+            Some((name_ref, self.bytes.get(start..start + len as usize)?))
+        })
+    }
+
     /// Adds all names of another table.
     pub fn extend(&mut self, other: &SymbolTable) {
         for (name_ref, name) in other.iter() {

@@ -229,7 +229,8 @@ fn grow(
     };
     let mut totals = vec![0u32; buckets + 1];
     let mut fronts = vec![0u32; buckets];
-    let mut in_front = goes_in_front.clone();
+    // A copy: both passes begin with the first item.
+    let mut in_front = goes_in_front;
     for (index, hash) in hashes.clone().enumerate() {
         let bucket = bucket_of(hash);
         if let Some(total) = totals.get_mut(bucket + 1) {

@@ -2,6 +2,7 @@
 //!
 //! A reader yields [`Record`]s, one a function and hash; a writer takes an [`InstrProfile`]. Raw, indexed and text
 //! each have a folder with the reader beside the writer.
+pub mod indexed;
 mod kind;
 mod profile;
 pub mod raw;

@@ -1,0 +1,185 @@
+//! The header, and which version has which words and flags.
+use crate::bytes::{Cursor, Endian};
+use crate::instr::InstrKind;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::{indexed, variant};
+
+/// The header of an indexed profile. Offsets are absolute; a word that the version does not have is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexedHeader {
+    /// Version number and flags.
+    pub version_word: u64,
+    /// `MaxFunctionCount` up to version 3, unused and 0 from version 4.
+    pub max_function_count: u64,
+    /// Where the bucket index of the function table is.
+    pub hash_offset: u64,
+    /// Where the MemProf section is, if flag 62 is set (version 8).
+    pub memprof_offset: u64,
+    /// Where the build ids are (version 9).
+    pub binary_ids_offset: u64,
+    /// Where the temporal traces are, if flag 63 is set (version 10).
+    pub traces_offset: u64,
+    /// Where the names of vtables are (version 12).
+    pub vtable_names_offset: u64,
+}
+
+/// LLVM reads these bytes before it looks at the version.
+const MINIMUM_LEN: usize = 24;
+
+impl IndexedHeader {
+    /// Reads the header at the start of a file. Versions 1 to 14 have a known header.
+    ///
+    /// # Errors
+    /// In LLVM's order: [`ErrorKind::Truncated`] below 24 bytes, [`ErrorKind::BadMagic`],
+    /// [`ErrorKind::UnsupportedVersion`] for version 0 or above 14, [`ErrorKind::BadHeader`] if the words of that
+    /// version are not all there, [`ErrorKind::UnsupportedHashType`].
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        Self::read(data).map_err(|error| error.within("header of indexed profile"))
+    }
+
+    fn read(data: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(data, 0, Endian::Little);
+        if data.len() < MINIMUM_LEN {
+            return Err(Error::new(ErrorKind::Truncated, "the data end too early")
+                .at(0)
+                .found(format_args!("{} bytes", data.len()))
+                .expected(format_args!("at least {MINIMUM_LEN} bytes")));
+        }
+        let magic = cursor.u64()?;
+        if magic != indexed::MAGIC {
+            return Err(Error::new(ErrorKind::BadMagic, "the magic number is wrong")
+                .at(0)
+                .found(format_args!("{magic:#018x}"))
+                .expected(format_args!("{:#018x}", indexed::MAGIC)));
+        }
+        let version_word = cursor.u64()?;
+        let version = version_of(version_word);
+        if !(indexed::VERSION_FIRST..=indexed::VERSION_HEADER_ONLY).contains(&version) {
+            return Err(unsupported(version));
+        }
+        let len = header_len(version);
+        if (data.len() as u64) < len {
+            return Err(Error::new(
+                ErrorKind::BadHeader,
+                "the header runs past the end of the file",
+            )
+            .at(0)
+            .found(format_args!("{} bytes", data.len()))
+            .expected(format_args!("{len} bytes for version {version}")));
+        }
+        let mut word = |since: u32| match version >= since {
+            true => cursor.u64(),
+            false => Ok(0),
+        };
+        let max_function_count = word(1)?;
+        let hash_type = word(1)?;
+        if hash_type != indexed::HASH_TYPE_MD5 {
+            return Err(Error::new(
+                ErrorKind::UnsupportedHashType,
+                "the hash type is not supported",
+            )
+            .at(24)
+            .found(hash_type)
+            .expected("0 (MD5)"));
+        }
+        Ok(IndexedHeader {
+            version_word,
+            max_function_count,
+            hash_offset: word(1)?,
+            memprof_offset: word(MEMPROF_SINCE)?,
+            binary_ids_offset: word(BINARY_IDS_SINCE)?,
+            traces_offset: word(TRACES_SINCE)?,
+            vtable_names_offset: word(VTABLES_SINCE)?,
+        })
+    }
+
+    /// The version number.
+    pub fn version(&self) -> u32 {
+        version_of(self.version_word)
+    }
+
+    /// What is counted.
+    pub fn kind(&self) -> InstrKind {
+        InstrKind::from_version_word(self.version_word)
+    }
+
+    /// Bytes of the header.
+    pub fn encoded_len(&self) -> u64 {
+        header_len(self.version())
+    }
+
+    /// Whether a flag of `profkit_abi::variant` is set.
+    pub fn has_flag(&self, flag: u64) -> bool {
+        self.version_word & flag != 0
+    }
+
+    /// Appends the header.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let version = self.version();
+        let words = [
+            (1, indexed::MAGIC),
+            (1, self.version_word),
+            (1, self.max_function_count),
+            (1, indexed::HASH_TYPE_MD5),
+            (1, self.hash_offset),
+            (MEMPROF_SINCE, self.memprof_offset),
+            (BINARY_IDS_SINCE, self.binary_ids_offset),
+            (TRACES_SINCE, self.traces_offset),
+            (VTABLES_SINCE, self.vtable_names_offset),
+        ];
+        for (since, word) in words {
+            if version >= since {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// First version whose records state the number of counters, and with several hashes a name (LLVM 3.6).
+pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
+/// First version with value data (LLVM 3.8).
+pub(super) const VALUES_SINCE: u32 = 3;
+/// First version with a summary (LLVM 3.9).
+pub(super) const SUMMARY_SINCE: u32 = 4;
+/// First version with a MemProf section (LLVM 15).
+pub(super) const MEMPROF_SINCE: u32 = 8;
+/// First version with build ids (LLVM 16).
+pub(super) const BINARY_IDS_SINCE: u32 = 9;
+/// First version with temporal traces (LLVM 17).
+pub(super) const TRACES_SINCE: u32 = 10;
+/// First version with MC/DC bitmaps in the records (LLVM 18).
+pub(super) const BITMAPS_SINCE: u32 = 11;
+/// First version with vtable names and vtable value sites (LLVM 19).
+pub(super) const VTABLES_SINCE: u32 = 12;
+
+/// The version number in a version word.
+pub(super) fn version_of(version_word: u64) -> u32 {
+    u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(u32::MAX)
+}
+
+fn header_len(version: u32) -> u64 {
+    let added = [MEMPROF_SINCE, BINARY_IDS_SINCE, TRACES_SINCE, VTABLES_SINCE];
+    40 + 8 * added.iter().filter(|&&since| version >= since).count() as u64
+}
+
+#[cold]
+pub(super) fn unsupported(version: u32) -> Error {
+    let error = Error::new(
+        ErrorKind::UnsupportedVersion,
+        "the version of the indexed profile is not supported",
+    )
+    .at(8)
+    .found(version)
+    .expected(format_args!(
+        "{} to {}",
+        indexed::VERSION_FIRST,
+        indexed::VERSION_LAST
+    ));
+    match version {
+        0 => error,
+        indexed::VERSION_HEADER_ONLY => error.with_hint(
+            "LLVM 23 wrote this file: merge the raw profiles it came from, or use llvm-profdata 23 to turn it into text",
+        ),
+        _ => error.with_hint("a newer LLVM than 23 wrote this file: use its llvm-profdata to turn it into text"),
+    }
+}

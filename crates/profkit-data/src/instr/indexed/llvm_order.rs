@@ -1,0 +1,210 @@
+//! Orders that LLVM's containers give its output: of names and of the hashes of one name.
+
+/// Sorts indices of names bytewise: the order of LLVM 17 and later.
+///
+/// Compares eight bytes at a time, so that names with long common beginnings (mangled C++) cost few cache misses.
+pub(super) fn sort_by_name<'n>(indices: &mut [u32], name: impl Fn(u32) -> &'n [u8]) {
+    let mut keyed: Vec<Keyed> = indices
+        .iter()
+        .map(|&index| Keyed::new(index, name(index), 0))
+        .collect();
+    // Runs of names that are equal up to a depth, still to be sorted by what follows.
+    let mut runs = vec![(0, keyed.len(), 0)];
+    while let Some((start, end, depth)) = runs.pop() {
+        let Some(run) = keyed.get_mut(start..end) else {
+            continue;
+        };
+        if depth > 0 {
+            if run.len() <= SMALL_RUN {
+                let rest = |keyed: &Keyed| name(keyed.index).get(depth..).unwrap_or_default();
+                run.sort_unstable_by(|one, two| rest(one).cmp(rest(two)));
+                continue;
+            }
+            for keyed in &mut *run {
+                *keyed = Keyed::new(keyed.index, name(keyed.index), depth);
+            }
+        }
+        run.sort_unstable();
+        let mut equal_start = start;
+        for equal in run.chunk_by(|one, two| (one.chunk, one.len) == (two.chunk, two.len)) {
+            let ends = equal.first().is_none_or(|first| first.len <= CHUNK_LEN);
+            if equal.len() > 1 && !ends {
+                runs.push((
+                    equal_start,
+                    equal_start + equal.len(),
+                    depth + CHUNK_LEN as usize,
+                ));
+            }
+            equal_start += equal.len();
+        }
+    }
+    for (index, keyed) in indices.iter_mut().zip(keyed) {
+        *index = keyed.index;
+    }
+}
+
+/// Runs up to this length are sorted by comparing whole rests of names.
+const SMALL_RUN: usize = 12;
+/// Bytes compared at a time.
+const CHUNK_LEN: u32 = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Keyed {
+    /// The next bytes of the name, zeros after its end.
+    chunk: u64,
+    /// How many bytes are left, at most one more than fit the chunk: a shorter name comes first.
+    len: u32,
+    index: u32,
+}
+
+impl Keyed {
+    fn new(index: u32, name: &[u8], depth: usize) -> Self {
+        let rest = name.get(depth..).unwrap_or_default();
+        let mut chunk = [0; CHUNK_LEN as usize];
+        let len = rest.len().min(CHUNK_LEN as usize + 1);
+        for (to, from) in chunk.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Keyed {
+            chunk: u64::from_be_bytes(chunk),
+            len: u32::try_from(len).unwrap_or(CHUNK_LEN + 1),
+            index,
+        }
+    }
+}
+
+/// The order in which a `StringMap` of LLVM 16 and earlier yields names that were inserted in the order given:
+/// positions in that order.
+///
+/// `StringMapImpl`: 16 buckets at first, doubled when more than three quarters full after an insertion, quadratic
+/// probing, Bernstein's hash with seed 0.
+pub(super) fn string_map_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
+    let count = names.len();
+    let mut hashes: Vec<u32> = Vec::with_capacity(count);
+    let mut buckets = vec![EMPTY; 16];
+    for name in names {
+        let hash = name.iter().fold(0u32, |hash, &byte| {
+            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
+        });
+        let item = u32::try_from(hashes.len()).unwrap_or(EMPTY);
+        hashes.push(hash);
+        place(&mut buckets, hash, item);
+        if hashes.len() * 4 > buckets.len() * 3 {
+            rebuild(&mut buckets, |item| hashes.get(item as usize).copied());
+        }
+    }
+    buckets.retain(|&item| item != EMPTY);
+    buckets
+}
+
+/// How LLVM hashes the keys of a `DenseMap` of 64-bit numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberHash {
+    /// Times 37 (LLVM 18 and earlier).
+    Times37,
+    /// A splitmix64 step (LLVM 19 and later: pull request 95734 and what followed it).
+    Mix,
+}
+
+impl NumberHash {
+    fn of(self, number: u64) -> u32 {
+        let hash = match self {
+            NumberHash::Times37 => number.wrapping_mul(37),
+            NumberHash::Mix => {
+                let product = number.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                product ^ (product >> 31)
+            }
+        };
+        // The low half.
+        u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
+    }
+}
+
+/// The order in which a `SmallDenseMap<uint64_t, …, 4>` yields keys that were inserted in the order given: positions
+/// in that order.
+///
+/// Four buckets in line; an insertion that would make it three quarters full first grows it to 64 buckets, then to
+/// twice as many; quadratic probing.
+pub(super) fn dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
+    let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
+    let mut buckets = vec![EMPTY; 4];
+    for (item, &key) in (0u32..).zip(keys) {
+        if (item as usize + 1) * 4 >= buckets.len() * 3 {
+            let size = (buckets.len() * 2).max(64);
+            grow(&mut buckets, size, hash_of);
+        }
+        place(&mut buckets, hash.of(key), item);
+    }
+    buckets.retain(|&item| item != EMPTY);
+    buckets
+}
+
+const EMPTY: u32 = u32::MAX;
+
+/// Puts an item into the first free bucket of its probe sequence: steps of 1, 2, 3, …
+fn place(buckets: &mut [u32], hash: u32, item: u32) {
+    let mask = buckets.len() - 1;
+    let mut bucket = hash as usize & mask;
+    for step in 1.. {
+        match buckets.get_mut(bucket) {
+            Some(slot) if *slot == EMPTY => {
+                *slot = item;
+                return;
+            }
+            // The callers keep a quarter of the buckets free, and the sequence meets all.
+            Some(_) => bucket = (bucket + step) & mask,
+            None => return,
+        }
+    }
+}
+
+fn rebuild(buckets: &mut Vec<u32>, hash_of: impl Fn(u32) -> Option<u32>) {
+    let size = buckets.len() * 2;
+    grow(buckets, size, hash_of);
+}
+
+fn grow(buckets: &mut Vec<u32>, size: usize, hash_of: impl Fn(u32) -> Option<u32>) {
+    let old = std::mem::replace(buckets, vec![EMPTY; size]);
+    for item in old {
+        if item != EMPTY
+            && let Some(hash) = hash_of(item)
+        {
+            place(buckets, hash, item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_bytewise_with_zeros_prefixes_and_long_common_beginnings() {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        for length in 0..40usize {
+            for last in [0u8, 1, b'a', 0xff] {
+                let mut name = vec![b'x'; length];
+                name.push(last);
+                names.push(name);
+                names.push(vec![0; length]);
+            }
+        }
+        names.sort();
+        names.dedup();
+        let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
+        // Not quite reversed.
+        indices.swap(3, 100);
+        sort_by_name(&mut indices, |index| &names[index as usize]);
+        assert!(indices.iter().is_sorted());
+    }
+
+    #[test]
+    fn few_hashes_keep_to_four_buckets_and_three_move_to_64() {
+        assert_eq!(dense_map_order(&[7, 4], NumberHash::Times37), [1, 0]);
+        let keys: Vec<u64> = (0..100).collect();
+        let order = dense_map_order(&keys, NumberHash::Mix);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..100).collect::<Vec<_>>());
+    }
+}

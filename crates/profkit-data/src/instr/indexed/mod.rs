@@ -1,0 +1,49 @@
+//! The indexed instrumentation profile (.profdata): what `llvm-profdata merge` writes and compilers read. Always
+//! little-endian. docs/formats/indexed.md has the byte tables.
+//!
+//! | version | LLVM | change |
+//! |---|---|---|
+//! | 1 | 3.5 | first: one hash and its counters a name |
+//! | 2 | 3.6, 3.7 | number of counters stated, several hashes a name |
+//! | 3 | 3.8 | value data |
+//! | 4 | 3.9 to 5 | summary |
+//! | 5, 6, 7 | 6 to 10, 11, 12 to 14 | same layout, new hash of front-end functions |
+//! | 8 | 15 | MemProf section |
+//! | 9 | 16 | build ids |
+//! | 10 | 17 | temporal traces |
+//! | 11 | 18 | MC/DC bitmaps |
+//! | 12 | 19 to 21 | vtable names and vtable value sites |
+//! | 13 | 22 | same layout, new hash of front-end functions |
+//! | 14 | 23 | uniformity data in the records: header and sections are read, records refused |
+//!
+//! Reading:
+//!
+//! ```
+//! use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
+//! use profkit_data::instr::{InstrProfile, InstrSource, Record};
+//!
+//! let mut file = Vec::new();
+//! write(&InstrProfile::default(), &IndexedWriteOptions::for_llvm(22), &mut file)?;
+//!
+//! let profile = IndexedProfile::parse(&file)?;
+//! assert_eq!(profile.header().version(), 13);
+//! let mut reader = profile.records();
+//! let mut record = Record::default();
+//! while reader.read_record(&mut record)? {
+//!     println!("{} counters", record.counts.len());
+//! }
+//! assert!(profile.lookup(b"main")?.is_none());
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+mod header;
+mod llvm_order;
+mod memprof;
+mod reader;
+mod record;
+mod sections;
+mod writer;
+
+pub use header::IndexedHeader;
+pub use reader::{IndexedProfile, IndexedReader};
+pub use record::NameRecords;
+pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

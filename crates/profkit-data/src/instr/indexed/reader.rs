@@ -1,0 +1,422 @@
+use super::header::{self, IndexedHeader};
+use super::record::NameRecords;
+use super::sections;
+use crate::bytes::{Cursor, Endian};
+use crate::hash_table::{Entries, HashTable, Lengths};
+use crate::ids::{BuildId, NameRef};
+use crate::instr::{
+    FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
+    TemporalTraces,
+};
+use crate::names::SymbolTable;
+use crate::summary::Summary;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::{indexed, variant};
+use std::sync::OnceLock;
+
+/// An indexed profile that borrows the file's bytes.
+///
+/// Hostile input: parsing reads the header, the summaries and the bounds of the sections, and allocates for the
+/// summaries no more than their own size. Nothing is ever allocated by a count that the file claims, and no byte of
+/// the function table is read twice in one pass.
+#[derive(Clone, Debug)]
+pub struct IndexedProfile<'data> {
+    data: &'data [u8],
+    header: IndexedHeader,
+    summary: Option<Summary>,
+    cs_summary: Option<Summary>,
+    table: HashTable<'data>,
+    binary_ids: Option<Cursor<'data>>,
+    vtable_names: Option<Cursor<'data>>,
+    traces: Option<Cursor<'data>>,
+}
+
+impl<'data> IndexedProfile<'data> {
+    /// Reads the header, the summaries and the bounds of all sections.
+    ///
+    /// # Errors
+    /// Those of [`IndexedHeader::parse`]; [`ErrorKind::UnsupportedVersion`] for version 14 too, of whose records the
+    /// layout is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or [`ErrorKind::Malformed`] for a
+    /// section out of bounds.
+    pub fn parse(data: &'data [u8]) -> Result<Self> {
+        let profile = Self::parse_known(data)?;
+        match profile.header.version() {
+            indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
+                .within("header of indexed profile")),
+            _ => Ok(profile),
+        }
+    }
+
+    /// As [`parse`](Self::parse), but of version 14 too: header, summary, build ids, vtable names, traces and the names
+    /// in the function table can be read, while each record is an [`ErrorKind::UnsupportedVersion`].
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_known(data: &'data [u8]) -> Result<Self> {
+        let header = IndexedHeader::parse(data)?;
+        let version = header.version();
+        let mut cursor = Cursor::new(data, 0, Endian::Little);
+        cursor.take_u64(header.encoded_len())?;
+        let (mut summary, mut cs_summary) = (None, None);
+        if version >= header::SUMMARY_SINCE {
+            let read = |cursor: &mut Cursor<'_>, name| {
+                sections::read_summary(cursor).map_err(|error| error.within(name))
+            };
+            summary = Some(read(&mut cursor, "summary of indexed profile")?);
+            if header.has_flag(variant::CSIR) {
+                cs_summary = Some(read(
+                    &mut cursor,
+                    "context-sensitive summary of indexed profile",
+                )?);
+            }
+        }
+        let table = HashTable::parse(
+            data,
+            cursor.offset(),
+            header.hash_offset,
+            Lengths::KeyAndData,
+        )
+        .map_err(|error| error.within("indexed profile"))?;
+        let section = |since: u32, offset: u64, name: &'static str| {
+            (version >= since).then(|| {
+                let mut cursor = Cursor::new(data, 0, Endian::Little);
+                match cursor.take_u64(offset) {
+                    Ok(_) => Ok(cursor),
+                    Err(_) => Err(Error::new(
+                        ErrorKind::Truncated,
+                        format!("the offset of the {name} lies beyond the file"),
+                    )
+                    .at(8)
+                    .within("header of indexed profile")
+                    .found(format_args!("{offset:#x}"))
+                    .expected(format_args!("at most {:#x}", data.len()))),
+                }
+            })
+        };
+        let binary_ids = section(
+            header::BINARY_IDS_SINCE,
+            header.binary_ids_offset,
+            "build ids",
+        )
+        .transpose()?
+        .map(|mut cursor| {
+            sections::binary_ids_window(&mut cursor)
+                .map_err(|error| error.within("build ids of indexed profile"))
+        })
+        .transpose()?;
+        let vtable_names = section(
+            header::VTABLES_SINCE,
+            header.vtable_names_offset,
+            "vtable names",
+        )
+        .transpose()?
+        .map(|mut cursor| {
+            sections::vtable_names_window(&mut cursor)
+                .map_err(|error| error.within("vtable names of indexed profile"))
+        })
+        .transpose()?;
+        let traces = match header.has_flag(variant::TEMPORAL) {
+            true => section(
+                header::TRACES_SINCE,
+                header.traces_offset,
+                "temporal traces",
+            )
+            .transpose()?,
+            false => None,
+        };
+        let profile = IndexedProfile {
+            data,
+            header,
+            summary,
+            cs_summary,
+            table,
+            binary_ids,
+            vtable_names,
+            traces,
+        };
+        if header.has_flag(variant::MEMPROF) {
+            section(
+                header::MEMPROF_SINCE,
+                header.memprof_offset,
+                "MemProf section",
+            )
+            .transpose()?;
+        }
+        Ok(profile)
+    }
+
+    /// The header.
+    pub fn header(&self) -> &IndexedHeader {
+        &self.header
+    }
+
+    /// What is counted.
+    pub fn kind(&self) -> InstrKind {
+        self.header.kind()
+    }
+
+    /// The summary (version 4 and later), as the file states it.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The summary of the context-sensitive records, as the file states it.
+    pub fn cs_summary(&self) -> Option<&Summary> {
+        self.cs_summary.as_ref()
+    }
+
+    /// How many names the table says it has. A claim: allocate nothing by it.
+    pub fn name_count(&self) -> u64 {
+        self.table.entry_count()
+    }
+
+    /// The table from names to records.
+    pub fn table(&self) -> &HashTable<'data> {
+        &self.table
+    }
+
+    /// A reader of all records in LLVM's order: by bucket, then by chain.
+    pub fn records(&self) -> IndexedReader<'data> {
+        self.records_of_share(0, 1)
+    }
+
+    /// A reader of the records of those names whose hash is `share` modulo `shares`, a power of two.
+    ///
+    /// The same share of all files holds the same names, so that several threads can merge shares without meeting.
+    pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
+        IndexedReader {
+            entries: self.table.entries_of_share(share, shares),
+            current: None,
+            at_end: false,
+            symbols: OnceLock::new(),
+            profile: self.clone(),
+        }
+    }
+
+    /// The records of one name, found through the table: nothing else of the file is read. `None` if the profile does
+    /// not have the name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a damaged bucket, [`ErrorKind::UnsupportedVersion`] for version 14.
+    pub fn lookup(&self, name: &[u8]) -> Result<Option<NameRecords<'data>>> {
+        let entry = self
+            .table
+            .find(NameRef::of(name).0, name)
+            .map_err(|error| error.within("indexed profile"))?;
+        let Some(entry) = entry else { return Ok(None) };
+        self.check_records_known()?;
+        Ok(Some(NameRecords::new(&entry, self.header.version())))
+    }
+
+    /// Build ids in file order (version 9 and later).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a section that contradicts itself.
+    pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
+        self.binary_ids
+            .map_or(Ok(Vec::new()), sections::read_binary_ids)
+            .map_err(|error| error.within("indexed profile"))
+    }
+
+    /// Names of vtables (version 12 and later), where the merge kept them.
+    ///
+    /// # Errors
+    /// Those of [`SymbolTable::read_blob`].
+    pub fn vtable_names(&self) -> Result<SymbolTable> {
+        let mut names = SymbolTable::new();
+        self.read_vtable_names(&mut names)?;
+        Ok(names)
+    }
+
+    fn read_vtable_names(&self, names: &mut SymbolTable) -> Result<()> {
+        self.vtable_names
+            .map_or(Ok(()), |window| sections::read_vtable_names(window, names))
+            .map_err(|error| error.within("indexed profile"))
+    }
+
+    /// Temporal traces (version 10 and later).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] if the file ends inside them.
+    pub fn temporal_traces(&self) -> Result<TemporalTraces> {
+        let mut traces = TemporalTraces::default();
+        if let Some(cursor) = self.traces {
+            sections::read_traces(cursor, &mut traces)
+                .map_err(|error| error.within("temporal traces of indexed profile"))?;
+        }
+        Ok(traces)
+    }
+
+    /// The bytes of the MemProf section, where there is one: up to the next section, or the end of the file.
+    pub fn memprof(&self) -> Option<MemProfSection> {
+        let header = &self.header;
+        if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF_SINCE {
+            return None;
+        }
+        let start = header.memprof_offset;
+        let others = [
+            header.binary_ids_offset,
+            header.vtable_names_offset,
+            header.traces_offset,
+        ];
+        let end = others
+            .into_iter()
+            .filter(|&offset| offset > start)
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(self.data.len() as u64);
+        let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        Some(MemProfSection {
+            bytes: self.data.get(range)?.to_vec(),
+            offset: start,
+        })
+    }
+
+    /// Everything as an owned profile; functions and records are in reading order.
+    ///
+    /// # Errors
+    /// The first error of any part.
+    pub fn to_profile(&self) -> Result<InstrProfile> {
+        let mut table = FunctionTable::new();
+        let mut record = Record::default();
+        let mut reader = self.records();
+        let mut order = 0;
+        while let Some(mut name) = reader.next_name()? {
+            let function = table.push_function(name.name(), name.name_ref(), order);
+            while name.read_record(&mut record)? {
+                let new = NewRecord {
+                    func_hash: record.func_hash,
+                    counts: &record.counts,
+                    bitmap: &record.bitmap,
+                    values: Some(&record.values),
+                    order,
+                };
+                function
+                    .and_then(|function| table.push_record(function, new))
+                    .ok_or_else(|| {
+                        Error::new(ErrorKind::LimitExceeded, "there are too many functions")
+                            .at(name.offset())
+                            .within("indexed profile")
+                    })?;
+                order += 1;
+            }
+        }
+        let vtable_names = self.vtable_names()?;
+        Ok(InstrProfile {
+            kind: self.kind(),
+            tables: vec![table],
+            binary_ids: self.binary_ids()?,
+            traces: self.temporal_traces()?,
+            vtable_names: vtable_names
+                .in_order()
+                .map(|(_, name)| name.to_vec())
+                .collect(),
+            symbols: vtable_names,
+            memprof: self.memprof(),
+        })
+    }
+
+    fn check_records_known(&self) -> Result<()> {
+        match self.header.version() {
+            indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
+                .within("records of indexed profile")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads the records of an [`IndexedProfile`] one by one.
+#[derive(Debug)]
+pub struct IndexedReader<'data> {
+    profile: IndexedProfile<'data>,
+    entries: Entries<'data>,
+    current: Option<NameRecords<'data>>,
+    at_end: bool,
+    symbols: OnceLock<SymbolTable>,
+}
+
+impl<'data> IndexedReader<'data> {
+    /// The profile that is read.
+    pub fn profile(&self) -> &IndexedProfile<'data> {
+        &self.profile
+    }
+
+    /// The absolute offset of the item of the record that was read last. Ascends from name to name in reading order,
+    /// in shares as well: the place of a record among all of its file.
+    pub fn record_offset(&self) -> u64 {
+        self.current.as_ref().map_or(0, NameRecords::offset)
+    }
+
+    /// The next name with its records, undecoded. `None` at the end.
+    ///
+    /// # Errors
+    /// An error concerns the rest of one bucket; the next call goes on with the next. For version 14 there is one
+    /// [`ErrorKind::UnsupportedVersion`] and no more.
+    pub fn next_name(&mut self) -> Result<Option<NameRecords<'data>>> {
+        if self.at_end {
+            return Ok(None);
+        }
+        if let Err(error) = self.profile.check_records_known() {
+            self.at_end = true;
+            return Err(error);
+        }
+        match self.entries.next() {
+            Some(Ok(entry)) => Ok(Some(NameRecords::new(
+                &entry,
+                self.profile.header.version(),
+            ))),
+            Some(Err(error)) => Err(error.within("indexed profile")),
+            None => {
+                self.at_end = true;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl InstrSource for IndexedReader<'_> {
+    fn kind(&self) -> InstrKind {
+        self.profile.kind()
+    }
+
+    fn version_word(&self) -> u64 {
+        self.profile.header.version_word
+    }
+
+    fn read_record(&mut self, record: &mut Record) -> Result<bool> {
+        loop {
+            if let Some(current) = &mut self.current
+                && current.read_record(record)?
+            {
+                return Ok(true);
+            }
+            match self.next_name()? {
+                Some(name) => self.current = Some(name),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn can_resume(&self) -> bool {
+        !self.at_end
+    }
+
+    /// The names of vtables, as far as they can be read ([`IndexedProfile::vtable_names`] says what is wrong with
+    /// them). Names of functions come with the records.
+    fn symbols(&self) -> &SymbolTable {
+        self.symbols.get_or_init(|| {
+            let mut names = SymbolTable::new();
+            // What was read before a fault stays in the table; the fault itself is the other method's to tell.
+            let _ = self.profile.read_vtable_names(&mut names);
+            names
+        })
+    }
+
+    fn binary_ids(&self) -> Result<Vec<BuildId>> {
+        self.profile.binary_ids()
+    }
+
+    fn temporal_traces(&mut self) -> Result<TemporalTraces> {
+        self.profile.temporal_traces()
+    }
+}

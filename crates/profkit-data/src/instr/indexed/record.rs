@@ -1,0 +1,247 @@
+//! The data of one name in the function table: one record a function hash.
+use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE, VTABLES_SINCE};
+use crate::bytes::{Cursor, Endian};
+use crate::hash_table::Entry;
+use crate::ids::{FuncHash, NameRef};
+use crate::instr::{Record, RecordRef, ValueData, value_data};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::value_kind;
+use std::borrow::Cow;
+
+/// The records of one name, one a function hash, decoded one by one.
+#[derive(Clone, Debug)]
+pub struct NameRecords<'data> {
+    version: u32,
+    name: &'data [u8],
+    name_ref: NameRef,
+    offset: u64,
+    data: Cursor<'data>,
+    /// Whether the data were checked as a whole.
+    begun: bool,
+}
+
+/// The text that LLVM adds to `malformed` for whatever is wrong in a record.
+const LLVM_DETAIL: &str = "profile data is empty";
+
+impl<'data> NameRecords<'data> {
+    pub(super) fn new(entry: &Entry<'data>, version: u32) -> Self {
+        NameRecords {
+            version,
+            name: entry.key,
+            name_ref: NameRef(entry.hash),
+            offset: entry.offset,
+            data: entry.cursor(),
+            begun: false,
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'data [u8] {
+        self.name
+    }
+
+    /// The hash that the table stores for the name.
+    pub fn name_ref(&self) -> NameRef {
+        self.name_ref
+    }
+
+    /// Absolute offset of the item that holds the records. In one file these ascend in reading order.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Decodes the next record into `record`, whose buffers are reused. `Ok(false)` after the last.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if the data contradict themselves; there are no more records of this name then.
+    pub fn read_record(&mut self, record: &mut Record) -> Result<bool> {
+        if self.begun && self.data.is_empty() {
+            return Ok(false);
+        }
+        let mut data = self.data;
+        let read = self
+            .check_len()
+            .and_then(|()| read_record(&mut data, self.version, record));
+        self.begun = true;
+        match read {
+            Ok(()) => {
+                self.data = data;
+                record.name.clear();
+                record.name.extend_from_slice(self.name);
+                record.name_ref = self.name_ref;
+                Ok(true)
+            }
+            Err(error) => {
+                self.data = Cursor::new(&[], self.data.offset(), Endian::Little);
+                Err(error
+                    .within(format!(
+                        "record of function {}",
+                        String::from_utf8_lossy(self.name)
+                    ))
+                    .llvm_detail(LLVM_DETAIL))
+            }
+        }
+    }
+
+    fn check_len(&self) -> Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        let len = self.data.remaining();
+        if len == 0 {
+            return Err(
+                Error::new(ErrorKind::Malformed, "a name has no records").at(self.data.offset())
+            );
+        }
+        if !len.is_multiple_of(8) {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the data of a name are not a whole number of words",
+            )
+            .at(self.data.offset())
+            .found(format_args!("{len} bytes"))
+            .expected("a multiple of 8"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads one record off `data`, whose length is a multiple of 8.
+fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Result<()> {
+    record.clear();
+    record.func_hash = FuncHash(data.u64().map_err(too_short)?);
+    if version < COUNT_LENGTHS_SINCE {
+        let words = data.remaining() as u64 / 8;
+        if words == 0 {
+            return Err(Error::new(ErrorKind::Malformed, "a record has no counters")
+                .at(data.offset())
+                .found(0)
+                .expected("at least 1 in version 1"));
+        }
+        return read_words(data, words, &mut record.counts);
+    }
+    let count = read_len(data, "the counters run past the data of their function")?;
+    read_words(data, count, &mut record.counts)?;
+    if version >= BITMAPS_SINCE {
+        let len = read_len(data, "the bitmap runs past the data of its function")?;
+        read_bitmap(data, len, &mut record.bitmap)?;
+    }
+    if version >= VALUES_SINCE {
+        value_data::decode(data, &mut record.values).map_err(as_malformed)?;
+    }
+    Ok(())
+}
+
+/// A number of words that follow, all of which are there.
+fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
+    let offset = data.offset();
+    let len = data.u64().map_err(too_short)?;
+    let available = data.remaining() as u64 / 8;
+    if len > available {
+        return Err(Error::new(ErrorKind::Malformed, message)
+            .at(offset)
+            .found(len)
+            .expected(format_args!("at most {available}")));
+    }
+    Ok(len)
+}
+
+fn read_words(data: &mut Cursor<'_>, count: u64, words: &mut Vec<u64>) -> Result<()> {
+    let (chunks, _) = data.take_u64(8 * count)?.as_chunks::<8>();
+    words.extend(chunks.iter().map(|&bytes| u64::from_le_bytes(bytes)));
+    Ok(())
+}
+
+/// Each byte of a bitmap is a word of its own.
+fn read_bitmap(data: &mut Cursor<'_>, len: u64, bitmap: &mut Vec<u8>) -> Result<()> {
+    let start = data.offset();
+    let (chunks, _) = data.take_u64(8 * len)?.as_chunks::<8>();
+    for (index, &bytes) in chunks.iter().enumerate() {
+        let word = u64::from_le_bytes(bytes);
+        let Ok(byte) = u8::try_from(word) else {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a word of a bitmap holds more than a byte",
+            )
+            .at(start + 8 * index as u64)
+            .found(format_args!("{word:#x}"))
+            .expected("at most 0xff"));
+        };
+        bitmap.push(byte);
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_short(error: Error) -> Error {
+    let short = Error::new(
+        ErrorKind::Malformed,
+        "the data of a function end inside a record",
+    );
+    match error.offset() {
+        Some(offset) => short.at(offset),
+        None => short,
+    }
+}
+
+/// LLVM calls any fault of value data inside the table malformed.
+#[cold]
+fn as_malformed(error: Error) -> Error {
+    error.with_kind(ErrorKind::Malformed)
+}
+
+/// The values that a version can hold.
+fn known_values(values: &ValueData, version: u32) -> Cow<'_, ValueData> {
+    if version >= VTABLES_SINCE || !has_vtable_sites(values) {
+        return Cow::Borrowed(values);
+    }
+    let mut known = values.clone();
+    if let Some(kind) = known.kind_mut(value_kind::VTABLE_TARGET) {
+        kind.clear();
+    }
+    Cow::Owned(known)
+}
+
+/// Whether there are sites of the kind that only version 12 and later can hold.
+pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
+    values
+        .kind(value_kind::VTABLE_TARGET)
+        .is_some_and(|kind| kind.site_count() > 0)
+}
+
+/// Bytes of the value data of a record without sites.
+const NO_VALUES_LEN: usize = 8;
+
+/// How many bytes [`encode_record`] makes.
+pub(super) fn encoded_len(record: &RecordRef<'_>, version: u32) -> u64 {
+    let mut words = 2 + record.counts.len() as u64;
+    if version >= BITMAPS_SINCE {
+        words += 1 + record.bitmap.len() as u64;
+    }
+    let values = record.values.map_or(NO_VALUES_LEN, |values| {
+        value_data::encoded_len(&known_values(values, version))
+    });
+    8 * words + values as u64
+}
+
+/// Appends a record in the layout of a version from 3 on.
+pub(super) fn encode_record(record: &RecordRef<'_>, version: u32, out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(&record.func_hash.0.to_le_bytes());
+    out.extend_from_slice(&(record.counts.len() as u64).to_le_bytes());
+    out.reserve(8 * record.counts.len());
+    out.extend(record.counts.iter().flat_map(|count| count.to_le_bytes()));
+    if version >= BITMAPS_SINCE {
+        out.extend_from_slice(&(record.bitmap.len() as u64).to_le_bytes());
+        for &byte in record.bitmap {
+            out.extend_from_slice(&u64::from(byte).to_le_bytes());
+        }
+    }
+    match record.values {
+        Some(values) => value_data::encode(&known_values(values, version), Endian::Little, out),
+        None => {
+            // TotalSize 8, no kinds.
+            out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());
+            Ok(())
+        }
+    }
+}

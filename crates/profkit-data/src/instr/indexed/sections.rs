@@ -1,0 +1,242 @@
+//! The sections behind the function table, and the summaries before it.
+use crate::bytes::Cursor;
+use crate::ids::{BuildId, NameRef};
+use crate::instr::{TemporalTrace, TemporalTraces};
+use crate::names::SymbolTable;
+use crate::summary::{Summary, SummaryCutoff};
+use crate::{Error, ErrorKind, Result};
+
+/// Fields that LLVM's summary has had from the beginning.
+const SUMMARY_FIELDS: usize = 6;
+
+/// Reads a summary: number of fields, number of cutoffs, the fields, three words a cutoff.
+pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
+    let field_count = cursor.u64()?;
+    let cutoff_count = cursor.u64()?;
+    let (words, _) = cursor.take_u64(field_count.saturating_mul(8))?.as_chunks();
+    // Fields that are missing are 0, those that a later LLVM may add are skipped.
+    let field = |index: usize| words.get(index).map_or(0, |&word| u64::from_le_bytes(word));
+    let mut summary = Summary {
+        functions: field(0),
+        blocks: field(1),
+        max_function_count: field(2),
+        max_count: field(3),
+        max_internal_count: field(4),
+        total_count: field(5),
+        cutoffs: Vec::new(),
+    };
+    let (words, _) = cursor
+        .take_u64(cutoff_count.saturating_mul(24))?
+        .as_chunks::<8>();
+    let cutoffs = words.chunks_exact(3).map(|entry| {
+        let word = |index: usize| entry.get(index).map_or(0, |&word| u64::from_le_bytes(word));
+        SummaryCutoff {
+            cutoff: word(0),
+            min_count: word(1),
+            blocks: word(2),
+        }
+    });
+    summary.cutoffs = cutoffs.collect();
+    Ok(summary)
+}
+
+/// How many bytes [`encode_summary`] makes.
+pub(super) fn summary_len(cutoffs: usize) -> u64 {
+    8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
+}
+
+/// Appends a summary.
+pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
+    let words = [
+        SUMMARY_FIELDS as u64,
+        summary.cutoffs.len() as u64,
+        summary.functions,
+        summary.blocks,
+        summary.max_function_count,
+        summary.max_count,
+        summary.max_internal_count,
+        summary.total_count,
+    ];
+    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    for cutoff in &summary.cutoffs {
+        for word in [cutoff.cutoff, cutoff.min_count, cutoff.blocks] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// The window of the section of build ids: bytes in all, then the ids.
+pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
+    let offset = cursor.offset();
+    let len = cursor
+        .u64()
+        .map_err(|error| error.with_kind(ErrorKind::BadHeader))?;
+    if len % 8 != 0 {
+        return Err(Error::new(
+            ErrorKind::BadHeader,
+            "the length of the build ids is not a multiple of 8",
+        )
+        .at(offset)
+        .found(len));
+    }
+    cursor.window(len).map_err(|_| {
+        Error::new(
+            ErrorKind::BadHeader,
+            "the build ids run past the end of the file",
+        )
+        .at(offset)
+        .found(format_args!("{} bytes left", cursor.remaining()))
+        .expected(format_args!("{len} bytes"))
+    })
+}
+
+/// Reads the ids of a window: length, bytes, padding to a multiple of 8 (`readBinaryIdsInternal`).
+pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
+    let mut found = Vec::new();
+    while !ids.is_empty() {
+        let offset = ids.offset();
+        let bad = |message: &'static str, available: usize, wanted: u64, detail: &'static str| {
+            Error::new(ErrorKind::Malformed, message)
+                .at(offset)
+                .within("build ids")
+                .found(format_args!("{available} bytes left"))
+                .expected(format_args!("{wanted} bytes"))
+                .llvm_detail(detail)
+        };
+        let available = ids.remaining();
+        let len = ids.u64().map_err(|_| {
+            bad(
+                "the length of a build id is cut",
+                available,
+                8,
+                "not enough data to read binary id length",
+            )
+        })?;
+        if len == 0 {
+            return Err(Error::new(ErrorKind::Malformed, "a build id is empty")
+                .at(offset)
+                .within("build ids")
+                .llvm_detail("binary id length is 0"));
+        }
+        let available = ids.remaining();
+        let padded = len.checked_next_multiple_of(8).unwrap_or(u64::MAX);
+        let bytes = ids.take_u64(padded).map_err(|_| {
+            bad(
+                "a build id runs past its section",
+                available,
+                padded,
+                "not enough data to read binary id data",
+            )
+        })?;
+        // `len` is at most `padded`, which is in memory.
+        let bytes = bytes.get(..usize::try_from(len).unwrap_or(usize::MAX));
+        found.push(BuildId(bytes.unwrap_or_default().to_vec()));
+    }
+    Ok(found)
+}
+
+/// The section of these ids, which are sorted and unique.
+pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
+    let mut out = vec![0; 8];
+    for BuildId(id) in ids {
+        out.extend_from_slice(&(id.len() as u64).to_le_bytes());
+        out.extend_from_slice(id);
+        pad(&mut out);
+    }
+    let len = out.len() as u64 - 8;
+    if let Some(word) = out.first_chunk_mut() {
+        *word = len.to_le_bytes();
+    }
+    out
+}
+
+/// The window of the names of vtables: their length, then a names blob.
+pub(super) fn vtable_names_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
+    let len = cursor.u64()?;
+    cursor.window(len)
+}
+
+/// The section of these names, compressed as LLVM does; no names at all are a length of 0.
+pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
+    let blob = match names {
+        [] => Vec::new(),
+        names => crate::names::encode_blob_zlib(names.iter().map(Vec::as_slice)),
+    };
+    let mut out = (blob.len() as u64).to_le_bytes().to_vec();
+    out.extend_from_slice(&blob);
+    pad(&mut out);
+    out
+}
+
+/// Reads the names of a window.
+pub(super) fn read_vtable_names(window: Cursor<'_>, names: &mut SymbolTable) -> Result<()> {
+    names
+        .read_blob(window.rest(), window.offset())
+        .map_err(|error| error.within("vtable names"))
+}
+
+/// Reads traces: their number, the number that was seen, then each with weight, length and name hashes.
+///
+/// A section that is cut keeps the traces before the cut in `traces`.
+pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {
+    let start = cursor.offset();
+    let count = cursor.u64()?;
+    traces.stream_size = cursor.u64()?;
+    if count > cursor.remaining() as u64 / 16 {
+        return Err(cut(start, "traces", count, cursor.remaining() as u64 / 16));
+    }
+    for _ in 0..count {
+        let weight = cursor.u64()?;
+        let offset = cursor.offset();
+        let len = cursor.u64()?;
+        let available = cursor.remaining() as u64 / 8;
+        if len > available {
+            return Err(cut(offset, "functions of a trace", len, available));
+        }
+        let (words, _) = cursor.take_u64(8 * len)?.as_chunks();
+        traces.traces.push(TemporalTrace {
+            weight,
+            functions: words
+                .iter()
+                .map(|&word| NameRef(u64::from_le_bytes(word)))
+                .collect(),
+        });
+    }
+    Ok(())
+}
+
+#[cold]
+fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
+    Error::new(
+        ErrorKind::Truncated,
+        format!("the {what} run past the end of the file"),
+    )
+    .at(offset)
+    .found(found)
+    .expected(format_args!("at most {expected}"))
+}
+
+/// How many bytes [`encode_traces`] makes.
+pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
+    let words = traces
+        .traces
+        .iter()
+        .map(|trace| 2 + trace.functions.len() as u64);
+    8 * (2 + words.sum::<u64>())
+}
+
+/// Appends the section of traces.
+pub(super) fn encode_traces(traces: &TemporalTraces, out: &mut Vec<u8>) {
+    let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
+    word(traces.traces.len() as u64);
+    word(traces.stream_size);
+    for trace in &traces.traces {
+        word(trace.weight);
+        word(trace.functions.len() as u64);
+        trace.functions.iter().for_each(|name| word(name.0));
+    }
+}
+
+fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(8), 0);
+}

@@ -1,0 +1,623 @@
+use super::header::{self, IndexedHeader};
+use super::{llvm_order, memprof, record, sections};
+use crate::bytes::Sink;
+use crate::hash_table::{Lengths, TablePlan};
+use crate::ids::BuildId;
+use crate::instr::{
+    FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
+};
+use crate::summary::SummaryBuilder;
+use crate::{Error, ErrorKind, Result};
+use llvm_order::NumberHash;
+use profkit_abi::{indexed, variant};
+use std::ops::{Range, RangeInclusive};
+
+/// How to write an indexed profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexedWriteOptions {
+    /// The version to write, 3 to 13.
+    pub version: u32,
+    /// The flags of the version word that its reader knows; others are dropped.
+    pub known_flags: u64,
+    /// The versions of the MemProf section that its reader knows.
+    pub known_memprof: RangeInclusive<u64>,
+    /// Leave out functions of which no record has a count or bitmap bit (`llvm-profdata merge --sparse`).
+    pub sparse: bool,
+}
+
+/// Oldest version that can be written.
+const FIRST_WRITTEN: u32 = 3;
+
+const SINCE_3_9: u64 = variant::IR;
+const SINCE_9: u64 = SINCE_3_9 | variant::CSIR;
+const SINCE_11: u64 = SINCE_9 | variant::ENTRY_FIRST;
+const SINCE_14: u64 = SINCE_11 | variant::BYTE_COVERAGE | variant::FUNCTION_ENTRY_ONLY;
+const SINCE_15: u64 = SINCE_14 | variant::MEMPROF;
+const SINCE_17: u64 = SINCE_15 | variant::TEMPORAL;
+const SINCE_21: u64 = SINCE_17 | variant::LOOP_ENTRIES;
+#[expect(clippy::reversed_empty_ranges, reason = "no version")]
+const NO_MEMPROF: RangeInclusive<u64> = 1..=0;
+
+impl IndexedWriteOptions {
+    /// Options for a version, as the newest LLVM that writes it knows it.
+    pub fn for_version(version: u32) -> Self {
+        let (known_flags, known_memprof) = match version {
+            ..=3 => (0, NO_MEMPROF),
+            4 => (SINCE_3_9, NO_MEMPROF),
+            5 => (SINCE_9, NO_MEMPROF),
+            6 => (SINCE_11, NO_MEMPROF),
+            7 => (SINCE_14, NO_MEMPROF),
+            8 | 9 => (SINCE_15, 0..=0),
+            10 | 11 => (SINCE_17, 0..=0),
+            // LLVM 19 reads MemProf 0 to 3, LLVM 21 2 to 4.
+            12 => (SINCE_21, 0..=4),
+            _ => (SINCE_21, 2..=4),
+        };
+        IndexedWriteOptions {
+            version,
+            known_flags,
+            known_memprof,
+            sparse: false,
+        }
+    }
+
+    /// Options for an LLVM release: the version and the flags that it writes itself. 3 stands for 3.9, the first with a
+    /// summary; releases after 22 read version 13 too.
+    pub fn for_llvm(release: u32) -> Self {
+        let (version, known_flags) = match release {
+            ..=5 => (4, SINCE_3_9),
+            6..=8 => (5, SINCE_3_9),
+            9 | 10 => (5, SINCE_9),
+            11 => (6, SINCE_11),
+            12 | 13 => (7, SINCE_11),
+            14 => (7, SINCE_14),
+            15 => (8, SINCE_15),
+            16 => (9, SINCE_15),
+            17 => (10, SINCE_17),
+            18 => (11, SINCE_17),
+            19 | 20 => (12, SINCE_17),
+            21 => (12, SINCE_21),
+            _ => (13, SINCE_21),
+        };
+        let known_memprof = match release {
+            ..=14 => NO_MEMPROF,
+            15..=18 => 0..=0,
+            19 => 0..=3,
+            20 => 2..=3,
+            _ => 2..=4,
+        };
+        IndexedWriteOptions {
+            version,
+            known_flags,
+            known_memprof,
+            sparse: false,
+        }
+    }
+
+    /// Sets [`sparse`](Self::sparse).
+    #[must_use]
+    pub fn sparse(mut self, sparse: bool) -> Self {
+        self.sparse = sparse;
+        self
+    }
+}
+
+/// What the chosen version could not hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Losses {
+    /// Flags of the kind that the reader does not know.
+    pub flags: InstrKind,
+    /// Records that lost their MC/DC bitmap.
+    pub bitmaps: u64,
+    /// Records that lost their vtable value sites.
+    pub vtable_sites: u64,
+    /// Names of vtables.
+    pub vtable_names: u64,
+    /// Temporal traces.
+    pub traces: u64,
+    /// Build ids.
+    pub binary_ids: u64,
+    /// Whether the MemProf section was dropped.
+    pub memprof: bool,
+}
+
+impl Losses {
+    /// Whether everything was written.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What was lost, as counts with a plural noun, for messages. Flags are apart.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        [
+            (self.bitmaps, "records' MC/DC bitmaps"),
+            (self.vtable_sites, "records' vtable value sites"),
+            (self.vtable_names, "vtable names"),
+            (self.traces, "temporal traces"),
+            (self.binary_ids, "build ids"),
+            (u64::from(self.memprof), "MemProf sections"),
+        ]
+        .into_iter()
+        .filter(|&(count, _)| count != 0)
+    }
+}
+
+/// Writes a profile in LLVM's bytes for the version.
+///
+/// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
+/// occur twice. Value sites are written as they are.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a version below 3 or above 13 or for what no version can hold (a site of more
+/// than 255 values), [`ErrorKind::Malformed`] for a MemProf section that contradicts itself, and what the sink
+/// returns.
+pub fn write(
+    profile: &InstrProfile,
+    options: &IndexedWriteOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
+    let plan = IndexedPlan::new(profile, options)?;
+    let summaries = plan.summarize(0..plan.function_count());
+    plan.write(summaries, sink)?;
+    Ok(plan.losses)
+}
+
+/// Summaries of a range of functions, to be [merged](Self::merge) in any order.
+#[derive(Clone, Debug, Default)]
+pub struct Summaries {
+    /// Of the ordinary records.
+    pub plain: SummaryBuilder,
+    /// Of the context-sensitive records, which are those whose hash has bit 60, whatever the kind of the profile.
+    pub context_sensitive: SummaryBuilder,
+}
+
+impl Summaries {
+    /// Adds those of another range.
+    pub fn merge(&mut self, other: Summaries) {
+        self.plain.merge(other.plain);
+        self.context_sensitive.merge(other.context_sensitive);
+    }
+}
+
+/// Where every byte of the output goes. Encoding needs no more than the plan and the profile, and ranges can be
+/// encoded at the same time:
+///
+/// 1. [`new`](Self::new) orders the functions and finds all sizes;
+/// 2. [`summarize`](Self::summarize) ranges of `0..function_count()` and merge the results;
+/// 3. [`encode_head`](Self::encode_head);
+/// 4. [`encode_range`](Self::encode_range) consecutive ranges of `0..function_count()`, cut by
+///    [`next_cut`](Self::next_cut); their buffers follow each other;
+/// 5. [`encode_tail`](Self::encode_tail).
+///
+/// [`write`](Self::write) does the last three in turn.
+#[derive(Debug)]
+pub struct IndexedPlan<'p> {
+    profile: &'p InstrProfile,
+    version: u32,
+    /// The functions to write, in the order of the tables.
+    functions: Vec<Planned>,
+    /// Their insertion order into the hash table, as indices of `functions`.
+    insertion: Vec<u32>,
+    table: TablePlan,
+    header: IndexedHeader,
+    binary_ids: Option<Vec<u8>>,
+    vtable_names: Option<Vec<u8>>,
+    traces: Option<&'p TemporalTraces>,
+    memprof: Option<Vec<u8>>,
+    total_len: u64,
+    losses: Losses,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    data_len: u64,
+    table: u32,
+    function: u32,
+}
+
+/// How many bytes [`IndexedPlan::write`] gathers before it hands them on.
+const WRITE_CHUNK: u64 = 1 << 20;
+
+impl<'p> IndexedPlan<'p> {
+    /// Orders the functions of a profile and finds all sizes.
+    ///
+    /// # Errors
+    /// As [`write`].
+    pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
+        let version = options.version;
+        if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {
+            return Err(Error::new(
+                ErrorKind::CannotRepresent,
+                "this version of the indexed profile cannot be written",
+            )
+            .found(version)
+            .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
+        }
+        let mut losses = Losses::default();
+        let functions = choose(profile, options, &mut losses);
+        let insertion = insertion_order(profile, &functions, version)?;
+        let table = plan_table(profile, &functions, &insertion)?;
+        let traces = Some(&profile.traces)
+            .filter(|traces| {
+                !traces.traces.is_empty() || profile.kind.contains(InstrKind::TEMPORAL)
+            })
+            .filter(|traces| {
+                let known = version >= header::TRACES_SINCE;
+                losses.traces = if known { 0 } else { traces.traces.len() as u64 };
+                known
+            });
+        let memprof = profile.memprof.as_ref().filter(|section| {
+            let known = version >= header::MEMPROF_SINCE
+                && memprof::version(section)
+                    .is_some_and(|version| options.known_memprof.contains(&version));
+            losses.memprof = !known;
+            known
+        });
+        let binary_ids = binary_ids(profile, version, &mut losses);
+        let vtable_names = if version >= header::VTABLES_SINCE {
+            Some(sections::encode_vtable_names(&profile.vtable_names))
+        } else {
+            losses.vtable_names = profile.vtable_names.len() as u64;
+            None
+        };
+        let mut plan = IndexedPlan {
+            header: IndexedHeader {
+                version_word: version_word(profile, options, traces, memprof, &mut losses),
+                ..IndexedHeader::default()
+            },
+            profile,
+            version,
+            functions,
+            insertion,
+            table,
+            binary_ids,
+            vtable_names,
+            traces,
+            memprof: None,
+            total_len: 0,
+            losses,
+        };
+        plan.place(memprof)?;
+        Ok(plan)
+    }
+
+    /// Finds the offsets of all sections.
+    fn place(&mut self, memprof: Option<&MemProfSection>) -> Result<()> {
+        let payload = self.payload_offset();
+        self.header.hash_offset = self.table.index_offset(payload);
+        let mut offset = payload + self.table.payload_len() + self.table.index_len(payload);
+        if let Some(section) = memprof {
+            self.header.memprof_offset = offset;
+            let moved = memprof::relocate(section, offset)?;
+            offset += moved.len() as u64;
+            self.memprof = Some(moved);
+        }
+        if let Some(ids) = &self.binary_ids {
+            self.header.binary_ids_offset = offset;
+            offset += ids.len() as u64;
+        }
+        if let Some(names) = &self.vtable_names {
+            self.header.vtable_names_offset = offset;
+            offset += names.len() as u64;
+        }
+        if let Some(traces) = self.traces {
+            self.header.traces_offset = offset;
+            offset += sections::traces_len(traces);
+        }
+        self.total_len = offset;
+        Ok(())
+    }
+
+    /// Where the payload of the function table begins.
+    fn payload_offset(&self) -> u64 {
+        let summary = sections::summary_len(indexed::SUMMARY_CUTOFFS.len());
+        let summaries = match self.version {
+            ..header::SUMMARY_SINCE => 0,
+            _ if self.header.has_flag(variant::CSIR) => 2,
+            _ => 1,
+        };
+        self.header.encoded_len() + summaries * summary
+    }
+
+    /// How many functions are written.
+    pub fn function_count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Bytes of the whole output.
+    pub fn total_len(&self) -> u64 {
+        self.total_len
+    }
+
+    /// What the version cannot hold.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The summaries of a range of functions.
+    pub fn summarize(&self, functions: Range<usize>) -> Summaries {
+        let mut summaries = Summaries::default();
+        for planned in self.functions.get(functions).unwrap_or_default() {
+            let Some(function) = function(self.profile, planned) else {
+                continue;
+            };
+            for record in function.records() {
+                let record = &record;
+                match record.func_hash.is_context_sensitive() {
+                    true => summaries.context_sensitive.add_record(record),
+                    false => summaries.plain.add_record(record),
+                }
+            }
+        }
+        summaries
+    }
+
+    /// Appends header and summaries.
+    pub fn encode_head(&self, summaries: Summaries, out: &mut Vec<u8>) {
+        let mut header = self.header;
+        let Summaries {
+            plain,
+            context_sensitive,
+        } = summaries;
+        if self.version < header::SUMMARY_SINCE {
+            header.max_function_count = plain
+                .max_function_count()
+                .max(context_sensitive.max_function_count());
+        }
+        header.encode(out);
+        if self.version >= header::SUMMARY_SINCE {
+            sections::encode_summary(&plain.finish(), out);
+            if self.header.has_flag(variant::CSIR) {
+                sections::encode_summary(&context_sensitive.finish(), out);
+            }
+        }
+    }
+
+    /// The end of a range that begins at `from` and encodes to `bytes` bytes or some more.
+    pub fn next_cut(&self, from: usize, bytes: u64) -> usize {
+        self.table.position_after(from, bytes)
+    }
+
+    /// How many bytes [`encode_range`](Self::encode_range) makes of a range.
+    pub fn range_len(&self, range: Range<usize>) -> u64 {
+        self.table.range_len(range.start, range.end)
+    }
+
+    /// Appends a range of the function table, in the order of the output.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] for a value site of more than 255 values.
+    pub fn encode_range(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        let before = out.len() as u64;
+        let expected = self.range_len(range.clone());
+        out.reserve(usize::try_from(expected).unwrap_or(0));
+        let mut scratch = Vec::new();
+        let lookup = |item: u32| {
+            let planned = self
+                .functions
+                .get(*self.insertion.get(item as usize)? as usize)?;
+            Some((function(self.profile, planned)?, planned.data_len))
+        };
+        self.table.encode_payload(
+            range,
+            |item| {
+                lookup(item).map_or((0, 0, 0), |(function, data_len)| {
+                    let name_len = function.name().len() as u64;
+                    (function.name_ref().0, name_len, data_len)
+                })
+            },
+            |item, out| match lookup(item) {
+                Some((function, _)) => {
+                    out.extend_from_slice(function.name());
+                    encode_data(function, self.version, &mut scratch, out)
+                }
+                None => Ok(()),
+            },
+            out,
+        )?;
+        debug_assert_eq!(out.len() as u64 - before, expected);
+        Ok(())
+    }
+
+    /// Appends what follows the function table's payload: its index and the other sections.
+    pub fn encode_tail(&self, out: &mut Vec<u8>) {
+        self.table.encode_index(self.payload_offset(), out);
+        for section in [&self.memprof, &self.binary_ids, &self.vtable_names] {
+            out.extend_from_slice(section.as_deref().unwrap_or_default());
+        }
+        if let Some(traces) = self.traces {
+            sections::encode_traces(traces, out);
+        }
+    }
+
+    /// Writes everything, about a megabyte at a time.
+    ///
+    /// # Errors
+    /// As [`encode_range`](Self::encode_range), and what the sink returns.
+    pub fn write(&self, summaries: Summaries, sink: &mut dyn Sink) -> Result<()> {
+        let mut chunk = Vec::new();
+        self.encode_head(summaries, &mut chunk);
+        let mut written = 0;
+        let mut from = 0;
+        while from < self.function_count() {
+            let to = self.next_cut(from, WRITE_CHUNK);
+            self.encode_range(from..to, &mut chunk)?;
+            from = to;
+            written += chunk.len() as u64;
+            sink.put(&chunk)?;
+            chunk.clear();
+        }
+        self.encode_tail(&mut chunk);
+        written += chunk.len() as u64;
+        debug_assert_eq!(written, self.total_len);
+        sink.put(&chunk)
+    }
+}
+
+/// The functions to write: those with records, and if sparse with something in them. Counts what is lost of them.
+fn choose(
+    profile: &InstrProfile,
+    options: &IndexedWriteOptions,
+    losses: &mut Losses,
+) -> Vec<Planned> {
+    let version = options.version;
+    let count = profile.tables.iter().map(|table| table.function_count());
+    let mut chosen = Vec::with_capacity(count.sum());
+    for (table, functions) in (0u32..).zip(&profile.tables) {
+        for (index, function) in (0u32..).zip(functions.functions()) {
+            let (mut data_len, mut empty) = (0, options.sparse);
+            let mut lost = (0, 0);
+            for record in function.records() {
+                data_len += record::encoded_len(&record, version);
+                empty = empty
+                    && record.counts.iter().all(|&count| count == 0)
+                    && record.bitmap.iter().all(|&byte| byte == 0);
+                let no_bitmaps = version < header::BITMAPS_SINCE;
+                lost.0 += u64::from(no_bitmaps && !record.bitmap.is_empty());
+                let no_vtables = version < header::VTABLES_SINCE;
+                let sites = record.values.is_some_and(record::has_vtable_sites);
+                lost.1 += u64::from(no_vtables && sites);
+            }
+            if data_len != 0 && !empty {
+                losses.bitmaps += lost.0;
+                losses.vtable_sites += lost.1;
+                chosen.push(Planned {
+                    data_len,
+                    table,
+                    function: index,
+                });
+            }
+        }
+    }
+    chosen
+}
+
+/// The order in which LLVM inserts the functions into its hash table, as indices.
+fn insertion_order(
+    profile: &InstrProfile,
+    functions: &[Planned],
+    version: u32,
+) -> Result<Vec<u32>> {
+    let count = u32::try_from(functions.len()).map_err(|_| {
+        Error::new(
+            ErrorKind::CannotRepresent,
+            "an indexed profile has too many functions",
+        )
+        .found(functions.len())
+    })?;
+    let mut order: Vec<u32> = (0..count).collect();
+    let function = |index: u32| function(profile, functions.get(index as usize)?);
+    let name = |index: u32| function(index).map_or(&[][..], |function| function.name());
+    if version >= SORTED_SINCE {
+        llvm_order::sort_by_name(&mut order, name);
+        return Ok(order);
+    }
+    order.sort_by_key(|&index| function(index).map_or(0, |function| function.order()));
+    let by_map = llvm_order::string_map_order(order.iter().map(|&index| name(index)));
+    let first_seen = |position: u32| order.get(position as usize).copied().unwrap_or(0);
+    Ok(by_map.into_iter().map(first_seen).collect())
+}
+
+/// First version whose writer (LLVM 17) sorts the names.
+const SORTED_SINCE: u32 = 10;
+/// First version whose writer (LLVM 19) hashes the hashes of a name with [`NumberHash::Mix`].
+const MIX_SINCE: u32 = 12;
+
+fn plan_table(
+    profile: &InstrProfile,
+    functions: &[Planned],
+    insertion: &[u32],
+) -> Result<TablePlan> {
+    let of = |index: u32| {
+        let planned = functions.get(index as usize)?;
+        Some((function(profile, planned)?, planned.data_len))
+    };
+    let hashes: Vec<u64> = insertion
+        .iter()
+        .map(|&index| of(index).map_or(0, |(function, _)| function.name_ref().0))
+        .collect();
+    TablePlan::new(
+        hashes.iter().copied(),
+        |item| {
+            let planned = insertion.get(item as usize).and_then(|&index| of(index));
+            planned.map_or((0, 0), |(function, data_len)| {
+                (function.name().len() as u64, data_len)
+            })
+        },
+        Lengths::KeyAndData,
+    )
+}
+
+fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> Option<FunctionRef<'p>> {
+    profile
+        .tables
+        .get(planned.table as usize)?
+        .function(FunctionId(planned.function))
+}
+
+/// Appends the records of a function, in the order of LLVM's container if there are several.
+fn encode_data<'p>(
+    function: FunctionRef<'p>,
+    version: u32,
+    scratch: &mut Vec<RecordRef<'p>>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    scratch.clear();
+    scratch.extend(function.records());
+    let in_function = |error: Error| {
+        error.within(format!(
+            "record of function {}",
+            String::from_utf8_lossy(function.name())
+        ))
+    };
+    if let [record] = scratch.as_slice() {
+        return record::encode_record(record, version, out).map_err(in_function);
+    }
+    scratch.sort_by_key(|record| record.order);
+    let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
+    let number_hash = match version {
+        MIX_SINCE.. => NumberHash::Mix,
+        _ => NumberHash::Times37,
+    };
+    for position in llvm_order::dense_map_order(&hashes, number_hash) {
+        if let Some(record) = scratch.get(position as usize) {
+            record::encode_record(record, version, out).map_err(in_function)?;
+        }
+    }
+    Ok(())
+}
+
+fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Option<Vec<u8>> {
+    if version < header::BINARY_IDS_SINCE {
+        losses.binary_ids = profile.binary_ids.len() as u64;
+        return None;
+    }
+    let mut ids: Vec<BuildId> = profile.binary_ids.clone();
+    ids.sort_unstable();
+    ids.dedup();
+    Some(sections::encode_binary_ids(&ids))
+}
+
+/// The version word: the flags that the reader knows, and the sections that are there.
+fn version_word(
+    profile: &InstrProfile,
+    options: &IndexedWriteOptions,
+    traces: Option<&TemporalTraces>,
+    memprof: Option<&MemProfSection>,
+    losses: &mut Losses,
+) -> u64 {
+    let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL;
+    let wanted = profile.kind.without(sections).version_flags();
+    let mut flags = wanted & options.known_flags;
+    let lost = InstrKind::from_version_word(wanted & !options.known_flags);
+    losses.flags = lost.without(InstrKind::FRONT_END);
+    if traces.is_some() {
+        flags |= variant::TEMPORAL;
+    }
+    if memprof.is_some() {
+        flags |= variant::MEMPROF;
+    }
+    flags | u64::from(options.version)
+}

@@ -1,4 +1,5 @@
 //! The indexed writer against llvm-profdata of every installed release: same bytes.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::{IndexedWriteOptions, write};
 use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, NewRecord};

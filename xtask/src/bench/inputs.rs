@@ -1,0 +1,323 @@
+//! Inputs of the benchmark, made once from generated sources of our own.
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Functions of the generated program.
+const FUNCTIONS: u64 = 16_000;
+/// Source files that they are spread over.
+const SOURCES: u64 = 8;
+/// Runs of the program, each leaving one raw file.
+const RUNS: u64 = 200;
+/// Functions of the generated text profiles.
+const TEXT_FUNCTIONS: u64 = 400_000;
+
+/// How the generated program is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instrumentation {
+    /// Front-end counters with coverage mapping.
+    Coverage,
+    /// IR counters with value profiling of indirect calls and memory sizes.
+    IrValues,
+}
+
+/// A program on the search path.
+pub fn tool(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .with_context(|| {
+            format!("{name} is not installed; Debian has it in the packages clang-22 and llvm-22")
+        })
+}
+
+/// A list file with the raw profiles of [`RUNS`] runs.
+pub fn raw_files(folder: &Path, instrumentation: Instrumentation) -> Result<String> {
+    let (name, flags): (_, &[&str]) = match instrumentation {
+        Instrumentation::Coverage => (
+            "coverage",
+            &["-O0", "-fprofile-instr-generate", "-fcoverage-mapping"],
+        ),
+        Instrumentation::IrValues => ("values", &["-O1", "-fprofile-generate"]),
+    };
+    let folder = folder.join(name);
+    let list = folder.join("list.txt");
+    if list.is_file() {
+        return Ok(list.display().to_string());
+    }
+    if folder.is_dir() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(folder.join("raw"))?;
+    let clang = tool("clang-22")?;
+    let values = instrumentation == Instrumentation::IrValues;
+    let mut objects = Vec::new();
+    for index in 0..=SOURCES {
+        let source = folder.join(format!("part{index}.c"));
+        let text = if index == SOURCES {
+            main_source()
+        } else {
+            part_source(index, values)
+        };
+        fs::write(&source, text)?;
+        let object = source.with_extension("o");
+        succeed(
+            Command::new(&clang)
+                .args(flags)
+                .arg("-c")
+                .arg(&source)
+                .arg("-o")
+                .arg(&object),
+        )?;
+        objects.push(object);
+    }
+    let program = folder.join("program");
+    succeed(
+        Command::new(&clang)
+            .args(flags)
+            .args(&objects)
+            .arg("-o")
+            .arg(&program),
+    )?;
+    let mut lines = String::new();
+    for run in 1..=RUNS {
+        let file = folder.join(format!("raw/{run:03}.profraw"));
+        succeed(
+            Command::new(&program)
+                .arg(run.to_string())
+                .env("LLVM_PROFILE_FILE", &file),
+        )?;
+        writeln!(lines, "{}", file.display())?;
+    }
+    fs::write(&list, lines)?;
+    Ok(list.display().to_string())
+}
+
+/// A raw profile of a program of three functions.
+pub fn small_raw_file(folder: &Path) -> Result<String> {
+    let folder = folder.join("small");
+    let file = folder.join("small.profraw");
+    if !file.is_file() {
+        fs::create_dir_all(&folder)?;
+        let source = folder.join("small.c");
+        fs::write(
+            &source,
+            "static int twice(int x) { return x > 3 ? 2 * x : x; }\nint once(int x) { return x + 1; }\n\
+             int main(int argc, char **argv) { (void)argv; return twice(once(argc)) == 40; }\n",
+        )?;
+        let program = folder.join("small");
+        let mut compile = Command::new(tool("clang-22")?);
+        succeed(
+            compile
+                .args(["-fprofile-instr-generate", "-fcoverage-mapping", "-o"])
+                .arg(&program)
+                .arg(&source),
+        )?;
+        succeed(Command::new(&program).env("LLVM_PROFILE_FILE", &file))?;
+    }
+    Ok(file.display().to_string())
+}
+
+/// Two text profiles of the same functions with different counts.
+pub fn text_files(folder: &Path) -> Result<[String; 2]> {
+    fs::create_dir_all(folder)?;
+    let mut files = [String::new(), String::new()];
+    for (seed, slot) in (1..).zip(&mut files) {
+        let file = folder.join(format!("functions{seed}.proftext"));
+        if !file.is_file() {
+            let partial = file.with_extension("partial");
+            let mut out = BufWriter::new(fs::File::create(&partial)?);
+            writeln!(out, ":ir")?;
+            for function in 0..TEXT_FUNCTIONS {
+                let counters = function * 7919 % 8 + 1;
+                writeln!(
+                    out,
+                    "{}\n{}\n{counters}",
+                    mangled(function),
+                    scramble(function) >> 4
+                )?;
+                for counter in 0..counters {
+                    let random = scramble(seed << 40 ^ function << 4 ^ counter);
+                    let count = match (random >> 32) % 3 {
+                        0 => 0,
+                        1 => random % 100,
+                        _ => random % 1_000_000,
+                    };
+                    writeln!(out, "{count}")?;
+                }
+                writeln!(out)?;
+            }
+            out.flush()?;
+            fs::rename(&partial, &file)?;
+        }
+        *slot = file.display().to_string();
+    }
+    Ok(files)
+}
+
+/// The text profiles, indexed by LLVM's tool.
+pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
+    let texts = text_files(folder)?;
+    let mut files = [String::new(), String::new()];
+    for (text, slot) in texts.iter().zip(&mut files) {
+        let file = Path::new(text).with_extension("profdata");
+        if !file.is_file() {
+            succeed(
+                Command::new(tool("llvm-profdata-22")?)
+                    .args(["merge", text, "-o"])
+                    .arg(&file),
+            )?;
+        }
+        *slot = file.display().to_string();
+    }
+    Ok(files)
+}
+
+fn main_source() -> String {
+    let mut source = String::from("#include <stdlib.h>\n");
+    for part in 0..SOURCES {
+        let _ = writeln!(source, "int run{part}(int);");
+    }
+    source.push_str(
+        "int main(int argc, char **argv) {\n  int x = argc > 1 ? atoi(argv[1]) : 0, sum = 0;\n",
+    );
+    for part in 0..SOURCES {
+        let _ = writeln!(source, "  if (x & {}) sum += run{part}(x);", 1 << part);
+    }
+    source.push_str("  return sum == 42;\n}\n");
+    source
+}
+
+fn part_source(part: u64, values: bool) -> String {
+    let mut source = String::from(
+        "#include <string.h>\ntypedef int (*function)(int);\nstatic char buffer[2][4096];\n",
+    );
+    let functions = part * (FUNCTIONS / SOURCES)..(part + 1) * (FUNCTIONS / SOURCES);
+    for function in functions.clone() {
+        let name = mangled(function);
+        let (limit, step) = (function % 50, function % 7);
+        let _ = write!(
+            source,
+            "__attribute__((noinline)) int {name}(int x) {{ if (x > {limit}) x += {step}; "
+        );
+        if function % 3 == 0 {
+            source.push_str("for (int k = 0; k < (x & 3); k++) x ^= k; ");
+        }
+        source.push_str("return x; }\n");
+    }
+    let _ = writeln!(source, "static const function table[] = {{");
+    for function in functions.clone() {
+        let _ = writeln!(source, "  {},", mangled(function));
+    }
+    let _ = writeln!(source, "}};\nint run{part}(int x) {{\n  int sum = 0;");
+    for function in functions.step_by(5) {
+        let _ = writeln!(
+            source,
+            "  sum += {}(x + {});",
+            mangled(function),
+            function % 5
+        );
+    }
+    source.push_str("  return sum");
+    if values {
+        // Call sites whose target changes, and copies whose size changes: what value profiling records.
+        for group in 0..40 {
+            let _ = write!(source, " + sites{part}_{group}(x)");
+        }
+    }
+    source.push_str(";\n}\n");
+    if values {
+        let mut sites = String::new();
+        for group in 0..40 {
+            let _ = writeln!(
+                sites,
+                "__attribute__((noinline)) int sites{part}_{group}(int x) {{\n  int sum = 0;"
+            );
+            for site in 0..25 {
+                let start = group * 25 + site;
+                let _ = writeln!(
+                    sites,
+                    "  for (int k = 0; k < 4 + (x & 7); k++) sum += table[{start} + k](k);"
+                );
+                let _ = writeln!(
+                    sites,
+                    "  memcpy(buffer[0], buffer[1], (x * {} + {start}) % 700);",
+                    site + 1
+                );
+            }
+            sites.push_str("  return sum;\n}\n");
+        }
+        // Before their caller.
+        let caller = source.find("int run").unwrap_or(source.len());
+        source.insert_str(caller, &sites);
+    }
+    source
+}
+
+/// A name as rustc's older mangling makes them for a method of a generic type: words, the type's hash, words, the
+/// function's hash. About 130 bytes, of which the hashes do not compress: with 16,000 functions, raw files of 2 MB.
+fn mangled(function: u64) -> String {
+    const WORDS: [&str; 16] = [
+        "collections",
+        "iterator",
+        "adapters",
+        "parser",
+        "coverage",
+        "report",
+        "serialize",
+        "reader",
+        "config",
+        "errors",
+        "formatter",
+        "visitor",
+        "symbols",
+        "section",
+        "channel",
+        "scheduler",
+    ];
+    let random = scramble(function);
+    let word = |shift: u32| WORDS[usize::try_from(random >> shift & 15).unwrap_or(0)];
+    let mut name = String::from("_ZN");
+    for shift in [0, 4, 8] {
+        let _ = write!(name, "{}{}", word(shift).len(), word(shift));
+    }
+    let own = format!("{}_{function}", word(16));
+    let hash = scramble(random);
+    let _ = write!(
+        name,
+        "33h{:016x}{:016x}",
+        hash.rotate_left(32),
+        scramble(hash)
+    );
+    let _ = write!(
+        name,
+        "{}{}{}{own}17h{hash:016x}E",
+        word(12).len(),
+        word(12),
+        own.len()
+    );
+    name
+}
+
+/// A fixed permutation of the 64-bit numbers that looks random (the finaliser of SplitMix64).
+fn scramble(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command
+        .stderr(Stdio::null())
+        .status()
+        .with_context(|| format!("{command:?}"))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+use anyhow::{Context, Result, bail};
+use profkit_testkit::measure;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A command line of a work.
+#[derive(Debug)]
+pub struct Measured {
+    /// What the table calls it.
+    pub label: &'static str,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What it writes.
+    pub output: PathBuf,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// From start to end of the process, in milliseconds.
+    pub wall_ms: f64,
+    /// Largest resident set, in MiB.
+    pub peak_mib: f64,
+}
+
+/// Runs a command as a process of its own and measures it.
+///
+/// # Errors
+/// If it does not start or does not exit with 0.
+pub fn run_measured(measured: &Measured) -> Result<Sample> {
+    let mut command = Command::new(&measured.program);
+    command.args(&measured.args).stdin(Stdio::null());
+    let used = measure(&mut command).with_context(|| measured.program.display().to_string())?;
+    if !used.status.success() {
+        bail!("{}: {}", used.status, String::from_utf8_lossy(&used.stderr));
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a resident set has far fewer than 2^52 bytes"
+    )]
+    let peak_mib = used.peak_rss as f64 / f64::from(1 << 20);
+    Ok(Sample {
+        wall_ms: used.wall.as_secs_f64() * 1e3,
+        peak_mib,
+    })
+}

@@ -1,0 +1,236 @@
+//! `cargo xtask bench-llvm`: LLVM's tool and profkit on the same inputs, alternately, in one run, as a ratio.
+//!
+//! Inputs are generated below `target/bench-llvm` (some 2 GB) and kept. Every round runs each command once, so that
+//! a machine that slows down slows both. Outputs are compared byte for byte.
+mod inputs;
+mod measure;
+mod works;
+
+use anyhow::{Context, Result, bail};
+use measure::{Sample, run_measured};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use works::Work;
+
+/// What was typed.
+#[derive(Debug)]
+struct Options {
+    rounds: usize,
+    only: Vec<String>,
+    json: Option<PathBuf>,
+    release: PathBuf,
+}
+
+const HELP: &str = "\
+cargo xtask bench-llvm [--rounds N] [--only WORK]... [--json FILE] [--profkit FILE]
+
+Times llvm-profdata-22 and profkit on generated inputs, alternately, and prints the ratios.
+  --rounds N      rounds (default 7)
+  --only WORK     coverage, values, indexed, text, show or small (default: all)
+  --json FILE     also write every sample
+  --profkit FILE  the binary to measure (default: target/release/profkit, built first)
+
+Example: cargo xtask bench-llvm --only coverage --rounds 11
+";
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// If a tool is missing, a command fails, or two outputs that must be equal differ. A missed target is not an error
+/// of the run: the table says so.
+pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
+    let mut options = Options {
+        rounds: 7,
+        only: Vec::new(),
+        json: None,
+        release: PathBuf::new(),
+    };
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--rounds" => options.rounds = value()?.parse().context("--rounds")?,
+            "--only" => options.only.push(value()?),
+            "--json" => options.json = Some(value()?.into()),
+            "--profkit" => options.release = value()?.into(),
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    if options.rounds == 0 {
+        bail!("--rounds must be at least 1");
+    }
+    if options.release.as_os_str().is_empty() {
+        options.release = build_release()?;
+    }
+    let folder = std::env::current_dir()?.join("target/bench-llvm");
+    let mut works = Vec::new();
+    for (name, make) in works::ALL {
+        if options.only.is_empty() || options.only.iter().any(|only| only == name) {
+            eprintln!("preparing {name}");
+            works.push(
+                make(&folder, &options.release).with_context(|| format!("preparing {name}"))?,
+            );
+        }
+    }
+    if works.is_empty() {
+        bail!("no such work: {}\n\n{HELP}", options.only.join(", "));
+    }
+    let mut results = Vec::new();
+    for work in &works {
+        eprintln!("measuring {}", work.name);
+        results.push(measure_work(work, options.rounds)?);
+    }
+    print_table(&works, &results);
+    if let Some(path) = &options.json {
+        write_json(path, &works, &results)?;
+    }
+    Ok(())
+}
+
+fn build_release() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .args(["build", "--release", "--package", "profkit"])
+        .status()?;
+    if !status.success() {
+        bail!("cargo build --release failed");
+    }
+    Ok(std::env::current_dir()?.join("target/release/profkit"))
+}
+
+/// The samples of one work: one list a command, in the order of `Work::commands`.
+type Samples = Vec<Vec<Sample>>;
+
+fn measure_work(work: &Work, rounds: usize) -> Result<Samples> {
+    let mut samples: Samples = work.commands.iter().map(|_| Vec::new()).collect();
+    // One round that does not count: page cache, and the comparison of what was written.
+    for round in 0..=rounds {
+        for (index, command) in work.commands.iter().enumerate() {
+            let sample = run_measured(command)
+                .with_context(|| format!("{}: {}", work.name, command.label))?;
+            if round > 0 {
+                samples[index].push(sample);
+            }
+        }
+        if round == 0 {
+            compare_outputs(work)?;
+        }
+    }
+    Ok(samples)
+}
+
+fn compare_outputs(work: &Work) -> Result<()> {
+    let reference = &work.commands[0];
+    for command in &work.commands[1..] {
+        if !same_bytes(&reference.output, &command.output)? {
+            bail!(
+                "{}: {} and {} differ: {} and {}",
+                work.name,
+                reference.label,
+                command.label,
+                reference.output.display(),
+                command.output.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Compares in pieces: what this process holds would count as the peak of the next child.
+fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
+    let open = |path: &Path| File::open(path).with_context(|| path.display().to_string());
+    let (mut first, mut second) = (open(first)?, open(second)?);
+    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut total = 0;
+    loop {
+        let length = first.read(&mut left)?;
+        total += length;
+        if length == 0 {
+            return Ok(total > 0 && second.read(&mut right)? == 0);
+        }
+        if second.read_exact(&mut right[..length]).is_err() || left[..length] != right[..length] {
+            return Ok(false);
+        }
+    }
+}
+
+fn print_table(works: &[Work], results: &[Samples]) {
+    println!(
+        "{:<10} {:<16} {:>10} {:>10} {:>9}   {:>9} {:>9}   wanted",
+        "work", "command", "min ms", "median ms", "peak MiB", "ratio min", "median"
+    );
+    for (work, samples) in works.iter().zip(results) {
+        for (index, command) in work.commands.iter().enumerate() {
+            let mut wall: Vec<f64> = samples[index].iter().map(|sample| sample.wall_ms).collect();
+            let (low, middle) = min_median(&mut wall);
+            let peak = peak_mib(&samples[index]);
+            print!(
+                "{:<10} {:<16} {low:>10.2} {middle:>10.2} {peak:>9.1}",
+                work.name, command.label
+            );
+            if index == 0 {
+                println!();
+                continue;
+            }
+            let mut ratios: Vec<f64> = samples[0]
+                .iter()
+                .zip(&samples[index])
+                .map(|(llvm, ours)| llvm.wall_ms / ours.wall_ms)
+                .collect();
+            let (low, middle) = min_median(&mut ratios);
+            let memory = peak / peak_mib(&samples[0]);
+            let verdict = if middle >= work.wanted_ratio && memory <= work.wanted_memory {
+                "met"
+            } else {
+                "MISSED"
+            };
+            println!(
+                "   {low:>8.1}x {middle:>8.1}x   {}x, memory {:.2} of {:.2}: {verdict}",
+                work.wanted_ratio, memory, work.wanted_memory
+            );
+        }
+    }
+}
+
+fn peak_mib(samples: &[Sample]) -> f64 {
+    samples
+        .iter()
+        .map(|sample| sample.peak_mib)
+        .fold(0.0, f64::max)
+}
+
+fn min_median(values: &mut [f64]) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    (values[0], values[values.len() / 2])
+}
+
+fn write_json(path: &Path, works: &[Work], results: &[Samples]) -> Result<()> {
+    let works: Vec<_> = works
+        .iter()
+        .zip(results)
+        .map(|(work, samples)| {
+            let commands: Vec<_> = work
+                .commands
+                .iter()
+                .zip(samples)
+                .map(|(command, samples)| {
+                    let samples: Vec<_> = samples
+                        .iter()
+                        .map(|sample| serde_json::json!({ "wall_ms": sample.wall_ms, "peak_mib": sample.peak_mib }))
+                        .collect();
+                    serde_json::json!({ "command": command.label, "samples": samples })
+                })
+                .collect();
+            serde_json::json!({
+                "work": work.name, "wanted_ratio": work.wanted_ratio, "wanted_memory": work.wanted_memory,
+                "commands": commands,
+            })
+        })
+        .collect();
+    let text = serde_json::to_string_pretty(&serde_json::json!({ "version": 1, "works": works }))?;
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}

@@ -1,0 +1,165 @@
+//! The works of the benchmark, with what each must reach.
+use super::inputs;
+use super::measure::Measured;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// One row of the benchmark.
+#[derive(Debug)]
+pub struct Work {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// How many times less wall time than LLVM's tool is wanted.
+    pub wanted_ratio: f64,
+    /// What share of LLVM's peak memory is allowed.
+    pub wanted_memory: f64,
+    /// LLVM's command first, then ours.
+    pub commands: Vec<Measured>,
+}
+
+type Make = fn(&Path, &Path) -> Result<Work>;
+
+/// Every work by name.
+pub const ALL: [(&str, Make); 6] = [
+    ("coverage", coverage),
+    ("values", values),
+    ("indexed", indexed),
+    ("text", text),
+    ("show", show),
+    ("small", small),
+];
+
+fn coverage(folder: &Path, profkit: &Path) -> Result<Work> {
+    let list = inputs::raw_files(folder, inputs::Instrumentation::Coverage)?;
+    Ok(merge_work(
+        "coverage",
+        folder,
+        profkit,
+        30.0,
+        0.5,
+        &["-f", &list],
+    ))
+}
+
+fn values(folder: &Path, profkit: &Path) -> Result<Work> {
+    let list = inputs::raw_files(folder, inputs::Instrumentation::IrValues)?;
+    Ok(merge_work(
+        "values",
+        folder,
+        profkit,
+        15.0,
+        0.5,
+        &["-f", &list],
+    ))
+}
+
+fn indexed(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [first, second] = inputs::indexed_files(folder)?;
+    Ok(merge_work(
+        "indexed",
+        folder,
+        profkit,
+        3.0,
+        1.0,
+        &[&first, &second],
+    ))
+}
+
+fn text(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [first, _] = inputs::text_files(folder)?;
+    Ok(merge_work("text", folder, profkit, 3.0, 1.0, &[&first]))
+}
+
+fn small(folder: &Path, profkit: &Path) -> Result<Work> {
+    let file = inputs::small_raw_file(folder)?;
+    Ok(merge_work("small", folder, profkit, 3.0, 1.0, &[&file]))
+}
+
+fn show(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [file, _] = inputs::indexed_files(folder)?;
+    let command = |label, program: &Path, before: &[&str]| {
+        let output = folder.join(format!("show.{label}.txt"));
+        let to = output.display().to_string();
+        let args = args(
+            before,
+            &["show", "--all-functions", "--counts", &file, "-o", &to],
+        );
+        Measured {
+            label,
+            program: program.into(),
+            args,
+            output,
+        }
+    };
+    let llvm = inputs::tool("llvm-profdata-22")?;
+    let commands = vec![
+        command("llvm-profdata-22", &llvm, &[]),
+        command("personality", profkit, &["llvm-profdata"]),
+    ];
+    Ok(Work {
+        name: "show",
+        wanted_ratio: 3.0,
+        wanted_memory: 1.0,
+        commands,
+    })
+}
+
+fn merge_work(
+    name: &'static str,
+    folder: &Path,
+    profkit: &Path,
+    ratio: f64,
+    memory: f64,
+    inputs: &[&str],
+) -> Work {
+    let command = |label: &'static str, program: PathBuf, before: &[&str], inputs: Vec<String>| {
+        let output = folder.join(format!("{name}.{label}.profdata"));
+        let mut args = args(before, &["merge", "-o"]);
+        args.push(output.display().to_string());
+        args.extend(inputs);
+        Measured {
+            label,
+            program,
+            args,
+            output,
+        }
+    };
+    let llvm_inputs: Vec<String> = inputs.iter().map(|&input| input.to_owned()).collect();
+    let native_inputs = inputs.iter().map(|&input| {
+        if input == "-f" {
+            "--input-files"
+        } else {
+            input
+        }
+        .to_owned()
+    });
+    let commands = vec![
+        command(
+            "llvm-profdata-22",
+            "llvm-profdata-22".into(),
+            &[],
+            llvm_inputs.clone(),
+        ),
+        command(
+            "personality",
+            profkit.into(),
+            &["llvm-profdata"],
+            llvm_inputs,
+        ),
+        command("merge", profkit.into(), &[], native_inputs.collect()),
+    ];
+    Work {
+        name,
+        wanted_ratio: ratio,
+        wanted_memory: memory,
+        commands,
+    }
+}
+
+fn args(before: &[&str], after: &[&str]) -> Vec<String> {
+    before
+        .iter()
+        .chain(after)
+        .map(|&arg| arg.to_owned())
+        .collect()
+}

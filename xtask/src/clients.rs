@@ -1,0 +1,324 @@
+//! `cargo xtask clients`: cargo-llvm-cov, cargo-pgo and grcov run end to end on a small Rust project, once with LLVM's
+//! llvm-profdata and once with profkit under that name. What they make must be equal.
+use anyhow::{Context, Result, bail};
+use profkit_testkit::{Llvm, repo_root};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const HELP: &str = "\
+cargo xtask clients [--only CLIENT]
+
+Runs real callers of llvm-profdata twice, with LLVM's tool and with profkit as llvm-profdata, and compares what they
+make. They are installed from crates.io into target/clients, or taken from PATH if their version is the wanted one.
+  --only CLIENT   cargo-llvm-cov, cargo-pgo or grcov
+
+Example: cargo xtask clients --only grcov
+";
+
+/// The clients with the versions that were read and run.
+const CLIENTS: [(&str, &str, Use); 3] = [
+    ("cargo-llvm-cov", "0.9.1", llvm_cov),
+    ("cargo-pgo", "0.3.0", pgo),
+    ("grcov", "0.10.7", grcov),
+];
+
+/// Uses a client and says what it made.
+type Use = fn(&Setting) -> Result<Artefact>;
+
+/// What a client made, to be compared: name and bytes.
+type Artefact = Vec<(String, Vec<u8>)>;
+
+/// One run of a client: which llvm-profdata, and where.
+#[derive(Debug)]
+struct Setting {
+    /// A copy of the project at a path that is the same for both tools, so that objects do not differ by it.
+    project: PathBuf,
+    /// A folder with `llvm-profdata` and `llvm-cov`.
+    tools: PathBuf,
+    /// PATH with `tools` and the clients first.
+    path: OsString,
+}
+
+/// Runs the clients.
+///
+/// # Errors
+/// If a client is not to be had, fails, or makes something else with profkit than with LLVM's tool.
+pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
+    let mut only = None;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--only" => only = Some(args.next().context("--only wants a value")?),
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    let root = repo_root();
+    let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
+    let profkit = build_profkit(&root)?;
+    let folder = root.join("target/clients");
+    let mut failures = 0;
+    for (client, version, run) in CLIENTS
+        .iter()
+        .filter(|(client, ..)| only.as_deref().is_none_or(|only| only == *client))
+    {
+        install(&folder, client, version)?;
+        let mut made = Vec::new();
+        for (label, profdata) in [("llvm", llvm.profdata()), ("profkit", profkit.as_path())] {
+            let setting = prepare(&folder, &root, client, label, profdata, llvm.cov())?;
+            made.push(run(&setting).with_context(|| format!("{client} with {label}"))?);
+            let calls = fs::read_to_string(setting.tools.join("calls.log"))?;
+            if calls.is_empty() {
+                bail!("{client} did not call {}", setting.tools.join("llvm-profdata").display());
+            }
+            for call in calls.lines() {
+                println!("{client} with {label}: llvm-profdata {call}");
+            }
+        }
+        let [with_llvm, with_profkit] = made.as_slice() else {
+            bail!("two runs were made")
+        };
+        let different = differences(with_llvm, with_profkit);
+        for (name, bytes) in with_llvm {
+            println!("{client} {version}: {name}, {} bytes", bytes.len());
+        }
+        if different.is_empty() {
+            println!("{client} {version}: equal with LLVM's tool and with profkit");
+        } else {
+            failures += 1;
+            println!("{client} {version}: DIFFERENT: {}", different.join(", "));
+        }
+    }
+    if failures > 0 {
+        bail!("{failures} clients made something else with profkit");
+    }
+    Ok(())
+}
+
+fn build_profkit(root: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    succeed(Command::new(cargo).current_dir(root).args([
+        "build",
+        "--release",
+        "--package",
+        "profkit",
+    ]))?;
+    Ok(root.join("target/release/profkit"))
+}
+
+fn install(folder: &Path, client: &str, version: &str) -> Result<()> {
+    let installed = |program: &Path| {
+        let mut command = Command::new(program);
+        // A cargo subcommand takes its own name first.
+        if let Some(name) = client.strip_prefix("cargo-") {
+            command.arg(name);
+        }
+        let output = command.arg("--version").output();
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version))
+    };
+    if installed(&folder.join("bin").join(client)) || installed(Path::new(client)) {
+        return Ok(());
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["install", "--locked", "--root"])
+        .arg(folder)
+        .args(["--version", version, client]);
+    succeed(&mut command)
+}
+
+fn prepare(
+    folder: &Path,
+    root: &Path,
+    client: &str,
+    label: &str,
+    profdata: &Path,
+    cov: &Path,
+) -> Result<Setting> {
+    let tools = folder.join("tools").join(label);
+    fs::create_dir_all(&tools)?;
+    let real = tools.join("real");
+    fs::create_dir_all(&real)?;
+    link(profdata, &real.join("llvm-profdata"))?;
+    link(cov, &tools.join("llvm-cov"))?;
+    // A wrapper that notes each call: a client that found some other llvm-profdata would prove nothing.
+    let calls = tools.join("calls.log");
+    fs::write(&calls, "")?;
+    let wrapper = tools.join("llvm-profdata");
+    let quoted = |path: &Path| format!("'{}'", path.display());
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n",
+        quoted(&calls),
+        quoted(&real.join("llvm-profdata"))
+    );
+    fs::write(&wrapper, script)?;
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    let project = folder.join("work").join(client);
+    if project.exists() {
+        fs::remove_dir_all(&project)?;
+    }
+    copy_tree(&root.join("tests/programs/rust-client"), &project)?;
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let path = [tools.clone(), folder.join("bin")]
+        .into_iter()
+        .chain(std::env::split_paths(&old));
+    Ok(Setting {
+        path: std::env::join_paths(path)?,
+        project,
+        tools,
+    })
+}
+
+/// `cargo llvm-cov`: unit tests, exported as JSON and as text.
+fn llvm_cov(setting: &Setting) -> Result<Artefact> {
+    let json = setting.project.join("coverage.json");
+    succeed(
+        setting
+            .cargo(&["llvm-cov", "--json", "--output-path"])
+            .arg(&json),
+    )?;
+    let lcov = setting.project.join("coverage.lcov");
+    succeed(
+        setting
+            .cargo(&["llvm-cov", "report", "--lcov", "--output-path"])
+            .arg(&lcov),
+    )?;
+    read_all(&[json, lcov])
+}
+
+/// `cargo pgo`: instrumented build, two runs, optimised build. The program must be equal to the byte.
+fn pgo(setting: &Setting) -> Result<Artefact> {
+    succeed(&mut setting.cargo(&["pgo", "build"]))?;
+    let program = setting
+        .project
+        .join("target/x86_64-unknown-linux-gnu/release/rust-client");
+    for argument in ["1000", "50"] {
+        let profile = setting
+            .project
+            .join(format!("target/pgo-profiles/run-{argument}.profraw"));
+        succeed(
+            Command::new(&program)
+                .arg(argument)
+                .env("LLVM_PROFILE_FILE", profile),
+        )?;
+    }
+    // Gone, so that what is read afterwards is what the optimised build made.
+    fs::remove_file(&program)?;
+    succeed(&mut setting.cargo(&["pgo", "optimize"]))?;
+    read_all(&[program])
+}
+
+/// `grcov`: unit tests built with coverage, raw profiles given to grcov, which feeds a list on standard input.
+fn grcov(setting: &Setting) -> Result<Artefact> {
+    let raw = setting.project.join("raw");
+    let mut test = setting.cargo(&["test"]);
+    test.env("RUSTFLAGS", "-Cinstrument-coverage")
+        .env("LLVM_PROFILE_FILE", raw.join("%p-%m.profraw"));
+    succeed(&mut test)?;
+    let lcov = setting.project.join("coverage.lcov");
+    let mut grcov = Command::new("grcov");
+    grcov
+        .env("PATH", &setting.path)
+        .current_dir(&setting.project)
+        .arg(&raw);
+    grcov.args(["--llvm", "--llvm-path"]).arg(&setting.tools);
+    grcov.args([
+        "--binary-path",
+        "target/debug",
+        "--source-dir",
+        ".",
+        "--output-type",
+        "lcov",
+        "--output-path",
+    ]);
+    succeed(grcov.arg(&lcov))?;
+    read_all(&[lcov])
+}
+
+impl Setting {
+    fn cargo(&self, args: &[&str]) -> Command {
+        // By name, not by $CARGO: cargo looks for its subcommands on PATH.
+        let mut command = Command::new("cargo");
+        command
+            .args(args)
+            .current_dir(&self.project)
+            .env("PATH", &self.path);
+        command
+            .env("LLVM_PROFDATA", self.tools.join("llvm-profdata"))
+            .env("LLVM_COV", self.tools.join("llvm-cov"));
+        // This task runs under cargo itself.
+        for variable in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+}
+
+fn differences(first: &Artefact, second: &Artefact) -> Vec<String> {
+    first
+        .iter()
+        .zip(second)
+        .filter(|(one, other)| one != other || one.1.is_empty())
+        .map(|(one, _)| one.0.clone())
+        .collect()
+}
+
+fn read_all(files: &[PathBuf]) -> Result<Artefact> {
+    files
+        .iter()
+        .map(|file| {
+            let name = file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            Ok((
+                name,
+                fs::read(file).with_context(|| file.display().to_string())?,
+            ))
+        })
+        .collect()
+}
+
+fn link(target: &Path, link: &Path) -> Result<()> {
+    match fs::remove_file(link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(std::os::unix::fs::symlink(target, link)?),
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true if entry.file_name() == "target" => {}
+            true => copy_tree(&entry.path(), &target)?,
+            false => {
+                fs::copy(entry.path(), target)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command quietly; its output is part of the error.
+fn succeed(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    if !output.status.success() {
+        bail!(
+            "{command:?}: {}\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}

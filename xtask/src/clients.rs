@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, repo_root};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,11 +46,12 @@ struct Setting {
 ///
 /// # Errors
 /// If a client is not to be had, fails, or makes something else with profkit than with LLVM's tool.
-pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.iter();
     let mut only = None;
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--only" => only = Some(args.next().context("--only wants a value")?),
+            "--only" => only = Some(args.next().context("--only wants a value")?.clone()),
             "--help" | "-h" => {
                 print!("{HELP}");
                 return Ok(());
@@ -74,7 +75,10 @@ pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
             made.push(run(&setting).with_context(|| format!("{client} with {label}"))?);
             let calls = fs::read_to_string(setting.tools.join("calls.log"))?;
             if calls.is_empty() {
-                bail!("{client} did not call {}", setting.tools.join("llvm-profdata").display());
+                bail!(
+                    "{client} did not call {}",
+                    setting.tools.join("llvm-profdata").display()
+                );
             }
             for call in calls.lines() {
                 println!("{client} with {label}: llvm-profdata {call}");
@@ -142,11 +146,15 @@ fn prepare(
     cov: &Path,
 ) -> Result<Setting> {
     let tools = folder.join("tools").join(label);
+    // Anew: writing to a link that an earlier run left would write to what it points to.
+    if tools.exists() {
+        fs::remove_dir_all(&tools)?;
+    }
     fs::create_dir_all(&tools)?;
     let real = tools.join("real");
     fs::create_dir_all(&real)?;
-    link(profdata, &real.join("llvm-profdata"))?;
-    link(cov, &tools.join("llvm-cov"))?;
+    symlink(profdata, real.join("llvm-profdata"))?;
+    symlink(cov, tools.join("llvm-cov"))?;
     // A wrapper that notes each call: a client that found some other llvm-profdata would prove nothing.
     let calls = tools.join("calls.log");
     fs::write(&calls, "")?;
@@ -284,13 +292,6 @@ fn read_all(files: &[PathBuf]) -> Result<Artefact> {
             ))
         })
         .collect()
-}
-
-fn link(target: &Path, link: &Path) -> Result<()> {
-    match fs::remove_file(link) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(std::os::unix::fs::symlink(target, link)?),
-    }
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

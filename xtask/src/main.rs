@@ -1,4 +1,6 @@
 //! Chores of the repository: `cargo xtask` lists them.
+mod bench;
+mod clients;
 mod fixtures;
 mod steps;
 
@@ -25,6 +27,16 @@ const TASKS: &[Task] = &[
         "fixtures",
         "make tests/fixtures again with the installed LLVMs",
         fixtures::run,
+    ),
+    Task(
+        "bench-llvm",
+        "time llvm-profdata-22 and profkit side by side",
+        bench::run,
+    ),
+    Task(
+        "clients",
+        "cargo-llvm-cov, cargo-pgo and grcov with both tools",
+        clients::run,
     ),
 ];
 

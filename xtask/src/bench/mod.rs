@@ -39,7 +39,8 @@ Example: cargo xtask bench-llvm --only coverage --rounds 11
 /// # Errors
 /// If a tool is missing, a command fails, or two outputs that must be equal differ. A missed target is not an error
 /// of the run: the table says so.
-pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.iter();
     let mut options = Options {
         rounds: 7,
         only: Vec::new(),
@@ -47,7 +48,11 @@ pub fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
         release: PathBuf::new(),
     };
     while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
+        let mut value = || {
+            args.next()
+                .cloned()
+                .with_context(|| format!("{arg} wants a value"))
+        };
         match arg.as_str() {
             "--rounds" => options.rounds = value()?.parse().context("--rounds")?,
             "--only" => options.only.push(value()?),

@@ -427,6 +427,12 @@ impl RawHeader {
         }
     }
 
+    /// Whether each build id is padded to a multiple of 8: from version 8. In 6 and 7 a build id of 20 bytes shifts
+    /// all that follows to odd multiples of 4 (seen in files of LLVM 13).
+    pub fn pads_binary_ids(&self) -> bool {
+        self.dialect.version >= 8
+    }
+
     fn field_mut(&mut self, field: Field) -> &mut u64 {
         match field {
             F::BinaryIdsSize => &mut self.binary_ids_size,

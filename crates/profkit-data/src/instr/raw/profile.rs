@@ -386,7 +386,11 @@ impl<'data> RawProfile<'data> {
                 .expected(format_args!("{len} bytes"))
             };
             let id = cursor.take_u64(len).map_err(|_| cut(&cursor))?;
-            let padding = sections::padding_to_8(len);
+            let padding = if self.header.pads_binary_ids() {
+                sections::padding_to_8(len)
+            } else {
+                0
+            };
             cursor.take_u64(padding).map_err(|_| cut(&cursor))?;
             ids.push(BuildId(id.to_vec()));
         }

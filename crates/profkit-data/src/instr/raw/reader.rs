@@ -465,7 +465,8 @@ fn next_profile(
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }
-    if !offset.is_multiple_of(8) {
+    // Build ids of versions 6 and 7 shift what follows; LLVM 13 refuses its own files then.
+    if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));
     }
@@ -490,11 +491,10 @@ fn next_profile(
     Ok(Some(start))
 }
 
-/// Where, after a damaged profile, the next magic stands at a multiple of 8.
+/// Where, after a damaged profile, the next magic stands.
 fn find_magic(file: &[u8], profile: &RawProfile<'_>) -> Option<usize> {
     let magic = file.get(profile.offset()..)?.first_chunk::<8>()?;
-    let from = (profile.offset() + profile.header().len).next_multiple_of(8);
-    let (words, _) = file.get(from..)?.as_chunks::<8>();
-    let found = words.iter().position(|word| word == magic)?;
-    Some(from + 8 * found)
+    let from = profile.offset() + profile.header().len;
+    let found = memchr::memmem::find(file.get(from..)?, magic)?;
+    Some(from + found)
 }

@@ -77,7 +77,7 @@ impl<'data> RawSections<'data> {
         };
         let vtable = VTableLayout::of(header.dialect.width);
         let mut sections = RawSections::default();
-        if !header.binary_ids_size.is_multiple_of(8) {
+        if header.pads_binary_ids() && !header.binary_ids_size.is_multiple_of(8) {
             cutter.fault = Some(
                 Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
                     .at(offset)

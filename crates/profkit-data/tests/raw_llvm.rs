@@ -1,0 +1,300 @@
+//! Decoded raw profiles against what the `llvm-profdata` of the same release says of them.
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::raw::RawReader;
+use profkit_data::instr::text::TextReader;
+use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
+use profkit_data::names::SymbolTable;
+use profkit_testkit::{Llvm, fixture_path, fixtures, require_or_skip};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One function, as `llvm-profdata show` prints it or as we decode it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Function {
+    name: String,
+    hash: u64,
+    counts: Vec<u64>,
+    /// Of each value kind: site, name or number, count.
+    values: [Vec<(usize, String, u64)>; 3],
+}
+
+fn tool(llvm: &Llvm, arguments: &[&str], file: &Path) -> String {
+    let output = Command::new(llvm.profdata())
+        .args(arguments)
+        .arg(file)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{} {}: {words}",
+        llvm.release(),
+        file.display()
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// `[a, b]` as numbers.
+fn list(text: &str) -> Vec<u64> {
+    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let items = inner.split(", ").filter(|item| !item.is_empty());
+    items.map(|item| item.parse().unwrap()).collect()
+}
+
+/// A line of value results: `[  0, NAME,         50 ] (75.76%)`; the name may hold commas.
+fn value_line(line: &str) -> (usize, String, u64) {
+    let inner = line.trim_start_matches('[').rsplit_once(" ] (").unwrap().0;
+    let (site, rest) = inner.split_once(", ").unwrap();
+    let (name, count) = rest.rsplit_once(',').unwrap();
+    (
+        site.trim().parse().unwrap(),
+        name.trim().to_owned(),
+        count.trim().parse().unwrap(),
+    )
+}
+
+fn parse_show(text: &str) -> Vec<Function> {
+    let mut functions = Vec::<Function>::new();
+    let mut kind = 0;
+    for line in text.lines().skip_while(|line| *line != "Counters:").skip(1) {
+        if let Some(value) = line.strip_prefix('\t') {
+            functions.last_mut().unwrap().values[kind].push(value_line(value));
+        } else if let Some(field) = line.strip_prefix("    ") {
+            let function = functions.last_mut().unwrap();
+            match field.split_once(':').unwrap() {
+                ("Hash", hash) => {
+                    function.hash =
+                        u64::from_str_radix(hash.trim().trim_start_matches("0x"), 16).unwrap();
+                }
+                ("Function count", count) => function.counts = list(count),
+                ("Block counts", counts) => function.counts.extend(list(counts)),
+                ("Indirect Target Results", _) => kind = 0,
+                ("Memory Intrinsic Size Results", _) => kind = 1,
+                ("VTable Results", _) => kind = 2,
+                _ => {}
+            }
+        } else if let Some(name) = line.strip_prefix("  ") {
+            let name = name.strip_suffix(':').unwrap().to_owned();
+            functions.push(Function {
+                name,
+                ..Function::default()
+            });
+        } else {
+            break;
+        }
+    }
+    functions
+}
+
+fn read_all(reader: &mut dyn InstrSource) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut record = Record::default();
+    while reader.read_record(&mut record).unwrap() {
+        records.push(record.clone());
+    }
+    records
+}
+
+fn decoded(records: &[Record], symbols: &SymbolTable) -> Vec<Function> {
+    let name_of = |kind, value| match kind {
+        1 => u64::to_string(&value),
+        _ if value == 0 => "** External Symbol **".to_owned(),
+        _ => {
+            let name = symbols.get(NameRef(value)).unwrap_or_default();
+            String::from_utf8_lossy(name).into_owned()
+        }
+    };
+    let function = |record: &Record| {
+        let values = [0, 1, 2].map(|kind| {
+            let sites = record.values.kind(kind).unwrap().sites().enumerate();
+            sites
+                .flat_map(|(site, entries)| entries.iter().map(move |entry| (site, entry)))
+                .map(|(site, entry)| (site, name_of(kind, entry.value), entry.count))
+                .collect()
+        });
+        Function {
+            name: String::from_utf8_lossy(&record.name).into_owned(),
+            hash: record.func_hash.0,
+            counts: record.counts.clone(),
+            values,
+        }
+    };
+    records.iter().map(function).collect()
+}
+
+fn compare(llvm: &Llvm, path: &Path) {
+    let data = std::fs::read(path).unwrap();
+    let mut reader = RawReader::parse(&data).unwrap();
+    let records = read_all(&mut reader);
+    let ours = decoded(&records, reader.symbols());
+
+    // `show` shows either the context-sensitive records or the others.
+    let is_cs = |function: &Function| {
+        reader.kind().is_ir() && FuncHash(function.hash).is_context_sensitive()
+    };
+    let (cs, plain) = ours.into_iter().partition::<Vec<_>, _>(is_cs);
+    let several = reader.profiles_seen() > 1;
+    compare_shown(llvm, path, &[], several, &plain);
+    if !cs.is_empty() {
+        compare_shown(llvm, path, &["--showcs"], several, &cs);
+    }
+
+    let shown = tool(llvm, &["show", "--binary-ids"], path);
+    let their_ids = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("Binary IDs"))
+        .skip(1);
+    let their_ids: Vec<_> = their_ids.take_while(|line| !line.contains(' ')).collect();
+    let our_ids: Vec<_> = reader
+        .binary_ids()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    // LLVM 16 and older show those of the last profile alone.
+    let skipped = if llvm.release() < 19 {
+        our_ids.len().saturating_sub(1)
+    } else {
+        0
+    };
+    assert_eq!(our_ids[skipped..], their_ids, "{}", path.display());
+
+    let text = tool(llvm, &["merge", "--text", "-o", "-"], path);
+    compare_merged(&records, &mut reader, &text, llvm.release(), path);
+}
+
+fn compare_shown(llvm: &Llvm, path: &Path, option: &[&str], several: bool, ours: &[Function]) {
+    let mut arguments = vec![
+        "show",
+        "--all-functions",
+        "--counts",
+        "--ic-targets",
+        "--memop-sizes",
+    ];
+    arguments.extend(option);
+    if llvm.release() >= 19 {
+        arguments.push("--show-vtables");
+    }
+    let shown = tool(llvm, &arguments, path);
+    let mut theirs = parse_show(&shown);
+    // `show` knows the names of the file's last profile alone.
+    if several {
+        for (their, our) in theirs.iter_mut().zip(ours) {
+            for (their, our) in their
+                .values
+                .iter_mut()
+                .flatten()
+                .zip(our.values.iter().flatten())
+            {
+                if their.1.is_empty() {
+                    their.1.clone_from(&our.1);
+                }
+            }
+        }
+    }
+    assert_eq!(ours, theirs, "{} by {}", path.display(), llvm.release());
+}
+
+/// Bitmaps and traces, which only the text form shows. Only what each name and hash has in one record is compared.
+fn compare_merged(
+    records: &[Record],
+    reader: &mut RawReader<'_>,
+    text: &str,
+    release: u32,
+    path: &Path,
+) {
+    let mut theirs = TextReader::parse(text.as_bytes()).unwrap();
+    let their_records = read_all(&mut theirs);
+    let mut ours = BTreeMap::<_, Vec<&Record>>::new();
+    for record in records {
+        ours.entry((record.name.as_slice(), record.func_hash))
+            .or_default()
+            .push(record);
+    }
+    let mut compared = 0;
+    for their in &their_records {
+        let found = &ours[&(their.name.as_slice(), their.func_hash)];
+        if let [our] = found.as_slice() {
+            assert_eq!(
+                (&our.counts, &our.bitmap),
+                (&their.counts, &their.bitmap),
+                "{}",
+                path.display()
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 0 || records.is_empty(), "{}", path.display());
+    assert_eq!(their_records.len(), ours.len(), "{}", path.display());
+    // Text states neither of the first two, and that of LLVM 16 and older not the third.
+    let unstated = InstrKind::FRONT_END
+        | InstrKind::FUNCTION_ENTRY_ONLY
+        | if release < 19 {
+            InstrKind::SINGLE_BYTE_COVERAGE
+        } else {
+            InstrKind::UNKNOWN
+        };
+    let kinds = [reader.kind(), theirs.kind()].map(|kind| kind.without(unstated));
+    assert_eq!(kinds[0], kinds[1], "{}", path.display());
+    assert_eq!(traces(reader), traces(&mut theirs), "{}", path.display());
+}
+
+fn traces(source: &mut dyn InstrSource) -> TemporalTraces {
+    source.temporal_traces().unwrap()
+}
+
+fn raw_fixtures(release: u32) -> Vec<PathBuf> {
+    let prefix = format!("clang-{release}-");
+    let of_release = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        path.starts_with("raw")
+            && (name.starts_with(&prefix) || release == 22 && name.starts_with("rustc"))
+    };
+    fixtures()
+        .into_iter()
+        .filter(of_release)
+        .map(fixture_path)
+        .collect()
+}
+
+fn fixtures_decode_as(release: u32, at_least: usize) {
+    let llvm = require_or_skip!(release);
+    let paths = raw_fixtures(release);
+    assert!(
+        paths.len() >= at_least,
+        "{} fixtures of {release}",
+        paths.len()
+    );
+    paths.iter().for_each(|path| compare(&llvm, path));
+}
+
+#[test]
+fn fixtures_decode_as_llvm_13_shows_them() {
+    fixtures_decode_as(13, 15);
+}
+
+#[test]
+fn fixtures_decode_as_llvm_14_shows_them() {
+    fixtures_decode_as(14, 15);
+}
+
+#[test]
+fn fixtures_decode_as_llvm_15_shows_them() {
+    fixtures_decode_as(15, 15);
+}
+
+#[test]
+fn fixtures_decode_as_llvm_16_shows_them() {
+    fixtures_decode_as(16, 15);
+}
+
+#[test]
+fn fixtures_decode_as_llvm_19_shows_them() {
+    fixtures_decode_as(19, 20);
+}
+
+#[test]
+fn fixtures_decode_as_llvm_22_shows_them() {
+    fixtures_decode_as(22, 20);
+}

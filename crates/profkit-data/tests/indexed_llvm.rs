@@ -1,9 +1,12 @@
 //! The indexed writer against llvm-profdata of every installed release: same bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::ids::{FuncHash, NameRef};
-use profkit_data::instr::indexed::{IndexedWriteOptions, write};
-use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, NewRecord};
-use profkit_testkit::{Llvm, require_or_skip};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
+use profkit_data::instr::releases::Release;
+use profkit_data::instr::text::TextReader;
+use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
+use profkit_testkit::matrix::{self, Compiler, RawSet, Unavailable};
+use profkit_testkit::{Llvm, fixture, fixtures, require_or_skip, skip};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -104,7 +107,11 @@ fn generated(names: usize, seed: u64) -> Both {
         };
         // Bit 60 would make the record context-sensitive.
         let mut hash = next() & !(1 << 60);
-        let hashes = if next() % 10 == 0 { 1 + next() % 6 } else { 1 };
+        let hashes = if next().is_multiple_of(10) {
+            1 + next() % 6
+        } else {
+            1
+        };
         for _ in 0..hashes {
             let counts: Vec<u64> = (0..1 + next() % 8)
                 .map(|_| next() >> (8 + next() % 56))
@@ -125,8 +132,8 @@ fn generated(names: usize, seed: u64) -> Both {
     both
 }
 
-fn same_bytes_as(release: u32) {
-    let llvm = require_or_skip!(release);
+fn same_bytes_as(release: u8) {
+    let llvm = require_or_skip!(u32::from(release));
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     for (names, seed) in [
@@ -152,7 +159,10 @@ fn same_bytes_as(release: u32) {
         let (text, profile) = generated(names, seed).profile(InstrKind::FRONT_END);
         std::fs::write(&input, text).unwrap();
         let llvms = merge(&llvm, &input, &output, &[]);
-        let ours = ours(&profile, &IndexedWriteOptions::for_llvm(release));
+        let ours = ours(
+            &profile,
+            &IndexedWriteOptions::for_llvm(Release::new(release)),
+        );
         check_equal(&format!("{names} names, LLVM {release}"), &ours, &llvms);
     }
 }
@@ -185,4 +195,166 @@ fn same_bytes_as_llvm_19() {
 #[test]
 fn same_bytes_as_llvm_22() {
     same_bytes_as(22);
+}
+
+/// The model of a text profile, in its order.
+fn from_text(text: &[u8]) -> InstrProfile {
+    let mut reader = TextReader::parse(text).unwrap();
+    let mut table = FunctionTable::new();
+    let mut functions = HashMap::new();
+    let mut record = Record::default();
+    let mut order = 0;
+    while reader.read_record(&mut record).unwrap() {
+        let function = *functions.entry(record.name.clone()).or_insert_with(|| {
+            table
+                .push_function(&record.name, record.name_ref, order)
+                .unwrap()
+        });
+        let new = NewRecord {
+            func_hash: record.func_hash,
+            counts: &record.counts,
+            bitmap: &record.bitmap,
+            values: Some(&record.values),
+            order,
+        };
+        table.push_record(function, new).unwrap();
+        order += 1;
+    }
+    InstrProfile {
+        kind: reader.kind(),
+        tables: vec![table],
+        traces: reader.temporal_traces().unwrap(),
+        ..InstrProfile::default()
+    }
+}
+
+/// Every set of the matrix that can be built here, with the tools of its release.
+fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
+    let mut sets = Vec::new();
+    for set in matrix::all_sets() {
+        let Compiler::Clang(release) = set.compiler else {
+            continue;
+        };
+        match (set.build(), Llvm::find(release)) {
+            (Ok(built), Some(llvm)) => sets.push((built, u8::try_from(release).unwrap(), llvm)),
+            (Err(Unavailable::Lacks(_)), _) => {}
+            (Err(why), _) => skip(&why.to_string()),
+            (_, None) => skip(&format!("LLVM {release} is not installed")),
+        }
+    }
+    sets
+}
+
+/// Real counters, value profiles, bitmaps and traces of every mode: the release's own text goes into the release's
+/// own tool and into our writer.
+#[test]
+fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut compared = 0;
+    for (built, release, llvm) in built_sets() {
+        let mut all = Command::new(llvm.profdata());
+        all.args(["merge", "-text", "-o"]).arg(path("text"));
+        assert!(all.args(&built.raws).status().unwrap().success());
+        let text = std::fs::read(path("text")).unwrap();
+        for sparse in [false, true] {
+            let more: &[&str] = if sparse { &["-sparse"] } else { &[] };
+            let expected = merge(&llvm, &path("text"), &path("out"), more);
+            let options = IndexedWriteOptions::for_llvm(Release::new(release)).sparse(sparse);
+            let found = ours(&from_text(&text), &options);
+            check_equal(
+                &format!("{}, sparse {sparse}", built.set),
+                &found,
+                &expected,
+            );
+            compared += 1;
+        }
+    }
+    eprintln!("{compared} profiles compared");
+}
+
+/// What merging raw profiles adds: build ids, and all of it weighted.
+#[test]
+fn merged_raw_profiles_are_written_as_they_were_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut compared = 0;
+    for (built, release, llvm) in built_sets() {
+        let mut all = Command::new(llvm.profdata());
+        all.args(["merge", "-o"]).arg(path("out"));
+        all.arg(format!("-weighted-input=7,{}", built.raws[0].display()));
+        assert!(all.args(&built.raws[1..]).status().unwrap().success());
+        let file = std::fs::read(path("out")).unwrap();
+        let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
+        let options = IndexedWriteOptions::for_llvm(Release::new(release));
+        let found = ours(&profile, &options);
+        if options.version >= 10 {
+            check_equal(&built.set.to_string(), &found, &file);
+            compared += 1;
+        }
+        assert_eq!(found.len(), file.len(), "{}", built.set);
+    }
+    eprintln!("{compared} profiles compared");
+}
+
+/// LLVM 22 reads all versions: whatever version we write, it says the same of it.
+#[test]
+fn llvm_22_reads_the_same_from_every_version() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut compared = 0;
+    for fixture_path in fixtures() {
+        let name = fixture_path.display().to_string();
+        if !name.contains("shapes.profdata") || name.contains("32") {
+            continue;
+        }
+        std::fs::write(path("in"), fixture(&fixture_path)).unwrap();
+        let expected = merge(&llvm, &path("in"), &path("text"), &["--text"]);
+        let bytes = fixture(&fixture_path);
+        let profile = IndexedProfile::parse(&bytes).unwrap().to_profile().unwrap();
+        for version in 3..=13 {
+            let mut out = Vec::new();
+            let options = IndexedWriteOptions::for_version(version);
+            if !write(&profile, &options, &mut out).unwrap().is_empty() {
+                continue;
+            }
+            std::fs::write(path("in"), out).unwrap();
+            let text = merge(&llvm, &path("in"), &path("text"), &["--text"]);
+            assert!(text == expected, "{name} as version {version}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 150, "{compared}");
+}
+
+/// Corners of the summary: no function, bit 60 in a front-end hash, counts that wrap the total around, markers.
+#[test]
+fn corners_have_the_same_bytes_in_every_release() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let texts = [
+        ":fe\n",
+        ":ir\n",
+        ":csir\n",
+        ":fe\na\n1152921504606846977\n2\n5\n7\n\nb\n3\n1\n2\n",
+        ":csir\na\n1152921504606846977\n2\n5\n7\n\nb\n3\n1\n2\n",
+        ":fe\na\n1\n2\n18446744073709551613\n18446744073709551612\n\nb\n3\n3\n9223372036854775808\n1\n1\n",
+        ":ir\na\n1\n2\n18446744073709551615\n4\n\nb\n3\n3\n18446744073709551614\n1\n1\n\nc\n1\n1\n9\n",
+        ":ir\na\n1\n2\n0\n18446744073709551615\n\nb\n3\n3\n4\n1\n18446744073709551614\n\nc\n1\n1\n9\n",
+        ":fe\na\n1\n1\n0\n\nb\n1\n1\n0\n\nb\n2\n1\n1\n",
+    ];
+    for release in [13, 14, 15, 16, 19, 22] {
+        let llvm = require_or_skip!(u32::from(release));
+        for text in texts {
+            std::fs::write(path("in"), text).unwrap();
+            for sparse in [false, true] {
+                let more: &[&str] = if sparse { &["-sparse"] } else { &[] };
+                let expected = merge(&llvm, &path("in"), &path("out"), more);
+                let options = IndexedWriteOptions::for_llvm(Release::new(release)).sparse(sparse);
+                let found = ours(&from_text(text.as_bytes()), &options);
+                check_equal(&format!("LLVM {release}, {text:?}"), &found, &expected);
+            }
+        }
+    }
 }

@@ -1,3 +1,7 @@
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "small numbers of the test itself"
+)]
 use super::plan::TablePlan;
 use super::*;
 

@@ -20,10 +20,11 @@
 //!
 //! ```
 //! use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
+//! use profkit_data::instr::releases::Release;
 //! use profkit_data::instr::{InstrProfile, InstrSource, Record};
 //!
 //! let mut file = Vec::new();
-//! write(&InstrProfile::default(), &IndexedWriteOptions::for_llvm(22), &mut file)?;
+//! write(&InstrProfile::default(), &IndexedWriteOptions::for_llvm(Release::new(22)), &mut file)?;
 //!
 //! let profile = IndexedProfile::parse(&file)?;
 //! assert_eq!(profile.header().version(), 13);

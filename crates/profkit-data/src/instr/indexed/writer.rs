@@ -3,6 +3,7 @@ use super::{llvm_order, memprof, record, sections};
 use crate::bytes::Sink;
 use crate::hash_table::{Lengths, TablePlan};
 use crate::ids::BuildId;
+use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
@@ -29,68 +30,35 @@ pub struct IndexedWriteOptions {
 /// Oldest version that can be written.
 const FIRST_WRITTEN: u32 = 3;
 
-const SINCE_3_9: u64 = variant::IR;
-const SINCE_9: u64 = SINCE_3_9 | variant::CSIR;
-const SINCE_11: u64 = SINCE_9 | variant::ENTRY_FIRST;
-const SINCE_14: u64 = SINCE_11 | variant::BYTE_COVERAGE | variant::FUNCTION_ENTRY_ONLY;
-const SINCE_15: u64 = SINCE_14 | variant::MEMPROF;
-const SINCE_17: u64 = SINCE_15 | variant::TEMPORAL;
-const SINCE_21: u64 = SINCE_17 | variant::LOOP_ENTRIES;
-#[expect(clippy::reversed_empty_ranges, reason = "no version")]
-const NO_MEMPROF: RangeInclusive<u64> = 1..=0;
-
 impl IndexedWriteOptions {
-    /// Options for a version, as the newest LLVM that writes it knows it.
+    /// Options for a version, as any release that writes it knows it: flags and MemProf sections that only some of
+    /// these releases read are kept.
     pub fn for_version(version: u32) -> Self {
-        let (known_flags, known_memprof) = match version {
-            ..=3 => (0, NO_MEMPROF),
-            4 => (SINCE_3_9, NO_MEMPROF),
-            5 => (SINCE_9, NO_MEMPROF),
-            6 => (SINCE_11, NO_MEMPROF),
-            7 => (SINCE_14, NO_MEMPROF),
-            8 | 9 => (SINCE_15, 0..=0),
-            10 | 11 => (SINCE_17, 0..=0),
-            // LLVM 19 reads MemProf 0 to 3, LLVM 21 2 to 4.
-            12 => (SINCE_21, 0..=4),
-            _ => (SINCE_21, 2..=4),
+        let writers = releases::indexed_writers(version);
+        let of = |release: Option<Release>| release.map_or(NO_MEMPROF, known_memprof);
+        let first = of(writers.as_ref().map(|range| *range.start()));
+        let last = of(writers.as_ref().map(|range| *range.end()));
+        let known_memprof = match first.is_empty() {
+            true => last,
+            false => *first.start()..=*last.end(),
         };
         IndexedWriteOptions {
             version,
-            known_flags,
+            known_flags: writers.map_or(0, |range| known_flags(*range.end())),
             known_memprof,
             sparse: false,
         }
     }
 
-    /// Options for an LLVM release: the version and the flags that it writes itself. 3 stands for 3.9, the first with a
-    /// summary; releases after 22 read version 13 too.
-    pub fn for_llvm(release: u32) -> Self {
-        let (version, known_flags) = match release {
-            ..=5 => (4, SINCE_3_9),
-            6..=8 => (5, SINCE_3_9),
-            9 | 10 => (5, SINCE_9),
-            11 => (6, SINCE_11),
-            12 | 13 => (7, SINCE_11),
-            14 => (7, SINCE_14),
-            15 => (8, SINCE_15),
-            16 => (9, SINCE_15),
-            17 => (10, SINCE_17),
-            18 => (11, SINCE_17),
-            19 | 20 => (12, SINCE_17),
-            21 => (12, SINCE_21),
-            _ => (13, SINCE_21),
-        };
-        let known_memprof = match release {
-            ..=14 => NO_MEMPROF,
-            15..=18 => 0..=0,
-            19 => 0..=3,
-            20 => 2..=3,
-            _ => 2..=4,
-        };
+    /// Options for an LLVM release: the version that it writes, and the flags and MemProf sections that it reads. For
+    /// releases after 22 that is version 13, the newest that can be written, which they read too.
+    pub fn for_llvm(release: Release) -> Self {
+        let facts = release.facts();
+        let version = facts.map_or(0, |facts| facts.indexed);
         IndexedWriteOptions {
-            version,
-            known_flags,
-            known_memprof,
+            version: version.min(indexed::VERSION_LAST),
+            known_flags: known_flags(release),
+            known_memprof: known_memprof(release),
             sparse: false,
         }
     }
@@ -101,6 +69,31 @@ impl IndexedWriteOptions {
         self.sparse = sparse;
         self
     }
+}
+
+#[expect(clippy::reversed_empty_ranges, reason = "no version")]
+const NO_MEMPROF: RangeInclusive<u64> = 1..=0;
+
+/// The versions of the MemProf section that a release reads (`memprof::MinimumSupportedVersion` and its twin in
+/// `MemProf.h`). LLVM 14 has none; the section of 15 to 18 has no version word, which counts as 0.
+fn known_memprof(release: Release) -> RangeInclusive<u64> {
+    match release.major {
+        ..=14 => NO_MEMPROF,
+        15..=18 => 0..=0,
+        19 => 0..=3,
+        20 => 2..=3,
+        _ => 2..=4,
+    }
+}
+
+/// The flags of the version word that a release knows.
+fn known_flags(release: Release) -> u64 {
+    (0..u64::BITS)
+        .map(|bit| 1 << bit)
+        .filter(|&flag| {
+            releases::first_release_of_flags(flag).is_some_and(|first| first <= release)
+        })
+        .sum()
 }
 
 /// What the chosen version could not hold.

@@ -1,6 +1,7 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
 mod clients;
+mod conformance;
 mod fixtures;
 mod steps;
 
@@ -22,6 +23,16 @@ const TASKS: &[Task] = &[
         "bless",
         "rewrite the expectations of tests/cli",
         steps::bless,
+    ),
+    Task(
+        "conformance",
+        "profkit beside LLVM's tools on every compiler, mode and program [SET…]",
+        conformance::run,
+    ),
+    Task(
+        "fuzz-smoke",
+        "every fuzz target over its corpus and many mutations [MUTATIONS [SEED]]",
+        steps::fuzz_smoke,
     ),
     Task(
         "fixtures",

@@ -1,4 +1,5 @@
 //! Tasks that are lists of other commands.
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -43,6 +44,14 @@ pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
         &["test", "--package", "profkit-fuzz", "--test", "smoke"],
         &environment,
     )
+}
+
+/// Builds the command, without optimising it further than tests are, and returns its path.
+pub fn built_profkit() -> Result<PathBuf> {
+    cargo(&["build", "--package", "profkit"], &[])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| repo_root().join("target"), PathBuf::from);
+    Ok(target.join("debug/profkit"))
 }
 
 /// Runs cargo at the root, with a line before that says what and one after that says how long.

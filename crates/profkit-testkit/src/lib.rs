@@ -8,6 +8,7 @@
 
 mod alloc;
 mod bytes;
+pub mod conformance;
 mod fixtures;
 mod llvm;
 pub mod matrix;

@@ -1,0 +1,480 @@
+//! profkit beside LLVM's tools on the real profiles of the [`matrix`](crate::matrix): same inputs, same outputs.
+//!
+//! `crates/profkit/tests/matrix.rs` runs a short form, `cargo xtask conformance` all of it.
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::matrix::{Compiler, Mode, RawSet, Set};
+use crate::{Llvm, RELEASES, repo_root};
+
+/// How much to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One or two commands of each kind.
+    Short,
+    /// Everything.
+    Full,
+}
+
+/// What one comparison found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing differs.
+    Same,
+    /// Something differs, and [`ALLOWED`] has the reason.
+    Allowed(&'static str),
+    /// Something differs: what, and where both outputs were kept.
+    Different(String),
+}
+
+/// A comparison: its name, of the set that it was made on.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The set.
+    pub set: Set,
+    /// What was compared; the same words for all sets.
+    pub what: String,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: ", self.set, self.what)?;
+        match &self.outcome {
+            Outcome::Same => f.write_str("same"),
+            Outcome::Allowed(reason) => write!(f, "allowed: {reason}"),
+            Outcome::Different(what) => f.write_str(what),
+        }
+    }
+}
+
+/// A difference that is meant: which comparisons may differ, and why. docs/formats/llvm-profdata.md says more.
+struct AllowedDifference {
+    applies: fn(&Set, &str) -> bool,
+    reason: &'static str,
+}
+
+/// All differences that are meant.
+const ALLOWED: &[AllowedDifference] = &[];
+
+/// The reference: the release whose tool the personality is.
+const REFERENCE: u32 = 22;
+
+/// Releases older than the reference whose files are written with `--llvm`, newest first.
+const OLDER: [u32; 5] = [19, 16, 15, 14, 13];
+
+/// Compares profkit with LLVM's tools.
+#[derive(Debug)]
+pub struct Conformance {
+    profkit: PathBuf,
+    /// The same program under the name that makes it behave as LLVM's tool.
+    personality: PathBuf,
+    scope: Scope,
+    llvms: BTreeMap<u32, Llvm>,
+    /// Holds the symbolic link.
+    _folder: tempfile::TempDir,
+}
+
+impl Conformance {
+    /// Takes the `profkit` program and whatever LLVMs are installed.
+    ///
+    /// # Panics
+    /// If the program is missing or scratch space cannot be written.
+    pub fn new(profkit: &Path, scope: Scope) -> Self {
+        let profkit = profkit.canonicalize().expect("the profkit program");
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let personality = folder.path().join("llvm-profdata");
+        std::os::unix::fs::symlink(&profkit, &personality).expect("a symbolic link");
+        let found = RELEASES.into_iter().filter_map(Llvm::find);
+        Conformance {
+            profkit,
+            personality,
+            scope,
+            llvms: found.map(|llvm| (llvm.release(), llvm)).collect(),
+            _folder: folder,
+        }
+    }
+
+    /// Makes every comparison that the installed tools allow on one set.
+    ///
+    /// # Panics
+    /// If a tool cannot be started or scratch space not be written.
+    pub fn check(&self, raws: &RawSet) -> Vec<Comparison> {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        for (run, raw) in raws.raws.iter().enumerate() {
+            std::fs::copy(raw, folder.path().join(format!("{run}.profraw"))).expect("a copy");
+        }
+        let mut bench = Bench {
+            conformance: self,
+            set: raws.set,
+            folder: folder.path(),
+            found: Vec::new(),
+        };
+        let inputs = bench.inputs_for_the_reference();
+        if let (Some(llvm), Some(inputs)) = (self.llvms.get(&REFERENCE), inputs) {
+            bench.personality_merges(llvm, &inputs);
+            bench.personality_shows(llvm, &inputs);
+        }
+        for release in OLDER {
+            if let Some(llvm) = self.llvms.get(&release) {
+                bench.down_level(llvm);
+            }
+        }
+        bench.found
+    }
+}
+
+/// The release whose formats a compiler writes.
+fn release_of(compiler: Compiler) -> u32 {
+    match compiler {
+        Compiler::Clang(release) => release,
+        // rustc 1.95 is built on LLVM 22.
+        Compiler::Rustc => REFERENCE,
+    }
+}
+
+/// Whether the tool of one release reads raw files of another (measured; clients.md).
+fn reads_raw(tool: u32, written_by: u32) -> bool {
+    match tool {
+        13 => written_by == 13,
+        14..=16 => (14..=16).contains(&written_by),
+        _ => written_by >= 19,
+    }
+}
+
+/// Whether a release's text and indexed forms can say all that a mode's profile holds.
+fn can_say(release: u32, mode: Mode) -> bool {
+    match mode {
+        Mode::Temporal | Mode::Mcdc | Mode::Vtables => release >= 19,
+        Mode::LoopEntries => release >= 22,
+        // Single bytes are a flag of the version word from 14 on.
+        Mode::FunctionEntry | Mode::BlockCoverage => release >= 16,
+        _ => true,
+    }
+}
+
+/// One set's comparisons.
+struct Bench<'a> {
+    conformance: &'a Conformance,
+    set: Set,
+    folder: &'a Path,
+    found: Vec<Comparison>,
+}
+
+/// What a run of a tool left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ran {
+    code: Option<i32>,
+    stdout: Vec<u8>,
+    stderr: String,
+    /// The bytes of `out`, if the command wrote it.
+    output: Option<Vec<u8>>,
+}
+
+impl Bench<'_> {
+    /// Files that the reference reads: the raw ones, or what the set's own release makes of them.
+    fn inputs_for_the_reference(&self) -> Option<[String; 3]> {
+        let release = release_of(self.set.compiler);
+        if reads_raw(REFERENCE, release) {
+            return Some([0, 1, 2].map(|run| format!("{run}.profraw")));
+        }
+        let own = self.conformance.llvms.get(&release)?;
+        Some([0, 1, 2].map(|run| {
+            let name = format!("{run}.profdata");
+            let ran = self.run(
+                own.profdata(),
+                &["merge", &format!("{run}.profraw"), "-o", &name],
+            );
+            assert_eq!(ran.code, Some(0), "{}: {ran:?}", self.set);
+            name
+        }))
+    }
+
+    fn personality_merges(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
+        let [a, b, c] = inputs.each_ref().map(String::as_str);
+        let weighted = [
+            format!("-weighted-input=3,{a}"),
+            format!("--weighted-input=2,{b}"),
+        ];
+        let [wa, wb] = weighted.each_ref().map(String::as_str);
+        let mut commands: Vec<(&str, Vec<&str>)> = vec![
+            ("merge", vec![a, b, c]),
+            ("merge -sparse", vec!["-sparse", a, b, c]),
+            ("merge -weighted-input", vec![wa, wb, c]),
+            ("merge -text", vec!["-text", a, b, c]),
+            ("merge -num-threads=2", vec!["-num-threads=2", a, b, c]),
+        ];
+        if self.conformance.scope == Scope::Full {
+            commands.extend([
+                ("merge of one", vec![a]),
+                ("merge in another order", vec![c, a, b]),
+                ("merge of one twice", vec![b, b]),
+                ("merge -num-threads=1", vec!["-num-threads=1", a, b, c]),
+                ("merge -j 4", vec!["-j", "4", a, b, c]),
+                ("merge -sparse -text", vec!["-sparse", "-text", a, b, c]),
+                ("merge -text weighted", vec!["-text", wa, wb]),
+            ]);
+        }
+        for (what, options) in commands {
+            let arguments: Vec<&str> = ["merge"]
+                .into_iter()
+                .chain(options)
+                .chain(["-o", "out"])
+                .collect();
+            self.same_run(what, llvm.profdata(), &arguments);
+        }
+    }
+
+    fn personality_shows(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
+        let merge = [
+            "merge",
+            &inputs[0],
+            &inputs[1],
+            &inputs[2],
+            "-o",
+            "merged.profdata",
+        ];
+        let merged = self.run(llvm.profdata(), &merge);
+        assert_eq!(merged.code, Some(0), "{}: {merged:?}", self.set);
+        let everything = [
+            "--all-functions",
+            "--counts",
+            "--ic-targets",
+            "--memop-sizes",
+        ];
+        let mut options: Vec<Vec<&str>> = vec![vec![], everything.to_vec()];
+        if self.conformance.scope == Scope::Full {
+            options.extend([
+                vec!["--all-functions", "--counts", "--show-vtables"],
+                vec!["--all-functions"],
+                vec!["--detailed-summary"],
+                vec!["--topn=5"],
+                vec!["--covered"],
+                vec!["--text"],
+                vec!["--binary-ids"],
+                vec!["--temporal-profile-traces"],
+                vec!["--profile-version"],
+                vec!["--showcs", "--all-functions", "--counts"],
+                vec!["--list-below-cutoff", "--value-cutoff=20"],
+                vec!["--function=main", "--counts"],
+            ]);
+        }
+        for options in options {
+            for (form, file) in [("indexed", "merged.profdata"), ("input", &inputs[1])] {
+                let mut arguments = vec!["show"];
+                arguments.extend(&options);
+                arguments.push(file);
+                let what = format!("show {} ({form})", options.join(" "));
+                self.same_run(&what.replace("  ", " "), llvm.profdata(), &arguments);
+            }
+        }
+    }
+
+    /// `profkit merge --llvm N` against that release's own tool.
+    fn down_level(&mut self, llvm: &Llvm) {
+        let release = llvm.release();
+        let made_by = release_of(self.set.compiler);
+        if !can_say(release, self.set.mode) {
+            return;
+        }
+        let raws = ["0.profraw", "1.profraw", "2.profraw"];
+        // Where the release does not read the raw files, its own output is made from text.
+        let own_inputs: Vec<String> = if reads_raw(release, made_by) {
+            raws.map(str::to_owned).to_vec()
+        } else if self.conformance.scope == Scope::Full && release != 19 {
+            match self.texts(made_by) {
+                Some(texts) => texts,
+                None => return,
+            }
+        } else {
+            return;
+        };
+        let number = release.to_string();
+        let mut variants: Vec<(&str, Vec<&str>)> =
+            vec![("", vec![]), (" --sparse", vec!["--sparse"])];
+        if release == 19 {
+            variants.push((" --text", vec!["--text"]));
+        }
+        for (suffix, options) in variants {
+            let what = format!("profkit merge --llvm {release}{suffix}");
+            let mut own: Vec<&str> = ["merge"].into_iter().chain(options.clone()).collect();
+            own.extend(own_inputs.iter().map(String::as_str));
+            own.extend(["-o", "own"]);
+            let own = self.run_for(llvm.profdata(), &own, "own");
+            let mut ours = vec!["merge", "--llvm", &number];
+            ours.extend(options);
+            ours.extend(raws);
+            ours.extend(["-o", "ours"]);
+            let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
+            let (Some(own_bytes), Some(our_bytes)) = (&own.output, &ours.output) else {
+                let outcome = Outcome::Different(format!(
+                    "no output: LLVM {:?} {}, profkit {:?} {}",
+                    own.code, own.stderr, ours.code, ours.stderr
+                ));
+                self.add(&what, outcome);
+                continue;
+            };
+            if release == 19 {
+                let outcome = self.compare(&what, own_bytes, our_bytes);
+                self.add(&what, outcome);
+            } else {
+                self.same_show(&what, llvm);
+            }
+            if suffix.is_empty() && made_by == release {
+                self.same_objects(&what);
+            }
+        }
+    }
+
+    /// The raw files as text, by the release that made them.
+    fn texts(&self, made_by: u32) -> Option<Vec<String>> {
+        let own = self.conformance.llvms.get(&made_by)?;
+        let convert = |run: usize| {
+            let (raw, text) = (format!("{run}.profraw"), format!("{run}.proftext"));
+            let ran = self.run(own.profdata(), &["merge", "-text", &raw, "-o", &text]);
+            assert_eq!(ran.code, Some(0), "{}: {ran:?}", self.set);
+            text
+        };
+        Some((0..3).map(convert).collect())
+    }
+
+    /// That release shows the same of `own` and of `ours`.
+    fn same_show(&mut self, what: &str, llvm: &Llvm) {
+        let options = [
+            "--all-functions",
+            "--counts",
+            "--ic-targets",
+            "--memop-sizes",
+        ];
+        let show = |file: &str| {
+            let mut arguments = vec!["show"];
+            arguments.extend(options);
+            arguments.push(file);
+            self.run(llvm.profdata(), &arguments)
+        };
+        let (own, ours) = (show("own"), show("ours"));
+        let outcome = if own.code != Some(0) || own.code != ours.code || own.stderr != ours.stderr {
+            Outcome::Different(format!("LLVM's own {own:?}, of profkit's {ours:?}"))
+        } else {
+            self.compare(&format!("{what}, shown"), &own.stdout, &ours.stdout)
+        };
+        self.add(&format!("{what}, shown"), outcome);
+    }
+
+    /// The set's compiler makes the same of `own` and of `ours`.
+    fn same_objects(&mut self, what: &str) {
+        let what = format!("{what}, compiled");
+        let compile = |file: &str| self.set.compile_using(&self.folder.join(file));
+        let outcome = match (compile("own"), compile("ours")) {
+            (Ok(own), Ok(ours)) if own == ours => Outcome::Same,
+            (Ok(_), Ok(_)) => Outcome::Different("the object files differ".to_owned()),
+            (Err(own), Err(ours)) if normal(&own) == normal(&ours) => Outcome::Same,
+            (own, ours) => Outcome::Different(format!("with LLVM's {own:?}, with ours {ours:?}")),
+        };
+        self.add(&what, outcome);
+    }
+
+    /// The personality and the tool do the same: exit code, stdout, stderr and the file `out`.
+    fn same_run(&mut self, what: &str, tool: &Path, arguments: &[&str]) {
+        let theirs = self.run_for(tool, arguments, "out");
+        let ours = self.run_for(&self.conformance.personality.clone(), arguments, "out");
+        let outcome = if theirs.code != ours.code || theirs.stderr != ours.stderr {
+            Outcome::Different(format!(
+                "LLVM: exit {:?}, stderr {:?}; profkit: exit {:?}, stderr {:?}",
+                theirs.code, theirs.stderr, ours.code, ours.stderr
+            ))
+        } else if theirs.stdout != ours.stdout {
+            self.compare(what, &theirs.stdout, &ours.stdout)
+        } else {
+            let bytes = |ran: &Ran| ran.output.clone().unwrap_or_default();
+            self.compare(what, &bytes(&theirs), &bytes(&ours))
+        };
+        self.add(what, outcome);
+    }
+
+    fn run(&self, tool: &Path, arguments: &[&str]) -> Ran {
+        self.run_for(tool, arguments, "")
+    }
+
+    fn run_for(&self, tool: &Path, arguments: &[&str], output: &str) -> Ran {
+        let path = self.folder.join(output);
+        if !output.is_empty() && path.exists() {
+            std::fs::remove_file(&path).expect("a writable folder");
+        }
+        let ran = Command::new(tool)
+            .args(arguments)
+            .current_dir(self.folder)
+            .output()
+            .unwrap_or_else(|error| panic!("{}: {error}", tool.display()));
+        Ran {
+            code: ran.status.code(),
+            stdout: ran.stdout,
+            stderr: String::from_utf8_lossy(&ran.stderr).into_owned(),
+            output: std::fs::read(&path).ok().filter(|_| !output.is_empty()),
+        }
+    }
+
+    fn compare(&self, what: &str, theirs: &[u8], ours: &[u8]) -> Outcome {
+        if theirs == ours {
+            return Outcome::Same;
+        }
+        let same = theirs.iter().zip(ours).take_while(|(a, b)| a == b).count();
+        let kept = keep(&self.set, what, theirs, ours);
+        let place = match (std::str::from_utf8(theirs), std::str::from_utf8(ours)) {
+            (Ok(theirs), Ok(ours)) => first_line(theirs, ours),
+            _ => format!("from byte {same:#x} on"),
+        };
+        let sizes = format!("{} and {} bytes", theirs.len(), ours.len());
+        Outcome::Different(format!("{sizes}, {place}; kept in {}", kept.display()))
+    }
+
+    fn add(&mut self, what: &str, outcome: Outcome) {
+        let allowed = ALLOWED
+            .iter()
+            .find(|allowed| (allowed.applies)(&self.set, what));
+        let outcome = match (outcome, allowed) {
+            (Outcome::Different(_), Some(allowed)) => Outcome::Allowed(allowed.reason),
+            (outcome, _) => outcome,
+        };
+        self.found.push(Comparison {
+            set: self.set,
+            what: what.to_owned(),
+            outcome,
+        });
+    }
+}
+
+/// A compiler's words without the name of the profile.
+fn normal(words: &str) -> String {
+    words.replace("/ours", "/own")
+}
+
+fn first_line(theirs: &str, ours: &str) -> String {
+    let (mut theirs, mut ours) = (theirs.lines(), ours.lines());
+    let mut line = 0;
+    loop {
+        line += 1;
+        let (a, b) = (theirs.next(), ours.next());
+        if a != b || a.is_none() {
+            return format!("line {line}: LLVM {a:?}, profkit {b:?}");
+        }
+    }
+}
+
+/// Keeps both outputs for a look at them.
+fn keep(set: &Set, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| repo_root().join("target"), PathBuf::from);
+    let name: String = what
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let folder = target.join("conformance").join(set.to_string()).join(name);
+    std::fs::create_dir_all(&folder).expect("target is writable");
+    std::fs::write(folder.join("llvm"), theirs).expect("target is writable");
+    std::fs::write(folder.join("profkit"), ours).expect("target is writable");
+    folder
+}

@@ -1,0 +1,94 @@
+//! profkit beside LLVM's tools, over the whole matrix of compilers, modes and programs.
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Result, ensure};
+use profkit_testkit::conformance::{Comparison, Conformance, Outcome, Scope};
+use profkit_testkit::matrix::{Set, all_sets};
+use profkit_testkit::skip;
+
+use crate::steps::built_profkit;
+
+/// Compares everything and prints a table. With arguments: only sets whose name contains one of them.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let conformance = Conformance::new(&built_profkit()?, Scope::Full);
+    let mut sets = all_sets();
+    if !arguments.is_empty() {
+        sets.retain(|set| {
+            let name = set.to_string();
+            arguments.iter().any(|words| name.contains(words.as_str()))
+        });
+    }
+    ensure!(!sets.is_empty(), "no set is named so");
+    let comparisons = compare_all(&conformance, &sets);
+    let mut differences = 0;
+    for comparison in &comparisons {
+        if matches!(comparison.outcome, Outcome::Different(_)) {
+            println!("{comparison}");
+            differences += 1;
+        }
+    }
+    print_table(&sets, &comparisons);
+    ensure!(differences == 0, "{differences} comparisons differ");
+    Ok(())
+}
+
+fn compare_all(conformance: &Conformance, sets: &[Set]) -> Vec<Comparison> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(set) = sets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let comparisons = match set.build() {
+                        Ok(raws) => conformance.check(&raws),
+                        Err(why) => {
+                            skip(&format!("{set}: {why}"));
+                            Vec::new()
+                        }
+                    };
+                    let mut found = found.lock().unwrap_or_else(|poison| poison.into_inner());
+                    found.extend(comparisons);
+                }
+            });
+        }
+    });
+    found
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
+
+fn print_table(sets: &[Set], comparisons: &[Comparison]) {
+    let mut rows: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let mut allowed: BTreeMap<&str, usize> = BTreeMap::new();
+    for comparison in comparisons {
+        let row = rows.entry(&comparison.what).or_default();
+        match &comparison.outcome {
+            Outcome::Same => row[0] += 1,
+            Outcome::Allowed(reason) => {
+                row[1] += 1;
+                *allowed.entry(reason).or_default() += 1;
+            }
+            Outcome::Different(_) => row[2] += 1,
+        }
+    }
+    println!(
+        "{:<60} {:>6} {:>8} {:>10}",
+        "", "same", "allowed", "different"
+    );
+    for (what, [same, allowed, different]) in &rows {
+        println!("{what:<60} {same:>6} {allowed:>8} {different:>10}");
+    }
+    let total = |column: usize| rows.values().map(|row| row[column]).sum::<usize>();
+    let what = format!("all, on {} sets", sets.len());
+    println!(
+        "{what:<60} {:>6} {:>8} {:>10}",
+        total(0),
+        total(1),
+        total(2)
+    );
+    for (reason, count) in allowed {
+        println!("allowed {count} times: {reason}");
+    }
+}

@@ -46,8 +46,12 @@ pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
     )
 }
 
-/// Builds the command, without optimising it further than tests are, and returns its path.
+/// Builds the command, without optimising it further than tests are, and returns its path. `PROFKIT` names another
+/// program to use instead: a release build, or LLVM's own tool to test the comparison itself.
 pub fn built_profkit() -> Result<PathBuf> {
+    if let Some(other) = std::env::var_os("PROFKIT") {
+        return Ok(other.into());
+    }
     cargo(&["build", "--package", "profkit"], &[])?;
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| repo_root().join("target"), PathBuf::from);

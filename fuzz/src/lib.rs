@@ -7,6 +7,7 @@
     reason = "a fuzz target reports what it found by panicking"
 )]
 
+mod indexed;
 mod source;
 mod text;
 
@@ -27,6 +28,11 @@ pub const TARGETS: &[Target] = &[
         name: "raw",
         run: source::raw,
         seeds: &["profraw"],
+    },
+    Target {
+        name: "indexed",
+        run: indexed::indexed,
+        seeds: &["profdata"],
     },
     Target {
         name: "text",

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record};
@@ -93,7 +94,18 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
             drain(RawReader::parse_with(data, salvage), data.len())
         }
         Some("proftext") => drain(TextReader::parse(data), data.len()),
-        Some("profdata") => Ok(()),
+        Some("profdata") => {
+            drain(
+                IndexedProfile::parse(data).map(|profile| profile.records()),
+                data.len(),
+            )?;
+            let Ok(profile) = IndexedProfile::parse_known(data) else {
+                return Ok(());
+            };
+            check(profile.vtable_names())?;
+            check(profile.lookup(b"main"))?;
+            check(profile.to_profile())
+        }
         extension => Err(format!("no reader for {extension:?}")),
     }
 }
@@ -109,12 +121,8 @@ fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<()
         match source.read_record(&mut record) {
             Ok(true) => {}
             Ok(false) => {
-                source
-                    .binary_ids()
-                    .map_or_else(|error| located(&error), |_| Ok(()))?;
-                return source
-                    .temporal_traces()
-                    .map_or_else(|error| located(&error), |_| Ok(()));
+                check(source.binary_ids())?;
+                return check(source.temporal_traces());
             }
             Err(error) => {
                 located(&error)?;
@@ -125,6 +133,10 @@ fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<()
         }
     }
     Err("reading does not come to an end".to_owned())
+}
+
+fn check<T>(result: Result<T>) -> std::result::Result<(), String> {
+    result.map_or_else(|error| located(&error), |_| Ok(()))
 }
 
 fn located(error: &Error) -> std::result::Result<(), String> {

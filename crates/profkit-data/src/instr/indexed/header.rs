@@ -25,6 +25,8 @@ pub struct IndexedHeader {
 
 /// LLVM reads these bytes before it looks at the version.
 const MINIMUM_LEN: usize = 24;
+/// Where the header says where the hash table's index is (`HashOffset`), in all versions.
+pub(super) const HASH_OFFSET_AT: u64 = 32;
 
 impl IndexedHeader {
     /// Reads the header at the start of a file. Versions 1 to 14 have a known header.

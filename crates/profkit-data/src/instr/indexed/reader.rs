@@ -76,7 +76,7 @@ impl<'data> IndexedProfile<'data> {
             header.hash_offset,
             Lengths::KeyAndData,
         )
-        .map_err(|error| error.within("indexed profile"))?;
+        .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
         let section = |since: u32, offset: u64, name: &'static str| {
             (version >= since).then(|| {
                 let mut cursor = Cursor::new(data, 0, Endian::Little);
@@ -202,7 +202,7 @@ impl<'data> IndexedProfile<'data> {
         let entry = self
             .table
             .find(NameRef::of(name).0, name)
-            .map_err(|error| error.within("indexed profile"))?;
+            .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
         let Some(entry) = entry else { return Ok(None) };
         self.check_records_known()?;
         Ok(Some(NameRecords::new(&entry, self.header.version())))

@@ -30,6 +30,7 @@ pub struct Failure {
     code: u8,
     messages: Vec<String>,
     hints: Vec<String>,
+    broken_pipe: bool,
 }
 
 /// What commands return.
@@ -47,6 +48,7 @@ impl Failure {
             code: INPUT_BAD,
             messages: vec![message.to_string()],
             hints: Vec::new(),
+            broken_pipe: false,
         }
     }
 
@@ -72,7 +74,10 @@ impl Failure {
     /// A file could not be opened, read or written; `doing` says which: "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
-        Self::input(format_args!("{doing} {name}: {}", io_text(error)))
+        Failure {
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::input(format_args!("{doing} {name}: {}", io_text(error)))
+        }
     }
 
     /// Whoever reads our standard output has gone. Nothing is printed, and it is no fault of ours: exit code 0.
@@ -82,6 +87,7 @@ impl Failure {
             code: 0,
             messages: Vec::new(),
             hints: Vec::new(),
+            broken_pipe: false,
         }
     }
 
@@ -93,6 +99,11 @@ impl Failure {
         } else {
             Self::io("cannot write", "standard output", error)
         }
+    }
+
+    /// Whether somebody stopped reading what we write, as far as [`io`](Self::io) was told.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
     }
 
     /// Adds a line that begins with `error: `.

@@ -28,14 +28,14 @@ pub enum Content {
 /// over the target when all is written. The permissions of a target that is there are kept, and a symbolic link is
 /// followed. What is no regular file (`/dev/stdout`, `/dev/null`, a FIFO) is written directly, and so is whatever
 /// lies in `/dev` or `/proc`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Output {
     name: String,
     content: Content,
     target: Target,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Target {
     Stdout,
     Direct(PathBuf),
@@ -52,6 +52,9 @@ impl Output {
     /// If the output is a terminal that must not get this content, a folder, a file that may not be written, or in a
     /// folder that takes no files.
     pub fn new(path: &Path, content: Content) -> Result<Self> {
+        if path.as_os_str().is_empty() {
+            return Err(Failure::usage("the path of the output is empty"));
+        }
         let name = path.display().to_string();
         let cannot_write = |error: io::Error| Failure::io("cannot write", &name, &error);
         let target = if is_stdio(path) {
@@ -90,20 +93,20 @@ impl Output {
         })
     }
 
-    /// Fills the output with what `write` writes.
+    /// Fills the output with what `write` writes, and says how many bytes that were.
     ///
     /// # Errors
     /// What `write` returns, and whatever keeps the bytes from being written. An existing target is then as it was.
-    pub fn write<T>(
+    pub fn write(
         self,
-        write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<T>,
-    ) -> Result<T> {
+        write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+    ) -> Result<u64> {
         let name = &self.name;
         match self.target {
             Target::Stdout => {
-                let (done, _) = fill(io::stdout().lock(), write)
+                let (bytes, _) = fill(io::stdout().lock(), write)
                     .map_err(|error| error.failure("standard output"))?;
-                Ok(done)
+                Ok(bytes)
             }
             Target::Direct(path) => {
                 let file = OpenOptions::new()
@@ -112,13 +115,13 @@ impl Output {
                     .open(&path)
                     .map_err(|error| Failure::io("cannot write", name, &error))?;
                 refuse_terminal(&file, self.content)?;
-                let (done, _) = fill(file, write).map_err(|error| error.failure(name))?;
-                Ok(done)
+                let (bytes, _) = fill(file, write).map_err(|error| error.failure(name))?;
+                Ok(bytes)
             }
             Target::Replace { path, permissions } => {
                 let temporary =
                     temporary_beside(&path).map_err(|error| cannot_create(name, &path, &error))?;
-                let (done, temporary) =
+                let (bytes, temporary) =
                     fill(temporary, write).map_err(|error| error.failure(name))?;
                 match permissions {
                     Some(permissions) => fs::set_permissions(temporary.path(), permissions),
@@ -129,7 +132,7 @@ impl Output {
                     replaced.map(drop).map_err(|error| error.error)
                 })
                 .map_err(|error| Failure::io("cannot write", name, &error))?;
-                Ok(done)
+                Ok(bytes)
             }
         }
     }
@@ -195,11 +198,10 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
 
 #[cold]
 fn cannot_create(name: &str, path: &Path, error: &io::Error) -> Failure {
-    let failure = match error.get_ref() {
-        // The error of `tempfile` names its own file, which means nothing to the user.
-        Some(_) => Failure::io("cannot write", name, &io::Error::from(error.kind())),
-        None => Failure::io("cannot write", name, error),
-    };
+    // `tempfile` wraps the system's error in one that names its own file, which means nothing to the user.
+    let inner = error.get_ref().and_then(|wrapped| wrapped.source());
+    let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+    let failure = Failure::io("cannot write", name, system.unwrap_or(error));
     let folder = folder_of(path).display();
     match error.kind() {
         io::ErrorKind::NotFound => {
@@ -230,34 +232,37 @@ impl WriteError {
 }
 
 /// Lets `write` fill `file`, and says which side failed if one did.
-fn fill<T, W: Write>(
+fn fill<W: Write>(
     file: W,
-    write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<T>,
-) -> std::result::Result<(T, W), WriteError> {
+    write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+) -> std::result::Result<(u64, W), WriteError> {
     let mut sink = FileSink {
         file: BufWriter::with_capacity(BUFFER, file),
+        bytes: 0,
         error: None,
     };
     let done = write(&mut sink);
     if let Some(error) = sink.error {
         return Err(WriteError::Io(error));
     }
-    let done = done.map_err(WriteError::Data)?;
+    done.map_err(WriteError::Data)?;
     let file = sink
         .file
         .into_inner()
         .map_err(|error| WriteError::Io(error.into_error()))?;
-    Ok((done, file))
+    Ok((sink.bytes, file))
 }
 
 /// A sink over a file, which keeps the system's error for the message.
 struct FileSink<W: Write> {
     file: BufWriter<W>,
+    bytes: u64,
     error: Option<io::Error>,
 }
 
 impl<W: Write> Sink for FileSink<W> {
     fn put(&mut self, bytes: &[u8]) -> profkit_data::Result<()> {
+        self.bytes += bytes.len() as u64;
         self.file.write_all(bytes).map_err(|error| {
             self.error = Some(error);
             Error::new(ErrorKind::WriteFailed, "the output takes no more bytes")
@@ -269,3 +274,6 @@ impl<W: Write> Sink for FileSink<W> {
 pub fn printer() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(BUFFER, io::stdout().lock())
 }
+
+#[cfg(test)]
+mod tests;

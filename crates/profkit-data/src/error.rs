@@ -179,6 +179,16 @@ impl Error {
         self.0.structure.as_deref()
     }
 
+    /// What was found, as text.
+    pub fn found_text(&self) -> Option<&str> {
+        self.0.found.as_deref()
+    }
+
+    /// What was expected, as text.
+    pub fn expected_text(&self) -> Option<&str> {
+        self.0.expected.as_deref()
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()

@@ -1,0 +1,81 @@
+//! Why there is no result at all.
+use crate::report::{LlvmFault, Report};
+use profkit_data::instr::InstrKind;
+use std::fmt;
+
+/// A merge that has no result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// No input was named.
+    NoInputs,
+    /// The inputs count different things.
+    Kinds(Box<KindConflict>),
+    /// No input could be used; the report says why for each.
+    NothingLeft(Box<Report>),
+    /// LLVM's tool stops here (its writer contexts cannot be merged).
+    Llvm(LlvmFault),
+}
+
+/// Inputs that cannot be merged because they count different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindConflict {
+    /// What cannot go together, as a sentence.
+    pub message: &'static str,
+    /// The kind of most inputs, and how many inputs have it.
+    pub majority: (InstrKind, usize),
+    /// The odd inputs: index, name, kind. At most [`KindConflict::LISTED`] of them.
+    pub odd: Vec<(usize, String, InstrKind)>,
+    /// How many odd inputs there are.
+    pub odd_count: usize,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+impl KindConflict {
+    /// The most odd inputs that are named.
+    pub const LISTED: usize = 20;
+}
+
+impl fmt::Display for KindConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, count) = self.majority;
+        write!(f, "{}: {count} inputs are {kind}, but", self.message)?;
+        for (index, (_, name, kind)) in self.odd.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma} {name} is {kind}")?;
+        }
+        match self.odd_count - self.odd.len() {
+            0 => Ok(()),
+            rest => write!(f, " and {rest} more"),
+        }
+    }
+}
+
+impl MergeError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            MergeError::Kinds(conflict) => Some(conflict.hint),
+            MergeError::NothingLeft(report) => {
+                report.events.iter().find_map(|event| event.hint.as_deref())
+            }
+            MergeError::NoInputs | MergeError::Llvm(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MergeError::NoInputs => f.write_str("no input files"),
+            MergeError::Kinds(conflict) => conflict.fmt(f),
+            MergeError::NothingLeft(report) => {
+                write!(f, "no profile could be used, out of {}", report.totals.files)
+            }
+            MergeError::Llvm(fault) => write!(f, "the profiles cannot be merged ({:?})", fault.code),
+        }
+    }
+}
+
+impl std::error::Error for MergeError {}

@@ -1,0 +1,154 @@
+//! What the caller may choose.
+use crate::remap::Remapping;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// How bad inputs are treated, and whose rules decide where LLVM's own are order-dependent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Keep whatever is sound, report the rest. The result does not depend on the number of threads, and equals that
+    /// of LLVM's tool on sound inputs with weight 1, except that a site which holds one value several times (several
+    /// unknown call targets) is merged independent of order, largest with largest.
+    #[default]
+    Tolerant,
+    /// What LLVM 22's tool does, in its order: a file stops at its first bad record (what came before stays), kinds
+    /// are compared as its writer does, inputs are dealt out to as many writers as it would have threads, and
+    /// counts of newly seen values are not weighted.
+    Llvm,
+}
+
+/// Sampling of temporal traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// How many traces are kept (`--temporal-profile-trace-reservoir-size`).
+    pub reservoir_size: u64,
+    /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
+    pub max_length: u64,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions {
+            reservoir_size: 100,
+            max_length: 10_000,
+        }
+    }
+}
+
+/// Says of a function's name whether the function stays in the result.
+pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// Options of [`merge_instr`](crate::merge_instr).
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct MergeOptions {
+    /// See [`Policy`].
+    pub policy: Policy,
+    /// How many threads; by default one a core, but no more than inputs. With [`Policy::Llvm`] the number of writers
+    /// (`--num-threads`; by default LLVM's choice).
+    pub threads: Option<NonZeroUsize>,
+    /// Every input counts the same: counts of an input are scaled so that their sum is the largest sum of any input
+    /// (then the input's own weight applies).
+    pub normalize: bool,
+    /// Functions that stay in the result; all without it. LLVM's `--function` and `--no-function` (regular
+    /// expressions that match anywhere in the name) are such filters, applied after merging.
+    pub filter: Option<NameFilter>,
+    /// New names for functions.
+    pub remapping: Option<Remapping>,
+    /// Sampling of temporal traces.
+    pub traces: TraceOptions,
+    /// One result for each set of build ids.
+    pub separate_by_build_id: bool,
+    /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
+    pub keep_vtable_names: bool,
+    /// Add up raw profiles of known layout without parsing them. On by default; results are the same without.
+    pub no_fast_path: bool,
+}
+
+impl MergeOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the policy.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the number of threads.
+    #[must_use]
+    pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Lets every input count the same.
+    #[must_use]
+    pub fn normalize(mut self, normalize: bool) -> Self {
+        self.normalize = normalize;
+        self
+    }
+
+    /// Sets which functions stay.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        self.filter = Some(Arc::new(filter));
+        self
+    }
+
+    /// Sets new names.
+    #[must_use]
+    pub fn remapping(mut self, remapping: Remapping) -> Self {
+        self.remapping = Some(remapping);
+        self
+    }
+
+    /// Sets how traces are sampled.
+    #[must_use]
+    pub fn traces(mut self, traces: TraceOptions) -> Self {
+        self.traces = traces;
+        self
+    }
+
+    /// Makes one result for each set of build ids.
+    #[must_use]
+    pub fn separate_by_build_id(mut self, separate: bool) -> Self {
+        self.separate_by_build_id = separate;
+        self
+    }
+
+    /// Keeps the names of virtual tables.
+    #[must_use]
+    pub fn keep_vtable_names(mut self, keep: bool) -> Self {
+        self.keep_vtable_names = keep;
+        self
+    }
+
+    /// Switches the same-binary fast path off.
+    #[must_use]
+    pub fn no_fast_path(mut self, off: bool) -> Self {
+        self.no_fast_path = off;
+        self
+    }
+}
+
+impl fmt::Debug for MergeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MergeOptions")
+            .field("policy", &self.policy)
+            .field("threads", &self.threads)
+            .field("normalize", &self.normalize)
+            .field("filter", &self.filter.is_some())
+            .field("remapping", &self.remapping)
+            .field("traces", &self.traces)
+            .field("separate_by_build_id", &self.separate_by_build_id)
+            .field("keep_vtable_names", &self.keep_vtable_names)
+            .field("no_fast_path", &self.no_fast_path)
+            .finish()
+    }
+}

@@ -1,0 +1,425 @@
+//! What a merge did with its inputs, in a form that does not depend on the number of threads.
+//!
+//! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]; a field may be
+//! added without raising the version, none changes its meaning.
+use profkit_data::{Error, ErrorKind};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The version of the serialised form.
+pub const REPORT_VERSION: u32 = 1;
+/// How many events of one reason are listed; the rest is counted. Raising it costs some 200 bytes an event and thread.
+pub const EVENTS_PER_REASON: usize = 1000;
+
+/// What happened.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// [`REPORT_VERSION`].
+    pub version: u32,
+    /// Everything worth a word, in input order; at most [`EVENTS_PER_REASON`] of a reason.
+    pub events: Vec<Event>,
+    /// How many further events of a reason there were.
+    pub omitted: BTreeMap<Reason, u64>,
+    /// Sums.
+    pub totals: Totals,
+    /// The newest indexed version whose meaning fits what the inputs carry.
+    pub suggested_indexed_version: u32,
+}
+
+impl Report {
+    /// Whether every input was kept as it was: no event says otherwise.
+    pub fn is_clean(&self) -> bool {
+        self.omitted.keys().all(|reason| reason.is_note())
+            && self.events.iter().all(|event| event.reason.is_note())
+    }
+}
+
+/// Sums over all inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Inputs that were opened, or tried.
+    pub files: u64,
+    /// Inputs of which everything was kept.
+    pub files_kept: u64,
+    /// Inputs of which a part was kept.
+    pub files_repaired: u64,
+    /// Inputs of which nothing was kept.
+    pub files_dropped: u64,
+    /// Empty files, which are no error.
+    pub files_empty: u64,
+    /// Bytes of all inputs.
+    pub bytes: u64,
+    /// Functions (names) in the result, after filtering.
+    pub functions: u64,
+    /// Functions that a filter took out of the result.
+    pub functions_filtered: u64,
+    /// Records of inputs that went into the result.
+    pub records_merged: u64,
+    /// Records of inputs that were left out.
+    pub records_dropped: u64,
+    /// Records of the result in which a counter reached the largest count.
+    pub records_overflowed: u64,
+    /// Distinct layouts of raw profiles (data records and names).
+    pub layouts: u64,
+    /// Profiles that were added by layout, without being parsed.
+    pub fast_profiles: u64,
+    /// Records of the result whose name and hash came from programs of different build ids.
+    pub collisions: u64,
+}
+
+/// Something that happened to an input or to one function of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// Index of the input.
+    pub input: usize,
+    /// Name of the input.
+    pub file: String,
+    /// The function, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy")]
+    pub function: Option<Vec<u8>>,
+    /// Absolute offset in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// What was done.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence without the file's name.
+    pub message: String,
+    /// What was found, where two sides are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// What was expected, or what the record seen first has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What the user can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// What LLVM's tool would call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llvm: Option<LlvmFault>,
+}
+
+fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match name {
+        Some(name) => serializer.serialize_str(&String::from_utf8_lossy(name)),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, self.action)?;
+        if let Some(function) = &self.function {
+            write!(f, " function `{}`", String::from_utf8_lossy(function))?;
+        }
+        write!(f, ": {}", self.message)?;
+        if let Some(offset) = self.offset {
+            write!(f, " at offset {offset:#x}")?;
+        }
+        match (&self.found, &self.expected) {
+            (Some(found), Some(expected)) => write!(f, ": found {found}, expected {expected}"),
+            (Some(found), None) => write!(f, ": found {found}"),
+            (None, Some(expected)) => write!(f, ": expected {expected}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Event {
+    /// An event of a whole input.
+    pub(crate) fn new(
+        input: usize,
+        action: Action,
+        reason: Reason,
+        message: impl Into<String>,
+    ) -> Self {
+        Event {
+            input,
+            file: String::new(),
+            function: None,
+            offset: None,
+            action,
+            reason,
+            message: message.into(),
+            found: None,
+            expected: None,
+            hint: None,
+            llvm: None,
+        }
+    }
+
+    /// An event made of a reader's error.
+    pub(crate) fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
+        let mut message = error.message().to_owned();
+        if let Some(structure) = error.structure() {
+            message.push_str(" in ");
+            message.push_str(structure);
+        }
+        if let Some((line, column)) = error.line_column() {
+            message.push_str(&format!(" at line {line}, column {column}"));
+        }
+        let mut event = Event::new(input, action, reason, message);
+        event.offset = error.offset();
+        event.found = error.found_text().map(str::to_owned);
+        event.expected = error.expected_text().map(str::to_owned);
+        event.hint = error.hint().map(str::to_owned);
+        event.llvm = Some(LlvmFault::from(error));
+        event
+    }
+
+    pub(crate) fn function(mut self, name: &[u8]) -> Self {
+        self.function = Some(name.to_vec());
+        self
+    }
+
+    pub(crate) fn sides(mut self, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
+        self.found = Some(found.to_string());
+        self.expected = Some(expected.to_string());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn llvm(mut self, code: LlvmCode) -> Self {
+        self.llvm = Some(LlvmFault { code, detail: None });
+        self
+    }
+}
+
+/// What was done with the thing that an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is in the result as it was.
+    Kept,
+    /// A part of it, or it with a change, is in the result.
+    Repaired,
+    /// It is not in the result.
+    Dropped,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Action::Kept => "kept",
+            Action::Repaired => "repaired",
+            Action::Dropped => "dropped",
+        })
+    }
+}
+
+/// Why an event happened; the code that scripts match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file could not be opened or read.
+    Unreadable,
+    /// The file holds no bytes.
+    EmptyFile,
+    /// The file is no instrumentation profile.
+    NotAProfile,
+    /// The file's header is damaged or of an unknown version.
+    BadHeader,
+    /// The file ends too early.
+    Truncated,
+    /// A part of the file contradicts itself.
+    Malformed,
+    /// The file holds counters only and needs its binary.
+    MissingCorrelation,
+    /// What the file counts cannot be merged with the rest.
+    KindMismatch,
+    /// The names of a cut file were taken from a file of the same program.
+    NamesFromSibling,
+    /// The names of functions are lost.
+    NamesLost,
+    /// Counters are lost.
+    CountersLost,
+    /// Value profiles are lost.
+    ValuesLost,
+    /// A counter above 2^56.
+    ImplausibleCounter,
+    /// The same function and hash with another number of counters.
+    CounterMismatch,
+    /// The same function and hash with another bitmap size.
+    BitmapMismatch,
+    /// The same function and hash with another number of value sites.
+    ValueSiteMismatch,
+    /// A counter reached the largest count.
+    CounterOverflow,
+    /// The inputs' front-end hashes are of different generations.
+    HashGenerations,
+    /// A MemProf section was left out.
+    MemProfDropped,
+    /// A result would not fit the tables.
+    TooLarge,
+}
+
+impl Reason {
+    /// Whether an event of this reason is mere information: nothing was changed or lost.
+    pub fn is_note(self) -> bool {
+        matches!(self, Reason::EmptyFile | Reason::HashGenerations)
+    }
+
+    /// The reason that a reader's error amounts to.
+    pub(crate) fn of(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic => Reason::NotAProfile,
+            ErrorKind::BadHeader
+            | ErrorKind::UnsupportedVersion
+            | ErrorKind::UnsupportedHashType => Reason::BadHeader,
+            ErrorKind::Truncated => Reason::Truncated,
+            ErrorKind::MissingCorrelation => Reason::MissingCorrelation,
+            ErrorKind::Empty => Reason::EmptyFile,
+            ErrorKind::CounterTooLarge => Reason::ImplausibleCounter,
+            ErrorKind::TooLarge | ErrorKind::LimitExceeded => Reason::TooLarge,
+            _ => Reason::Malformed,
+        }
+    }
+}
+
+/// LLVM's `instrprof_error` of the same fault, with the detail that its tool prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LlvmFault {
+    /// The code.
+    pub code: LlvmCode,
+    /// The text after the code's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// LLVM's `instrprof_error`, by name (`InstrProf.h`); the numbers are those of LLVM 19 to 22.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names are LLVM's")]
+pub enum LlvmCode {
+    UnrecognizedFormat = 2,
+    BadMagic = 3,
+    BadHeader = 4,
+    UnsupportedVersion = 5,
+    UnsupportedHashType = 6,
+    TooLarge = 7,
+    Truncated = 8,
+    Malformed = 9,
+    MissingCorrelationInfo = 10,
+    HashMismatch = 15,
+    CountMismatch = 16,
+    BitmapMismatch = 17,
+    CounterOverflow = 18,
+    ValueSiteCountMismatch = 19,
+    UncompressFailed = 21,
+    EmptyRawProfile = 22,
+    RawProfileVersionMismatch = 24,
+    CounterValueTooLarge = 25,
+}
+
+impl From<&Error> for LlvmFault {
+    fn from(error: &Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
+            ErrorKind::BadMagic => LlvmCode::BadMagic,
+            ErrorKind::BadHeader => LlvmCode::BadHeader,
+            ErrorKind::UnsupportedVersion => LlvmCode::UnsupportedVersion,
+            ErrorKind::UnsupportedHashType => LlvmCode::UnsupportedHashType,
+            ErrorKind::TooLarge | ErrorKind::LimitExceeded => LlvmCode::TooLarge,
+            ErrorKind::Truncated => LlvmCode::Truncated,
+            ErrorKind::MissingCorrelation => LlvmCode::MissingCorrelationInfo,
+            ErrorKind::UncompressFailed => LlvmCode::UncompressFailed,
+            ErrorKind::Empty => LlvmCode::EmptyRawProfile,
+            ErrorKind::CounterTooLarge => LlvmCode::CounterValueTooLarge,
+            _ => LlvmCode::Malformed,
+        };
+        LlvmFault {
+            code,
+            detail: error.detail_for_llvm().map(str::to_owned),
+        }
+    }
+}
+
+/// Events of one thread, capped by reason. A thread sees inputs in rising order, so that the first of each reason are
+/// kept and the union over threads holds the first of all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventLog {
+    events: Vec<Event>,
+    counts: BTreeMap<Reason, u64>,
+}
+
+impl EventLog {
+    pub(crate) fn push(&mut self, event: Event) {
+        let count = self.counts.entry(event.reason).or_default();
+        *count += 1;
+        if *count <= EVENTS_PER_REASON as u64 {
+            self.events.push(event);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Whether more than `EVENTS_PER_REASON` events of this reason came; callers may then save the work of making one.
+    pub(crate) fn is_full(&self, reason: Reason) -> bool {
+        self.counts
+            .get(&reason)
+            .is_some_and(|&count| count >= EVENTS_PER_REASON as u64)
+    }
+
+    /// Counts an event that [`is_full`](Self::is_full) would not keep.
+    pub(crate) fn count(&mut self, reason: Reason) {
+        *self.counts.entry(reason).or_default() += 1;
+    }
+
+    pub(crate) fn absorb(&mut self, other: EventLog) {
+        self.events.extend(other.events);
+        for (reason, count) in other.counts {
+            *self.counts.entry(reason).or_default() += count;
+        }
+    }
+
+    /// The events in input order (those of one input as they came), and how many of each reason are not among them.
+    pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
+        self.events.sort_by_key(|event| event.input);
+        let mut kept: BTreeMap<Reason, u64> = BTreeMap::new();
+        self.events.retain(|event| {
+            let count = kept.entry(event.reason).or_default();
+            *count += 1;
+            *count <= EVENTS_PER_REASON as u64
+        });
+        let omitted = self
+            .counts
+            .into_iter()
+            .map(|(reason, count)| (reason, count.saturating_sub(EVENTS_PER_REASON as u64)))
+            .filter(|&(_, count)| count > 0)
+            .collect();
+        (self.events, omitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_keeps_the_first_of_each_reason_whatever_the_threads() {
+        let event = |input| Event::new(input, Action::Dropped, Reason::Malformed, "x");
+        let total = EVENTS_PER_REASON * 2;
+        let mut one = EventLog::default();
+        let mut halves = [EventLog::default(), EventLog::default()];
+        for input in 0..total {
+            one.push(event(input));
+            halves[input % 2].push(event(input));
+        }
+        let [mut first, second] = halves;
+        first.absorb(second);
+        let (one, first) = (one.finish(), first.finish());
+        assert_eq!(one, first);
+        assert_eq!(one.0.len(), EVENTS_PER_REASON);
+        assert_eq!(one.1[&Reason::Malformed], EVENTS_PER_REASON as u64);
+    }
+}

@@ -144,6 +144,32 @@ impl KindValues {
             .unwrap_or_default()
     }
 
+    /// The values of each site in order, to change in place.
+    pub fn sites_mut(&mut self) -> impl Iterator<Item = &mut [ValueEntry]> {
+        let mut rest = self.entries.as_mut_slice();
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let len = (end - start) as usize;
+            start = end;
+            let all = std::mem::take(&mut rest);
+            let (site, after) = all.split_at_mut(len.min(all.len()));
+            rest = after;
+            site
+        })
+    }
+
+    /// Cuts every site to its first `max` values.
+    pub fn truncate_sites(&mut self, max: usize) {
+        if self.sites().all(|site| site.len() <= max) {
+            return;
+        }
+        let mut cut = KindValues::default();
+        for site in self.sites() {
+            cut.push_site(site.iter().take(max).copied());
+        }
+        *self = cut;
+    }
+
     /// Appends a site.
     pub fn push_site(&mut self, values: impl IntoIterator<Item = ValueEntry>) {
         self.entries.extend(values);

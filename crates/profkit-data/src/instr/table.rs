@@ -92,6 +92,42 @@ impl FunctionTable {
         Self::default()
     }
 
+    /// Makes room for more functions (one record each), their names and counters.
+    pub fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
+        self.functions.reserve(functions);
+        self.records.reserve(functions);
+        self.name_bytes.reserve(name_bytes);
+        self.counts.reserve(counts);
+    }
+
+    /// Puts the records of every function in rising order of [`RecordRef::order`].
+    pub fn sort_records(&mut self) {
+        let mut chain: Vec<(u64, u32)> = Vec::new();
+        for function in &mut self.functions {
+            if function.first_record == function.last_record {
+                continue;
+            }
+            chain.clear();
+            let mut next = function.first_record;
+            while let Some(record) = self.records.get(next as usize) {
+                chain.push((record.order, next));
+                next = record.next;
+            }
+            if chain.is_sorted() {
+                continue;
+            }
+            chain.sort_unstable();
+            function.first_record = chain.first().map_or(NONE, |&(_, id)| id);
+            function.last_record = chain.last().map_or(NONE, |&(_, id)| id);
+            let following = chain.iter().skip(1).map(|&(_, id)| id).chain([NONE]);
+            for (&(_, id), next) in chain.iter().zip(following) {
+                if let Some(record) = self.records.get_mut(id as usize) {
+                    record.next = next;
+                }
+            }
+        }
+    }
+
     /// Adds a function without records. Names are not checked for repetition: the caller's index does that.
     /// `None` if the table is full (2^32 − 1 functions, or a name of 4 GiB).
     pub fn push_function(
@@ -311,12 +347,20 @@ mod tests {
         table.push_record(other, record(20, &[3])).unwrap();
         table.push_record(main, record(5, &[4])).unwrap();
         table.counts_mut(first).unwrap()[1] += 40;
-        let main = table.function(main).unwrap();
-        let seen: Vec<_> = main
-            .records()
-            .map(|record| (record.func_hash.0, record.counts.to_vec()))
-            .collect();
-        assert_eq!(seen, [(10, vec![1, 42]), (5, vec![4])]);
-        assert_eq!(main.name(), b"main");
+        let seen = |table: &FunctionTable| -> Vec<_> {
+            let main = table.function(main).unwrap();
+            assert_eq!(main.name(), b"main");
+            main.records()
+                .map(|record| (record.func_hash.0, record.counts.to_vec()))
+                .collect()
+        };
+        assert_eq!(seen(&table), [(10, vec![1, 42]), (5, vec![4])]);
+        table.sort_records();
+        assert_eq!(seen(&table), [(5, vec![4]), (10, vec![1, 42])]);
+        table.push_record(main, record(7, &[6])).unwrap();
+        assert_eq!(
+            seen(&table),
+            [(5, vec![4]), (10, vec![1, 42]), (7, vec![6])]
+        );
     }
 }

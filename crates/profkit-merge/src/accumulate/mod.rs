@@ -1,0 +1,622 @@
+//! The accumulator: functions by name, records by hash, counters summed.
+//!
+//! With [`Rule::Tolerant`] it is a commutative monoid with the empty accumulator as identity. Records of one name and
+//! hash whose shapes differ (number of counters, bitmap bytes, value sites) stay apart until [`Accumulator::finish`],
+//! where the shape seen first wins. With [`Rule::Llvm`] what is there already wins at once, as in LLVM's writer
+//! (`InstrProfWriter::addRecord`).
+mod counts;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+use crate::Weight;
+use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
+use hashbrown::HashTable;
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::{
+    FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
+};
+pub(crate) use sites::{Scratch, SiteRule, finish as finish_values, merge_kind, scale as scale_values};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Whose rules decide what happens to a record that does not fit the one that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rule {
+    #[default]
+    Tolerant,
+    Llvm,
+}
+
+/// Sums of many profiles.
+#[derive(Debug, Default)]
+pub(crate) struct Accumulator {
+    rule: Rule,
+    table: FunctionTable,
+    /// Function ids by name.
+    index: HashTable<FunctionId>,
+    /// One a record.
+    tallies: Vec<Tally>,
+    scratch: Scratch,
+    /// Records that found no room: tables hold 2^32 − 1.
+    pub(crate) refused: u64,
+}
+
+/// What is known about a record beside its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// How many records of inputs went in.
+    pub(crate) seen: u64,
+    /// The program that the records came from; 0 if it has no id.
+    pub(crate) origin: u32,
+    /// Whether records of several programs went in.
+    pub(crate) collided: bool,
+    /// Whether a sum had to be cut.
+    pub(crate) overflowed: bool,
+}
+
+impl Tally {
+    pub(crate) const fn once(origin: u32) -> Self {
+        Tally {
+            seen: 1,
+            origin,
+            collided: false,
+            overflowed: false,
+        }
+    }
+
+    fn absorb(&mut self, other: Tally) {
+        self.seen = self.seen.saturating_add(other.seen);
+        let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
+        self.collided |= other.collided | differ;
+        // The lower id stays: the outcome must not depend on the order.
+        self.origin = match (self.origin, other.origin) {
+            (0, one) | (one, 0) => one,
+            (a, b) => a.min(b),
+        };
+        self.overflowed |= other.overflowed;
+    }
+}
+
+/// A record on its way into an accumulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) name_ref: NameRef,
+    pub(crate) data: NewRecord<'a>,
+    pub(crate) weight: Weight,
+    pub(crate) tally: Tally,
+    /// Whether value sites come from an accumulator (in order of falling count) or from a file.
+    pub(crate) site_rule: SiteRule,
+}
+
+impl<'a> Incoming<'a> {
+    /// A record of a file.
+    pub(crate) fn of_record(record: &'a Record, order: u64, weight: Weight, rule: Rule) -> Self {
+        Incoming {
+            name: &record.name,
+            name_ref: record.name_ref,
+            data: NewRecord {
+                func_hash: record.func_hash,
+                counts: &record.counts,
+                bitmap: &record.bitmap,
+                values: Some(&record.values),
+                order,
+            },
+            weight,
+            tally: Tally::once(0),
+            site_rule: match rule {
+                Rule::Tolerant => SiteRule::Canonical,
+                Rule::Llvm => SiteRule::Llvm,
+            },
+        }
+    }
+}
+
+/// What did not fit, both sides as (found in the newcomer, expected by what was there).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Counters(usize, usize),
+    Pseudo,
+    Bitmap(usize, usize),
+    ValueSites(u32, usize, usize),
+    Overflow,
+}
+
+impl Fault {
+    /// The event that reports this fault.
+    pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
+        let event = match self {
+            Fault::Counters(found, expected) => Event::new(
+                input,
+                Action::Dropped,
+                Reason::CounterMismatch,
+                "the number of counters differs from the record seen first",
+            )
+            .sides(format_args!("{found} counters"), format_args!("{expected} counters"))
+            .llvm(LlvmCode::CountMismatch),
+            Fault::Pseudo => Event::new(
+                input,
+                Action::Dropped,
+                Reason::CounterMismatch,
+                "a pseudo-hot or pseudo-warm record meets one with counts",
+            )
+            .llvm(LlvmCode::CountMismatch),
+            Fault::Bitmap(found, expected) => Event::new(
+                input,
+                Action::Repaired,
+                Reason::BitmapMismatch,
+                "the bitmap size differs from the record seen first; only its counters are merged",
+            )
+            .sides(format_args!("{found} bytes"), format_args!("{expected} bytes"))
+            .llvm(LlvmCode::BitmapMismatch),
+            Fault::ValueSites(kind, found, expected) => Event::new(
+                input,
+                Action::Repaired,
+                Reason::ValueSiteMismatch,
+                format!(
+                    "the number of value sites of kind {kind} differs from the record seen first; its values are left out"
+                ),
+            )
+            .sides(format_args!("{found} sites"), format_args!("{expected} sites"))
+            .llvm(LlvmCode::ValueSiteCountMismatch),
+            Fault::Overflow => Event::new(
+                input,
+                Action::Repaired,
+                Reason::CounterOverflow,
+                "a counter reached the largest count and stays there",
+            )
+            .llvm(LlvmCode::CounterOverflow),
+        };
+        let event = event.function(name);
+        match self {
+            Fault::Overflow => event,
+            _ => event.hint("merge only profiles of one build of the program together"),
+        }
+    }
+}
+
+fn site_counts(values: Option<&ValueData>) -> [usize; 3] {
+    let count = |kind| {
+        values
+            .and_then(|values| values.kind(kind))
+            .map_or(0, KindValues::site_count)
+    };
+    [count(0), count(1), count(2)]
+}
+
+fn same_shape(a: &RecordRef<'_>, b: &NewRecord<'_>, pseudo: bool) -> bool {
+    a.counts.len() == b.counts.len()
+        && a.bitmap.len() == b.bitmap.len()
+        && a.is_pseudo() == pseudo
+        && site_counts(a.values) == site_counts(b.values)
+}
+
+fn is_pseudo(data: &NewRecord<'_>) -> bool {
+    RecordRef {
+        func_hash: data.func_hash,
+        counts: data.counts,
+        bitmap: data.bitmap,
+        values: None,
+        order: data.order,
+    }
+    .is_pseudo()
+}
+
+impl Accumulator {
+    pub(crate) fn new(rule: Rule) -> Self {
+        Accumulator {
+            rule,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn table(&self) -> &FunctionTable {
+        &self.table
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.function_count() == 0
+    }
+
+    /// Makes room for more functions.
+    pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
+        self.table.reserve(functions, name_bytes, counts);
+        self.tallies.reserve(functions);
+        let table = &self.table;
+        self.index
+            .reserve(functions, |&id| table.function(id).map_or(0, |f| f.name_ref().0));
+    }
+
+    /// Finds or adds the function.
+    fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
+        let Accumulator { table, index, .. } = self;
+        let found = index.find(name_ref.0, |&id| {
+            table
+                .function(id)
+                .is_some_and(|function| function.name_ref() == name_ref && function.name() == name)
+        });
+        if let Some(&id) = found {
+            return Some(id);
+        }
+        let id = table.push_function(name, name_ref, order)?;
+        index.insert_unique(name_ref.0, id, |&id| {
+            table.function(id).map_or(0, |function| function.name_ref().0)
+        });
+        Some(id)
+    }
+
+    /// Adds a record. With [`Rule::Llvm`] returns the first fault, as LLVM reports one a record; otherwise `None`.
+    pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
+        let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
+        else {
+            self.refused += incoming.tally.seen;
+            return None;
+        };
+        let pseudo = is_pseudo(&incoming.data);
+        let there = self.table.record_ids(function).find(|&id| {
+            self.table.record(id).is_some_and(|record| {
+                record.func_hash == incoming.data.func_hash
+                    && (self.rule == Rule::Llvm || same_shape(&record, &incoming.data, pseudo))
+            })
+        });
+        match there {
+            None => self.add_new(function, incoming, pseudo),
+            Some(id) => self.add_to(function, id, incoming),
+        }
+    }
+
+    fn add_new(&mut self, function: FunctionId, incoming: Incoming<'_>, pseudo: bool) -> Option<Fault> {
+        let Some(id) = self.table.push_record(function, incoming.data) else {
+            self.refused += incoming.tally.seen;
+            return None;
+        };
+        let mut tally = incoming.tally;
+        // LLVM scales markers like counts, and neither checks nor scales with weight 1.
+        let scale = match self.rule {
+            Rule::Llvm => !incoming.weight.is_one(),
+            Rule::Tolerant => !pseudo,
+        };
+        if scale && let Some(counts) = self.table.counts_mut(id) {
+            tally.overflowed |= counts::scale(counts, incoming.weight);
+        }
+        if !incoming.weight.is_one()
+            && let Some(values) = self.table.values_mut(id)
+        {
+            tally.overflowed |= scale_values(values, incoming.weight);
+        }
+        let fault = (tally.overflowed && !incoming.tally.overflowed).then_some(Fault::Overflow);
+        self.tallies.push(tally);
+        self.table.seen_at(function, id, incoming.data.order);
+        fault.filter(|_| self.rule == Rule::Llvm)
+    }
+
+    fn add_to(&mut self, function: FunctionId, id: RecordId, incoming: Incoming<'_>) -> Option<Fault> {
+        let mut first_fault = None;
+        let mut fault = |fault: Fault| {
+            first_fault.get_or_insert(fault);
+        };
+        let Incoming { data, weight, .. } = incoming;
+        let record = self.table.record(id)?;
+        if record.counts.len() != data.counts.len() {
+            return Some(Fault::Counters(data.counts.len(), record.counts.len()));
+        }
+        let pseudo = is_pseudo(&data);
+        if record.is_pseudo() != pseudo {
+            return Some(Fault::Pseudo);
+        }
+        let mut overflowed = false;
+        if let Some(counts) = self.table.counts_mut(id) {
+            if pseudo {
+                counts::merge_pseudo(counts, data.counts);
+            } else if counts::add(counts, data.counts, weight) {
+                overflowed = true;
+                fault(Fault::Overflow);
+            }
+        }
+        if !(pseudo && self.rule == Rule::Llvm) {
+            overflowed |= self.add_bitmap_and_values(id, &incoming, &mut fault);
+        }
+        if let Some(tally) = self.tallies.get_mut(id.0 as usize) {
+            tally.absorb(incoming.tally);
+            tally.overflowed |= overflowed;
+        }
+        self.table.seen_at(function, id, data.order);
+        first_fault.filter(|_| self.rule == Rule::Llvm)
+    }
+
+    /// Adds bitmap and values of a record whose counters fit. Returns whether a value's count was cut.
+    fn add_bitmap_and_values(
+        &mut self,
+        id: RecordId,
+        incoming: &Incoming<'_>,
+        fault: &mut impl FnMut(Fault),
+    ) -> bool {
+        let data = &incoming.data;
+        if let Some(bitmap) = self.table.bitmap_mut(id) {
+            if bitmap.len() != data.bitmap.len() {
+                fault(Fault::Bitmap(data.bitmap.len(), bitmap.len()));
+                return false;
+            }
+            for (byte, more) in bitmap.iter_mut().zip(data.bitmap) {
+                *byte |= more;
+            }
+        }
+        let mut overflowed = false;
+        let theirs = site_counts(data.values);
+        let mine = site_counts(self.table.record(id).and_then(|record| record.values));
+        for (kind, (theirs, mine)) in (0..).zip(theirs.into_iter().zip(mine)) {
+            if theirs != mine {
+                fault(Fault::ValueSites(kind, theirs, mine));
+                continue;
+            }
+            let (Some(input), Some(this)) = (
+                data.values.and_then(|values| values.kind(kind)),
+                self.table
+                    .values_mut(id)
+                    .and_then(|values| values.kind_mut(kind)),
+            ) else {
+                continue;
+            };
+            if merge_kind(this, input, incoming.weight, incoming.site_rule, &mut self.scratch) {
+                overflowed = true;
+                fault(Fault::Overflow);
+            }
+        }
+        overflowed
+    }
+
+    /// Adds all records of another accumulator. With [`Rule::Llvm`] they count as later than those that are there,
+    /// and faults are passed on.
+    pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
+        if self.is_empty() && self.rule == other.rule {
+            let refused = self.refused;
+            *self = other;
+            self.refused += refused;
+            return;
+        }
+        let base = match self.rule {
+            Rule::Tolerant => 0,
+            Rule::Llvm => self.next_order(),
+        };
+        self.refused += other.refused;
+        for (id, function) in (0..).map(FunctionId).zip(other.table.functions()) {
+            for record_id in other.table.record_ids(id) {
+                let (Some(record), Some(&tally)) = (
+                    other.table.record(record_id),
+                    other.tallies.get(record_id.0 as usize),
+                ) else {
+                    continue;
+                };
+                let incoming = Incoming {
+                    name: function.name(),
+                    name_ref: function.name_ref(),
+                    data: NewRecord {
+                        func_hash: record.func_hash,
+                        counts: record.counts,
+                        bitmap: record.bitmap,
+                        values: record.values,
+                        order: base + record.order,
+                    },
+                    weight: Weight::ONE,
+                    tally,
+                    site_rule: SiteRule::Canonical,
+                };
+                if let Some(found) = self.add(incoming) {
+                    fault(found, function.name());
+                }
+            }
+        }
+    }
+
+    fn next_order(&self) -> u64 {
+        let last = self.table.functions().map(|function| {
+            let records = function.records().map(|record| record.order);
+            records.max().unwrap_or(0)
+        });
+        last.max().map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// Settles records of one name and hash, brings values into their final order and takes out the functions that
+    /// `keep` does not want. Reports what was settled.
+    pub(crate) fn finish(mut self, keep: Option<&dyn Fn(&[u8]) -> bool>, log: &mut EventLog) -> Finished {
+        let losers = match self.rule {
+            Rule::Tolerant => self.settle(log),
+            Rule::Llvm => Vec::new(),
+        };
+        let mut finished = Finished {
+            refused: self.refused,
+            ..Finished::default()
+        };
+        for id in (0..self.table.record_count()).filter_map(|id| u32::try_from(id).ok()) {
+            if let Some(values) = self.table.values_mut(RecordId(id)) {
+                finish_values(values);
+            }
+        }
+        let drops = !losers.is_empty();
+        let filters = keep.is_some();
+        if drops || filters {
+            self.rebuild(|id| losers.binary_search(&id).is_err(), keep, &mut finished);
+        } else {
+            self.table.sort_records();
+        }
+        for tally in &self.tallies {
+            finished.records_merged += tally.seen;
+            finished.collisions += u64::from(tally.collided);
+            finished.overflowed += u64::from(tally.overflowed);
+        }
+        finished.table = self.table;
+        finished
+    }
+
+    /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted.
+    fn settle(&mut self, log: &mut EventLog) -> Vec<RecordId> {
+        let mut losers = Vec::new();
+        let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
+        for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
+            let function = FunctionId(function);
+            same.clear();
+            same.extend(self.table.record_ids(function).filter_map(|id| {
+                let record = self.table.record(id)?;
+                Some((record.func_hash, record.order, id))
+            }));
+            if same.len() > 1 {
+                same.sort_unstable();
+                let mut winner = None;
+                for &(hash, order, id) in &same {
+                    match winner {
+                        Some((winning_hash, winning)) if winning_hash == hash => {
+                            self.fold(function, winning, id, order, log);
+                            losers.push(id);
+                        }
+                        _ => winner = Some((hash, id)),
+                    }
+                }
+            }
+        }
+        self.report_overflows(log);
+        losers.sort_unstable();
+        losers
+    }
+
+    fn report_overflows(&self, log: &mut EventLog) {
+        if !self.tallies.iter().any(|tally| tally.overflowed) {
+            return;
+        }
+        for function in self.table.functions() {
+            let _ = function;
+        }
+        for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
+            let overflowed = |id: &RecordId| {
+                let tally = self.tallies.get(id.0 as usize);
+                tally.is_some_and(|tally| tally.overflowed)
+            };
+            let first = self.table.record_ids(id).filter(overflowed);
+            for record in first.filter_map(|id| self.table.record(id)) {
+                log.push(Fault::Overflow.event(input_of(record.order), function.name()));
+            }
+        }
+    }
+
+    /// Adds what fits of record `id` to record `winner`, and reports the rest.
+    fn fold(&mut self, function: FunctionId, winner: RecordId, id: RecordId, order: u64, log: &mut EventLog) {
+        let Some(record) = self.table.record(id) else {
+            return;
+        };
+        let counts = record.counts.to_vec();
+        let bitmap = record.bitmap.to_vec();
+        let values = record.values.cloned();
+        let Some(&tally) = self.tallies.get(id.0 as usize) else {
+            return;
+        };
+        let data = NewRecord {
+            func_hash: record.func_hash,
+            counts: &counts,
+            bitmap: &bitmap,
+            values: values.as_ref(),
+            order,
+        };
+        let incoming = Incoming {
+            name: &[],
+            name_ref: NameRef(0),
+            data,
+            weight: Weight::ONE,
+            tally,
+            site_rule: SiteRule::Canonical,
+        };
+        // With LLVM's rule for a moment, so that the fault is told.
+        self.rule = Rule::Llvm;
+        let fault = self.add_to(function, winner, incoming);
+        self.rule = Rule::Tolerant;
+        let Some(fault) = fault.filter(|&fault| fault != Fault::Overflow) else {
+            return;
+        };
+        let name = self.table.function(function).map_or(&[][..], |f| f.name());
+        let mut event = fault.event(input_of(order), name);
+        if tally.seen > 1 {
+            event
+                .message
+                .push_str(&format!("; so it is in {} records of later inputs", tally.seen - 1));
+        }
+        log.push(event);
+    }
+
+    /// Copies what stays into a new table.
+    fn rebuild(
+        &mut self,
+        stays: impl Fn(RecordId) -> bool,
+        keep: Option<&dyn Fn(&[u8]) -> bool>,
+        finished: &mut Finished,
+    ) {
+        let mut table = FunctionTable::new();
+        let mut tallies = Vec::new();
+        let full = "fits a table that held more";
+        for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
+            if keep.is_some_and(|keep| !keep(function.name())) {
+                finished.filtered += 1;
+                continue;
+            }
+            let new = table.push_function(function.name(), function.name_ref(), function.order());
+            debug_assert!(new.is_some(), "{full}");
+            let Some(new) = new else { continue };
+            for record_id in self.table.record_ids(id) {
+                let tally = self.tallies.get(record_id.0 as usize).copied();
+                let (Some(record), Some(tally)) = (self.table.record(record_id), tally) else {
+                    continue;
+                };
+                if !stays(record_id) {
+                    finished.records_dropped += tally.seen;
+                    continue;
+                }
+                let data = NewRecord {
+                    func_hash: record.func_hash,
+                    counts: record.counts,
+                    bitmap: record.bitmap,
+                    values: record.values,
+                    order: record.order,
+                };
+                if table.push_record(new, data).is_some() {
+                    tallies.push(tally);
+                }
+            }
+        }
+        table.sort_records();
+        self.table = table;
+        self.tallies = tallies;
+    }
+}
+
+/// What [`Accumulator::finish`] makes.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) table: FunctionTable,
+    pub(crate) filtered: u64,
+    pub(crate) records_merged: u64,
+    pub(crate) records_dropped: u64,
+    pub(crate) refused: u64,
+    pub(crate) overflowed: u64,
+    pub(crate) collisions: u64,
+}
+
+/// The order of a record: inputs first, then records of an input.
+pub(crate) fn order_of(input: usize, record: u64) -> u64 {
+    ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
+}
+
+/// The input of an order.
+pub(crate) fn input_of(order: u64) -> usize {
+    usize::try_from(order >> 32).unwrap_or(usize::MAX)
+}
+
+/// A flag that threads share to stop.
+#[derive(Debug, Default)]
+pub(crate) struct Flag(AtomicBool);
+
+impl Flag {
+    pub(crate) fn raise(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}

@@ -1,0 +1,156 @@
+//! Which inputs may be merged with which.
+use crate::error::KindConflict;
+use crate::inputs::Inputs;
+use profkit_data::instr::InstrKind;
+
+/// What is known about one input after reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) input: usize,
+    pub(crate) kind: InstrKind,
+}
+
+/// The kind of a result whose inputs go together.
+///
+/// Unknown (text without a header) goes with anything. Front-end profiles go with no other; single-byte coverage does
+/// not go with counts, and function-entry coverage not with that of blocks. Plain and context-sensitive IR profiles
+/// go together, since every record says which it is; so do entry-first and loop-entry ones with plain IR: LLVM joins
+/// the flags, and functions whose counters differ have different hashes.
+pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<KindConflict>> {
+    const RULES: [(InstrKind, &str, &str); 3] = [
+        (
+            InstrKind::FRONT_END,
+            "front-end and IR profiles cannot be merged",
+            "merge the files of each kind separately; a binary can use only one of them",
+        ),
+        (
+            InstrKind::SINGLE_BYTE_COVERAGE,
+            "single-byte coverage and execution counts cannot be merged",
+            "merge the coverage files and the count files separately",
+        ),
+        (
+            InstrKind::FUNCTION_ENTRY_ONLY,
+            "function-entry coverage and profiles of whole functions cannot be merged",
+            "merge the files of each kind separately",
+        ),
+    ];
+    let known = || seen.iter().filter(|seen| !seen.kind.is_unknown());
+    for (bit, message, hint) in RULES {
+        let with = known().filter(|seen| seen.kind.contains(bit)).count();
+        let without = known().count() - with;
+        if with == 0 || without == 0 {
+            continue;
+        }
+        let odd_has_bit = with < without;
+        let (odd, rest): (Vec<&Seen>, Vec<&Seen>) =
+            known().partition(|seen| seen.kind.contains(bit) == odd_has_bit);
+        let kind = rest.first().map_or(InstrKind::UNKNOWN, |seen| seen.kind);
+        let name = |seen: &&Seen| (seen.input, inputs.name(seen.input).to_owned(), seen.kind);
+        return Err(Box::new(KindConflict {
+            message,
+            majority: (kind, rest.len()),
+            odd: odd.iter().take(KindConflict::LISTED).map(name).collect(),
+            odd_count: odd.len(),
+            hint,
+        }));
+    }
+    Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
+}
+
+/// The kind as LLVM's readers see it: a binary file without the IR bit has none
+/// (`getProfileKindFromVersion`), only text that says `:fe` is front-end.
+pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
+    if version_word == 0 {
+        kind
+    } else {
+        kind.without(InstrKind::FRONT_END)
+    }
+}
+
+/// `InstrProfWriter::mergeProfileKind`. Returns whether the kinds go together.
+pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
+    if into.is_unknown() {
+        *into = other;
+        return true;
+    }
+    let front_end = |kind: InstrKind| kind.contains(InstrKind::FRONT_END);
+    if front_end(*into) != front_end(other) {
+        return false;
+    }
+    *into |= other;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    const FE: InstrKind = InstrKind::FRONT_END;
+    const IR: InstrKind = InstrKind::IR;
+
+    fn check_kinds(kinds: &[InstrKind]) -> Result<InstrKind, Box<KindConflict>> {
+        let names: Vec<_> = (0..kinds.len())
+            .map(|index| (format!("{index}.profraw"), Weight::ONE, []))
+            .collect();
+        let names: &[(String, Weight, [u8; 0])] = &names;
+        let seen: Vec<_> = kinds
+            .iter()
+            .enumerate()
+            .map(|(input, &kind)| Seen { input, kind })
+            .collect();
+        struct Wrap<'a>(&'a [(String, Weight, [u8; 0])]);
+        impl Inputs for Wrap<'_> {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+            fn name(&self, index: usize) -> &str {
+                &self.0[index].0
+            }
+            fn load<'s>(
+                &'s self,
+                _: usize,
+                _: &'s mut Vec<u8>,
+            ) -> std::io::Result<crate::InputData<'s>> {
+                unreachable!("kinds are checked without bytes")
+            }
+        }
+        check(&seen, &Wrap(names))
+    }
+
+    #[test]
+    fn the_odd_files_are_named_with_both_kinds() {
+        let conflict = check_kinds(&[IR, IR, FE, IR]).unwrap_err();
+        insta::assert_snapshot!(conflict, @"front-end and IR profiles cannot be merged: 3 inputs are IR, but 2.profraw is front-end");
+        let bytes = IR | InstrKind::SINGLE_BYTE_COVERAGE;
+        let conflict = check_kinds(&[bytes, bytes, IR, IR, IR]).unwrap_err();
+        insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged: 3 inputs are IR, but 0.profraw is IR, single-byte coverage, 1.profraw is IR, single-byte coverage");
+        let entry = bytes | InstrKind::FUNCTION_ENTRY_ONLY;
+        assert!(check_kinds(&[bytes, entry]).is_err());
+    }
+
+    #[test]
+    fn what_llvm_can_merge_is_merged() {
+        let unknown = InstrKind::UNKNOWN;
+        let cs = IR | InstrKind::CONTEXT_SENSITIVE;
+        let first = IR | InstrKind::ENTRY_FIRST;
+        assert_eq!(check_kinds(&[unknown, FE]), Ok(FE));
+        assert_eq!(check_kinds(&[unknown]), Ok(unknown));
+        assert_eq!(check_kinds(&[IR, cs, unknown, first]), Ok(cs | first));
+    }
+
+    /// Measured with llvm-profdata-19 and -22 on text files, one writer.
+    #[test]
+    fn llvm_looks_at_the_front_end_bit_alone() {
+        let merge = |kinds: &[InstrKind]| {
+            let mut into = InstrKind::UNKNOWN;
+            kinds.iter().all(|&kind| llvm_merge(&mut into, kind))
+        };
+        let unknown = InstrKind::UNKNOWN;
+        assert!(!merge(&[FE, IR]) && !merge(&[IR, FE]) && !merge(&[FE, unknown]));
+        assert!(merge(&[unknown, FE]) && merge(&[unknown, IR]) && merge(&[IR, unknown]));
+        assert!(merge(&[IR | InstrKind::SINGLE_BYTE_COVERAGE, IR]));
+        assert_eq!(llvm_kind(FE, 10), unknown);
+        assert_eq!(llvm_kind(FE, 0), FE);
+    }
+}

@@ -1,0 +1,253 @@
+//! Temporal traces: LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`), to the bit.
+//!
+//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489); the distribution is how libstdc++
+//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with.
+use crate::TraceOptions;
+use profkit_data::instr::{TemporalTrace, TemporalTraces};
+
+/// Traces sampled so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Reservoir {
+    options: TraceOptions,
+    sampled: TemporalTraces,
+    random: Mt19937,
+}
+
+impl Reservoir {
+    pub(crate) fn new(options: TraceOptions) -> Self {
+        Reservoir {
+            options,
+            sampled: TemporalTraces::default(),
+            random: Mt19937::new(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> TemporalTraces {
+        self.sampled
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sampled.stream_size == 0
+    }
+
+    /// Adds the traces of one input, or what another reservoir holds.
+    pub(crate) fn add(&mut self, source: TemporalTraces) {
+        let TemporalTraces {
+            mut traces,
+            mut stream_size,
+        } = source;
+        let max = usize::try_from(self.options.max_length).unwrap_or(usize::MAX);
+        for trace in &mut traces {
+            trace.functions.truncate(max);
+        }
+        traces.retain(|trace| !trace.functions.is_empty());
+        let capacity = self.options.reservoir_size;
+        let mut source_is_sampled = stream_size > capacity;
+        if source_is_sampled && self.sampled.stream_size <= capacity {
+            // The sampled one of the two becomes the reservoir.
+            std::mem::swap(&mut self.sampled.traces, &mut traces);
+            std::mem::swap(&mut self.sampled.stream_size, &mut stream_size);
+            source_is_sampled = false;
+        }
+        if !source_is_sampled {
+            traces.into_iter().for_each(|trace| self.add_one(trace));
+            return;
+        }
+        // Both are samples: find which traces the source's stream would have replaced, one draw for each of it. The
+        // stream's length comes from a file; draws that cannot matter any more are not made one by one for ever.
+        let mut replaced: Vec<usize> = Vec::new();
+        for _ in 0..stream_size.min(MAX_DRAWS) {
+            if let Some(index) = self.draw_slot()
+                && !replaced.contains(&index)
+            {
+                replaced.push(index);
+            }
+            self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
+        }
+        self.sampled.stream_size = self
+            .sampled
+            .stream_size
+            .saturating_add(stream_size.saturating_sub(MAX_DRAWS));
+        self.shuffle(&mut traces);
+        for (index, trace) in replaced.into_iter().zip(traces) {
+            if let Some(slot) = self.sampled.traces.get_mut(index) {
+                *slot = trace;
+            }
+        }
+    }
+
+    fn add_one(&mut self, trace: TemporalTrace) {
+        if self.sampled.stream_size < self.options.reservoir_size {
+            self.sampled.traces.push(trace);
+        } else if let Some(index) = self.draw_slot()
+            && let Some(slot) = self.sampled.traces.get_mut(index)
+        {
+            *slot = trace;
+        }
+        self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
+    }
+
+    /// A number from 0 to the stream's length, if a trace stands there.
+    fn draw_slot(&mut self) -> Option<usize> {
+        let drawn = self.random.uniform(self.sampled.stream_size);
+        usize::try_from(drawn)
+            .ok()
+            .filter(|&index| index < self.sampled.traces.len())
+    }
+
+    /// `llvm::shuffle`: from the back, each with one before it or itself.
+    fn shuffle(&mut self, traces: &mut [TemporalTrace]) {
+        for size in (2..=traces.len()).rev() {
+            let offset = self.random.next() as usize % size;
+            if offset != size - 1 {
+                traces.swap(size - 1, offset);
+            }
+        }
+    }
+}
+
+/// The most draws for one input whose stream was sampled. Real streams are thousands of runs; a file that claims 2^60
+/// must not keep us busy.
+const MAX_DRAWS: u64 = 1 << 24;
+
+const STATE_LEN: usize = 624;
+const MIDDLE: usize = 397;
+
+#[derive(Clone, Debug)]
+struct Mt19937 {
+    state: [u32; STATE_LEN],
+    next: usize,
+}
+
+impl Mt19937 {
+    fn new() -> Self {
+        let mut state = [0u32; STATE_LEN];
+        let mut last = 5489u32;
+        for (slot, index) in state.iter_mut().zip(0u32..) {
+            if index > 0 {
+                last = (last ^ (last >> 30))
+                    .wrapping_mul(1_812_433_253)
+                    .wrapping_add(index);
+            }
+            *slot = last;
+        }
+        Mt19937 {
+            state,
+            next: STATE_LEN,
+        }
+    }
+
+    fn refill(&mut self) {
+        for index in 0..STATE_LEN {
+            let at = |offset: usize| self.state[(index + offset) % STATE_LEN];
+            let mixed = (at(0) & 0x8000_0000) | (at(1) & 0x7fff_ffff);
+            let odd = if mixed & 1 == 0 { 0 } else { 0x9908_b0df };
+            self.state[index] = at(MIDDLE) ^ (mixed >> 1) ^ odd;
+        }
+        self.next = 0;
+    }
+
+    fn next(&mut self) -> u32 {
+        if self.next >= STATE_LEN {
+            self.refill();
+        }
+        let mut value = self.state[self.next];
+        self.next += 1;
+        value ^= value >> 11;
+        value ^= (value << 7) & 0x9d2c_5680;
+        value ^= (value << 15) & 0xefc6_0000;
+        value ^ (value >> 18)
+    }
+
+    /// `std::uniform_int_distribution<uint64_t>(0, max)` of libstdc++ over this 32-bit generator.
+    fn uniform(&mut self, max: u64) -> u64 {
+        const RANGE: u64 = u32::MAX as u64;
+        if max < RANGE {
+            return u64::from(self.below(u32::try_from(max + 1).unwrap_or(u32::MAX)));
+        }
+        if max == RANGE {
+            return u64::from(self.next());
+        }
+        // Two draws: a high part within bounds, then a low part; again if the sum is too large.
+        loop {
+            let high = self.uniform(max >> 32) << 32;
+            let (value, carried) = high.overflowing_add(u64::from(self.next()));
+            if !carried && value <= max {
+                return value;
+            }
+        }
+    }
+
+    /// A number below `bound`, by Lemire's multiplication (libstdc++ since GCC 11).
+    fn below(&mut self, bound: u32) -> u32 {
+        let mut product = u64::from(self.next()) * u64::from(bound);
+        let low = |product: u64| (product & u64::from(u32::MAX)) as u32;
+        if low(product) < bound {
+            let threshold = bound.wrapping_neg() % bound;
+            while low(product) < threshold {
+                product = u64::from(self.next()) * u64::from(bound);
+            }
+        }
+        (product >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profkit_data::ids::NameRef;
+
+    #[test]
+    fn the_generator_is_the_standard_one() {
+        // C++ [rand.predef]: the 10000th number of a default-constructed mt19937.
+        let mut random = Mt19937::new();
+        let last = (0..10_000).map(|_| random.next()).last();
+        assert_eq!(last, Some(4_123_659_995));
+    }
+
+    fn trace(id: u64) -> TemporalTrace {
+        TemporalTrace {
+            weight: 1,
+            functions: vec![NameRef(id), NameRef(id + 1), NameRef(id + 2)],
+        }
+    }
+
+    fn one(id: u64) -> TemporalTraces {
+        TemporalTraces {
+            traces: vec![trace(id)],
+            stream_size: 1,
+        }
+    }
+
+    #[test]
+    fn short_streams_are_kept_whole_and_long_traces_cut() {
+        let options = TraceOptions {
+            reservoir_size: 3,
+            max_length: 2,
+        };
+        let mut reservoir = Reservoir::new(options);
+        reservoir.add(one(1));
+        reservoir.add(TemporalTraces {
+            traces: vec![TemporalTrace::default(), trace(5)],
+            stream_size: 2,
+        });
+        let traces = reservoir.finish();
+        assert_eq!(traces.stream_size, 2);
+        assert_eq!(traces.traces[1].functions, [NameRef(5), NameRef(6)]);
+    }
+
+    #[test]
+    fn a_claimed_stream_of_any_length_ends() {
+        let mut reservoir = Reservoir::new(TraceOptions {
+            reservoir_size: 2,
+            max_length: 10,
+        });
+        let long = TemporalTraces {
+            traces: vec![trace(1), trace(2)],
+            stream_size: u64::MAX,
+        };
+        reservoir.add(long.clone());
+        reservoir.add(long);
+        assert_eq!(reservoir.finish().stream_size, u64::MAX);
+    }
+}

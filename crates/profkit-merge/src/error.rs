@@ -71,9 +71,15 @@ impl fmt::Display for MergeError {
             MergeError::NoInputs => f.write_str("no input files"),
             MergeError::Kinds(conflict) => conflict.fmt(f),
             MergeError::NothingLeft(report) => {
-                write!(f, "no profile could be used, out of {}", report.totals.files)
+                write!(
+                    f,
+                    "no profile could be used, out of {}",
+                    report.totals.files
+                )
             }
-            MergeError::Llvm(fault) => write!(f, "the profiles cannot be merged ({:?})", fault.code),
+            MergeError::Llvm(fault) => {
+                write!(f, "the profiles cannot be merged ({:?})", fault.code)
+            }
         }
     }
 }

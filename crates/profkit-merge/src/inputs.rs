@@ -26,11 +26,8 @@ pub trait Inputs: Sync {
     ///
     /// # Errors
     /// Whatever opening or reading says; the input is then reported and left out.
-    fn load<'s>(
-        &'s self,
-        index: usize,
-        scratch: &'s mut Vec<u8>,
-    ) -> std::io::Result<InputData<'s>>;
+    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>)
+    -> std::io::Result<InputData<'s>>;
 }
 
 /// The bytes of one input.
@@ -67,7 +64,8 @@ impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> Inputs for [(N, Weight, B)] {
     }
 
     fn weight(&self, index: usize) -> Weight {
-        self.get(index).map_or(Weight::ONE, |&(_, weight, _)| weight)
+        self.get(index)
+            .map_or(Weight::ONE, |&(_, weight, _)| weight)
     }
 
     fn load<'s>(&'s self, index: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {

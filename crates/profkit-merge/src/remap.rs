@@ -90,7 +90,11 @@ mod tests {
     #[test]
     fn any_other_line_is_an_error_with_its_number() {
         for text in ["a b\nc", "a b\n c", "a b\nc ", "a b\nc  d", "a b\nc d e"] {
-            assert_eq!(Remapping::parse(text.as_bytes()).unwrap_err().line, 2, "{text}");
+            assert_eq!(
+                Remapping::parse(text.as_bytes()).unwrap_err().line,
+                2,
+                "{text}"
+            );
         }
         insta::assert_snapshot!(Remapping::parse(b"#\nonly_one\n").unwrap_err(), @"unexpected line in remapping file at line 2: found `only_one`, expected `old_symbol new_symbol`");
     }

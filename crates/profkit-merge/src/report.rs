@@ -375,6 +375,15 @@ impl EventLog {
         *self.counts.entry(reason).or_default() += 1;
     }
 
+    /// Sets the action of those events that are about the whole file.
+    pub(crate) fn set_file_action(&mut self, action: Action) {
+        for event in &mut self.events {
+            if event.function.is_none() && event.reason != Reason::MemProfDropped {
+                event.action = action;
+            }
+        }
+    }
+
     pub(crate) fn absorb(&mut self, other: EventLog) {
         self.events.extend(other.events);
         for (reason, count) in other.counts {

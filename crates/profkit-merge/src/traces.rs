@@ -26,10 +26,6 @@ impl Reservoir {
         self.sampled
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sampled.stream_size == 0
-    }
-
     /// Adds the traces of one input, or what another reservoir holds.
     pub(crate) fn add(&mut self, source: TemporalTraces) {
         let TemporalTraces {

@@ -72,7 +72,11 @@ impl Weight {
     pub fn apply(self, count: u64) -> (u64, bool) {
         if self.denominator == 1 {
             let (product, over) = count.overflowing_mul(self.numerator);
-            return if over { (u64::MAX, true) } else { (product, false) };
+            return if over {
+                (u64::MAX, true)
+            } else {
+                (product, false)
+            };
         }
         let product = u128::from(count) * u128::from(self.numerator);
         let denominator = u128::from(self.denominator);
@@ -166,12 +170,25 @@ mod tests {
         assert_eq!("3".parse::<Weight>().unwrap().apply(5), (15, false));
         assert_eq!("1.5".parse::<Weight>().unwrap().to_string(), "3/2");
         assert_eq!(Weight::integer(2).apply(1 << 63), (u64::MAX, true));
-        assert_eq!("1.5".parse::<Weight>().unwrap().apply(u64::MAX), (u64::MAX, true));
+        assert_eq!(
+            "1.5".parse::<Weight>().unwrap().apply(u64::MAX),
+            (u64::MAX, true)
+        );
     }
 
     #[test]
     fn what_is_not_a_weight_is_refused_with_what_was_found() {
-        for text in ["", ".", "0", "0.0", "-1", "1e3", "1,5", "99999999999999999999", "0.1234567890123456789"] {
+        for text in [
+            "",
+            ".",
+            "0",
+            "0.0",
+            "-1",
+            "1e3",
+            "1,5",
+            "99999999999999999999",
+            "0.1234567890123456789",
+        ] {
             assert!(text.parse::<Weight>().is_err(), "{text}");
         }
         insta::assert_snapshot!("two".parse::<Weight>().unwrap_err(), @"not a weight: found `two`, expected a number above 0 such as 3 or 0.25");

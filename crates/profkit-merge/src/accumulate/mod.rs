@@ -16,8 +16,9 @@ use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
-pub(crate) use sites::{Scratch, SiteRule, finish as finish_values, merge_kind, scale as scale_values};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+pub(crate) use sites::{
+    Scratch, SiteRule, finish as finish_values, merge_kind, scale as scale_values,
+};
 
 /// Whose rules decide what happens to a record that does not fit the one that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -218,15 +219,6 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
-    /// Makes room for more functions.
-    pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
-        self.table.reserve(functions, name_bytes, counts);
-        self.tallies.reserve(functions);
-        let table = &self.table;
-        self.index
-            .reserve(functions, |&id| table.function(id).map_or(0, |f| f.name_ref().0));
-    }
-
     /// Finds or adds the function.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
@@ -240,7 +232,9 @@ impl Accumulator {
         }
         let id = table.push_function(name, name_ref, order)?;
         index.insert_unique(name_ref.0, id, |&id| {
-            table.function(id).map_or(0, |function| function.name_ref().0)
+            table
+                .function(id)
+                .map_or(0, |function| function.name_ref().0)
         });
         Some(id)
     }
@@ -265,7 +259,12 @@ impl Accumulator {
         }
     }
 
-    fn add_new(&mut self, function: FunctionId, incoming: Incoming<'_>, pseudo: bool) -> Option<Fault> {
+    fn add_new(
+        &mut self,
+        function: FunctionId,
+        incoming: Incoming<'_>,
+        pseudo: bool,
+    ) -> Option<Fault> {
         let Some(id) = self.table.push_record(function, incoming.data) else {
             self.refused += incoming.tally.seen;
             return None;
@@ -290,7 +289,12 @@ impl Accumulator {
         fault.filter(|_| self.rule == Rule::Llvm)
     }
 
-    fn add_to(&mut self, function: FunctionId, id: RecordId, incoming: Incoming<'_>) -> Option<Fault> {
+    fn add_to(
+        &mut self,
+        function: FunctionId,
+        id: RecordId,
+        incoming: Incoming<'_>,
+    ) -> Option<Fault> {
         let mut first_fault = None;
         let mut fault = |fault: Fault| {
             first_fault.get_or_insert(fault);
@@ -357,7 +361,13 @@ impl Accumulator {
             ) else {
                 continue;
             };
-            if merge_kind(this, input, incoming.weight, incoming.site_rule, &mut self.scratch) {
+            if merge_kind(
+                this,
+                input,
+                incoming.weight,
+                incoming.site_rule,
+                &mut self.scratch,
+            ) {
                 overflowed = true;
                 fault(Fault::Overflow);
             }
@@ -418,13 +428,18 @@ impl Accumulator {
 
     /// Settles records of one name and hash, brings values into their final order and takes out the functions that
     /// `keep` does not want. Reports what was settled.
-    pub(crate) fn finish(mut self, keep: Option<&dyn Fn(&[u8]) -> bool>, log: &mut EventLog) -> Finished {
-        let losers = match self.rule {
+    pub(crate) fn finish(
+        mut self,
+        keep: Option<&dyn Fn(&[u8]) -> bool>,
+        log: &mut EventLog,
+    ) -> Finished {
+        let (losers, records_dropped) = match self.rule {
             Rule::Tolerant => self.settle(log),
-            Rule::Llvm => Vec::new(),
+            Rule::Llvm => (Vec::new(), 0),
         };
         let mut finished = Finished {
             refused: self.refused,
+            records_dropped,
             ..Finished::default()
         };
         for id in (0..self.table.record_count()).filter_map(|id| u32::try_from(id).ok()) {
@@ -448,9 +463,11 @@ impl Accumulator {
         finished
     }
 
-    /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted.
-    fn settle(&mut self, log: &mut EventLog) -> Vec<RecordId> {
+    /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted, and how
+    /// many records of inputs were left out.
+    fn settle(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
         let mut losers = Vec::new();
+        let mut dropped = 0;
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
@@ -465,7 +482,7 @@ impl Accumulator {
                 for &(hash, order, id) in &same {
                     match winner {
                         Some((winning_hash, winning)) if winning_hash == hash => {
-                            self.fold(function, winning, id, order, log);
+                            dropped += self.fold(function, winning, id, order, log);
                             losers.push(id);
                         }
                         _ => winner = Some((hash, id)),
@@ -475,38 +492,43 @@ impl Accumulator {
         }
         self.report_overflows(log);
         losers.sort_unstable();
-        losers
+        (losers, dropped)
     }
 
     fn report_overflows(&self, log: &mut EventLog) {
         if !self.tallies.iter().any(|tally| tally.overflowed) {
             return;
         }
-        for function in self.table.functions() {
-            let _ = function;
-        }
         for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
-            let overflowed = |id: &RecordId| {
-                let tally = self.tallies.get(id.0 as usize);
-                tally.is_some_and(|tally| tally.overflowed)
-            };
-            let first = self.table.record_ids(id).filter(overflowed);
-            for record in first.filter_map(|id| self.table.record(id)) {
-                log.push(Fault::Overflow.event(input_of(record.order), function.name()));
+            for record_id in self.table.record_ids(id) {
+                let tally = self.tallies.get(record_id.0 as usize);
+                if tally.is_some_and(|tally| tally.overflowed)
+                    && let Some(record) = self.table.record(record_id)
+                {
+                    log.push(Fault::Overflow.event(input_of(record.order), function.name()));
+                }
             }
         }
     }
 
-    /// Adds what fits of record `id` to record `winner`, and reports the rest.
-    fn fold(&mut self, function: FunctionId, winner: RecordId, id: RecordId, order: u64, log: &mut EventLog) {
+    /// Adds what fits of record `id` to record `winner`, and reports the rest. Returns how many records of inputs
+    /// were left out altogether.
+    fn fold(
+        &mut self,
+        function: FunctionId,
+        winner: RecordId,
+        id: RecordId,
+        order: u64,
+        log: &mut EventLog,
+    ) -> u64 {
         let Some(record) = self.table.record(id) else {
-            return;
+            return 0;
         };
         let counts = record.counts.to_vec();
         let bitmap = record.bitmap.to_vec();
         let values = record.values.cloned();
         let Some(&tally) = self.tallies.get(id.0 as usize) else {
-            return;
+            return 0;
         };
         let data = NewRecord {
             func_hash: record.func_hash,
@@ -528,16 +550,19 @@ impl Accumulator {
         let fault = self.add_to(function, winner, incoming);
         self.rule = Rule::Tolerant;
         let Some(fault) = fault.filter(|&fault| fault != Fault::Overflow) else {
-            return;
+            return 0;
         };
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
         let mut event = fault.event(input_of(order), name);
         if tally.seen > 1 {
-            event
-                .message
-                .push_str(&format!("; so it is in {} records of later inputs", tally.seen - 1));
+            let more = format!(" (and so in {} later records)", tally.seen - 1);
+            event.message.push_str(&more);
         }
         log.push(event);
+        match fault {
+            Fault::Counters(..) | Fault::Pseudo => tally.seen,
+            _ => 0,
+        }
     }
 
     /// Copies what stays into a new table.
@@ -564,7 +589,6 @@ impl Accumulator {
                     continue;
                 };
                 if !stays(record_id) {
-                    finished.records_dropped += tally.seen;
                     continue;
                 }
                 let data = NewRecord {
@@ -605,18 +629,4 @@ pub(crate) fn order_of(input: usize, record: u64) -> u64 {
 /// The input of an order.
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
-}
-
-/// A flag that threads share to stop.
-#[derive(Debug, Default)]
-pub(crate) struct Flag(AtomicBool);
-
-impl Flag {
-    pub(crate) fn raise(&self) {
-        self.0.store(true, Relaxed);
-    }
-
-    pub(crate) fn is_up(&self) -> bool {
-        self.0.load(Relaxed)
-    }
 }

@@ -130,7 +130,10 @@ mod tests {
     fn kind(sites: &[&[(u64, u64)]]) -> KindValues {
         let mut kind = KindValues::default();
         for site in sites {
-            kind.push_site(site.iter().map(|&(value, count)| ValueEntry { value, count }));
+            kind.push_site(
+                site.iter()
+                    .map(|&(value, count)| ValueEntry { value, count }),
+            );
         }
         kind
     }
@@ -146,7 +149,13 @@ mod tests {
         let merge = |rule| {
             let mut this = kind(&[&[(9, 1), (0, 3), (0, 5)], &[]]);
             let weight = Weight::integer(10);
-            assert!(!merge_kind(&mut this, &input, weight, rule, &mut Scratch::default()));
+            assert!(!merge_kind(
+                &mut this,
+                &input,
+                weight,
+                rule,
+                &mut Scratch::default()
+            ));
             list(&this)
         };
         assert_eq!(

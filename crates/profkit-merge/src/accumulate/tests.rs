@@ -1,0 +1,227 @@
+//! The laws of the accumulator.
+use super::*;
+use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
+use profkit_data::instr::ValueEntry;
+use proptest::prelude::*;
+
+/// Records of few names, hashes and shapes, so that they meet.
+fn record() -> impl Strategy<Value = (Record, u64)> {
+    let count = prop_oneof![
+        8 => 0u64..100,
+        1 => Just(MAX_COUNT),
+        1 => Just(MAX_COUNT - 50),
+        1 => Just(1 << 63),
+    ];
+    let counts = prop_oneof![
+        6 => proptest::collection::vec(count, 2),
+        1 => proptest::collection::vec(0u64..9, 3),
+        1 => prop_oneof![Just(PSEUDO_HOT), Just(PSEUDO_WARM)].prop_map(|mark| vec![mark; 2]),
+    ];
+    let bitmap = prop_oneof![4 => Just(1usize), 1 => Just(2)];
+    let bitmap = bitmap.prop_flat_map(|len| proptest::collection::vec(any::<u8>(), len));
+    let entry = (0u64..4, 1u64..20).prop_map(|(value, count)| ValueEntry { value, count });
+    let site = proptest::collection::vec(entry, 0..5);
+    let sites = prop_oneof![
+        4 => proptest::collection::vec(site.clone(), 2),
+        1 => proptest::collection::vec(site, 0..2),
+    ];
+    (0u8..4, 0u64..2, counts, bitmap, sites, 0u64..50).prop_map(
+        |(name, hash, counts, bitmap, sites, order)| {
+            let mut record = Record {
+                name: vec![b'a' + name],
+                name_ref: NameRef(u64::from(name)),
+                func_hash: FuncHash(hash),
+                counts,
+                bitmap,
+                values: ValueData::default(),
+            };
+            for site in sites {
+                record.values.kind_mut(0).unwrap().push_site(site);
+            }
+            (record, order)
+        },
+    )
+}
+
+fn records() -> impl Strategy<Value = Vec<(Record, u64)>> {
+    // Orders are unique in one merge: a record stands at one place.
+    proptest::collection::vec(record(), 0..12).prop_map(|mut records| {
+        for (index, (_, order)) in (0u64..).zip(records.iter_mut()) {
+            *order = *order * 64 + index;
+        }
+        records
+    })
+}
+
+fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
+    let mut acc = Accumulator::new(Rule::Tolerant);
+    for (record, order) in records {
+        let order = order * 4 + place;
+        let mut incoming = Incoming::of_record(record, order, Weight::ONE, Rule::Tolerant);
+        incoming.tally = Tally::once(u32::try_from(place).unwrap());
+        assert_eq!(acc.add(incoming), None);
+    }
+    acc
+}
+
+fn merged(mut a: Accumulator, b: Accumulator) -> Accumulator {
+    a.merge(b, |fault, _| {
+        panic!("the tolerant rule tells at the end, not {fault:?}")
+    });
+    a
+}
+
+type View = (Vec<String>, Vec<Event>, Vec<u64>);
+
+/// All that a result says, in an order of its own.
+fn view(acc: Accumulator) -> View {
+    let mut log = EventLog::default();
+    let finished = acc.finish(None, &mut log);
+    let mut lines = Vec::new();
+    for function in finished.table.functions() {
+        for record in function.records() {
+            lines.push(format!(
+                "{:?} {:?} {} {:?}",
+                function.name(),
+                function.name_ref(),
+                function.order(),
+                record
+            ));
+        }
+    }
+    lines.sort();
+    let (mut events, _) = log.finish();
+    events.sort_by_key(|event| format!("{event:?}"));
+    let sums = vec![
+        finished.records_merged,
+        finished.records_dropped,
+        finished.overflowed,
+        finished.collisions,
+    ];
+    (lines, events, sums)
+}
+
+proptest! {
+    #[test]
+    fn the_empty_accumulator_is_an_identity(a in records()) {
+        let plain = view(accumulate(&a, 0));
+        let empty = || Accumulator::new(Rule::Tolerant);
+        prop_assert_eq!(&plain, &view(merged(accumulate(&a, 0), empty())));
+        prop_assert_eq!(&plain, &view(merged(empty(), accumulate(&a, 0))));
+    }
+
+    #[test]
+    fn merging_commutes(a in records(), b in records()) {
+        let (x, y) = (|| accumulate(&a, 0), || accumulate(&b, 1));
+        prop_assert_eq!(view(merged(x(), y())), view(merged(y(), x())));
+    }
+
+    #[test]
+    fn merging_associates(a in records(), b in records(), c in records()) {
+        let (x, y, z) = (|| accumulate(&a, 0), || accumulate(&b, 1), || accumulate(&c, 2));
+        let left = merged(merged(x(), y()), z());
+        let right = merged(x(), merged(y(), z()));
+        prop_assert_eq!(view(left), view(right));
+    }
+
+    #[test]
+    fn counts_never_pass_the_largest_and_pseudo_records_stay_apart(a in records()) {
+        let finished = accumulate(&a, 0).finish(None, &mut EventLog::default());
+        for function in finished.table.functions() {
+            for record in function.records() {
+                let pseudo = record.is_pseudo();
+                prop_assert!(record.counts.iter().all(|&count| (count > MAX_COUNT) == pseudo));
+            }
+        }
+    }
+}
+
+fn plain(name: &str, hash: u64, counts: &[u64]) -> Record {
+    Record {
+        name: name.into(),
+        name_ref: NameRef::of(name.as_bytes()),
+        func_hash: FuncHash(hash),
+        counts: counts.to_vec(),
+        ..Record::default()
+    }
+}
+
+fn events_of(records: &[Record], rule: Rule) -> Vec<String> {
+    let mut acc = Accumulator::new(rule);
+    let mut log = EventLog::default();
+    for (input, record) in records.iter().enumerate() {
+        let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rule);
+        if let Some(fault) = acc.add(incoming) {
+            log.push(fault.event(input, &record.name));
+        }
+    }
+    acc.finish(None, &mut log);
+    log.finish().0.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_both_sides() {
+    let mut with_bitmap = plain("f", 1, &[5]);
+    with_bitmap.bitmap = vec![1];
+    let mut with_sites = plain("g", 1, &[5]);
+    with_sites.values.kind_mut(0).unwrap().push_site([]);
+    let records = [
+        plain("f", 1, &[1]),
+        plain("f", 1, &[1, 2]),
+        with_bitmap,
+        plain("g", 1, &[1]),
+        with_sites,
+        plain("h", 1, &[MAX_COUNT]),
+        plain("h", 1, &[1]),
+        plain("h", 1, &[PSEUDO_HOT]),
+    ];
+    for rule in [Rule::Tolerant, Rule::Llvm] {
+        let events = events_of(&records, rule);
+        assert_eq!(events.len(), 5, "{events:?}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the record seen first: found 2 counters, expected 1 counters");
+            insta::assert_snapshot!(events[1], @": repaired function `f`: the bitmap size differs from the record seen first; only its counters are merged: found 1 bytes, expected 0 bytes");
+            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from the record seen first; its values are left out: found 1 sites, expected 0 sites");
+            insta::assert_snapshot!(events[3], @": repaired function `h`: a counter reached the largest count and stays there");
+            insta::assert_snapshot!(events[4], @": dropped function `h`: a pseudo-hot or pseudo-warm record meets one with counts");
+        }
+    }
+}
+
+#[test]
+fn a_filter_takes_functions_out_of_the_result() {
+    let mut acc = Accumulator::new(Rule::Tolerant);
+    for (input, record) in [plain("keep", 1, &[1]), plain("drop", 1, &[1])]
+        .iter()
+        .enumerate()
+    {
+        acc.add(Incoming::of_record(
+            record,
+            order_of(input, 0),
+            Weight::ONE,
+            Rule::Tolerant,
+        ));
+    }
+    let finished = acc.finish(Some(&|name| name == b"keep"), &mut EventLog::default());
+    assert_eq!((finished.table.function_count(), finished.filtered), (1, 1));
+}
+
+#[test]
+fn llvm_weighs_markers_like_counts() {
+    // llvm-profdata-22 merge --weighted-input=2,FILE of a pseudo-hot record gives 18446744073709551613.
+    let mut acc = Accumulator::new(Rule::Llvm);
+    let record = plain("f", 1, &[PSEUDO_HOT]);
+    acc.add(Incoming::of_record(
+        &record,
+        0,
+        Weight::integer(2),
+        Rule::Llvm,
+    ));
+    let finished = acc.finish(None, &mut EventLog::default());
+    let counts: Vec<_> = finished
+        .table
+        .functions()
+        .flat_map(|function| function.records().map(|record| record.counts[0]))
+        .collect();
+    assert_eq!(counts, [MAX_COUNT]);
+}

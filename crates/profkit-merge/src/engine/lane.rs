@@ -1,0 +1,262 @@
+//! What one thread carries along.
+use super::version::Generations;
+use super::{Context, all_names, llvm_fault};
+use crate::accumulate::Accumulator;
+use crate::kinds::{Seen, llvm_merge};
+use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
+use crate::traces::Reservoir;
+use crate::{Policy, Totals};
+use profkit_data::ids::BuildId;
+use profkit_data::instr::{InstrKind, MemProfSection, Record, TemporalTraces};
+use profkit_data::names::SymbolTable;
+use std::collections::BTreeSet;
+
+/// What goes into one result.
+pub(crate) struct Group {
+    /// The build ids that the result is for; empty if results are not separate.
+    pub(crate) ids: Vec<BuildId>,
+    pub(crate) acc: Accumulator,
+    pub(crate) symbols: SymbolTable,
+    pub(crate) binary_ids: BTreeSet<BuildId>,
+    pub(crate) vtable_names: BTreeSet<Vec<u8>>,
+    pub(crate) seen: Vec<Seen>,
+    /// The MemProf section of the first input that has one.
+    pub(crate) memprof: Option<(usize, MemProfSection)>,
+}
+
+impl Group {
+    pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_>) -> Self {
+        Group {
+            ids,
+            acc: Accumulator::new(context.rule),
+            symbols: SymbolTable::new(),
+            binary_ids: BTreeSet::new(),
+            vtable_names: BTreeSet::new(),
+            seen: Vec::new(),
+            memprof: None,
+        }
+    }
+
+    /// Keeps the MemProf section of the lowest input; a second, different one is reported.
+    pub(crate) fn take_memprof(
+        &mut self,
+        input: usize,
+        section: MemProfSection,
+        log: &mut EventLog,
+    ) {
+        let (odd, kept) = match self.memprof.take() {
+            None => {
+                self.memprof = Some((input, section));
+                return;
+            }
+            Some((first, one)) if first < input => ((input, section), (first, one)),
+            Some(other) => (other, (input, section)),
+        };
+        if odd.1 != kept.1 {
+            log.push(
+                Event::new(
+                    odd.0,
+                    Action::Repaired,
+                    Reason::MemProfDropped,
+                    "its MemProf section is left out: another input has a different one, and MemProf sections are not merged yet",
+                )
+                .sides(
+                    format_args!("{} bytes", odd.1.bytes.len()),
+                    format_args!("the section of input {}", kept.0 + 1),
+                )
+                .hint("merge the MemProf data with LLVM's llvm-profdata"),
+            );
+        }
+        self.memprof = Some(kept);
+    }
+
+    fn absorb(&mut self, other: Group, log: &mut EventLog) {
+        self.acc.merge(other.acc, |_, _| {});
+        self.symbols.extend(&other.symbols);
+        self.binary_ids.extend(other.binary_ids);
+        self.vtable_names.extend(other.vtable_names);
+        self.seen.extend(other.seen);
+        self.seen.sort_unstable_by_key(|seen| seen.input);
+        if let Some((input, section)) = other.memprof {
+            self.take_memprof(input, section, log);
+        }
+    }
+}
+
+/// The state of one thread, or of one of LLVM's writers.
+pub(crate) struct Lane<'a> {
+    pub(crate) context: &'a Context<'a>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) log: EventLog,
+    pub(crate) totals: Totals,
+    pub(crate) generations: Generations,
+    /// Inputs that have lost names, to be read at the end.
+    pub(crate) pending: Vec<usize>,
+    /// With LLVM's policy: what its writer knows about kinds.
+    pub(crate) llvm_kind: InstrKind,
+    /// With LLVM's policy: errors of whole files, which LLVM prints last.
+    pub(crate) file_errors: Vec<Event>,
+    /// With LLVM's policy: the writer's traces.
+    pub(crate) reservoir: Reservoir,
+    pub(crate) record: Record,
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl<'a> Lane<'a> {
+    pub(crate) fn new(context: &'a Context<'a>) -> Self {
+        Lane {
+            context,
+            groups: Vec::new(),
+            log: EventLog::default(),
+            totals: Totals::default(),
+            generations: Generations::default(),
+            pending: Vec::new(),
+            llvm_kind: InstrKind::UNKNOWN,
+            file_errors: Vec::new(),
+            reservoir: Reservoir::new(context.options.traces),
+            record: Record::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Reads one input and adds what is good of it.
+    pub(crate) fn take(&mut self, input: usize) {
+        self.totals.files += 1;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        match self.context.inputs.load(input, &mut scratch) {
+            Ok(data) => {
+                let data = data.as_ref();
+                self.totals.bytes += data.len() as u64;
+                match self.context.options.policy {
+                    Policy::Tolerant => self.read_tolerant(input, data, None),
+                    Policy::Llvm => self.read_llvm(input, data),
+                }
+            }
+            Err(error) => {
+                let event = Event::new(
+                    input,
+                    Action::Dropped,
+                    Reason::Unreadable,
+                    format!("cannot be read: {error}"),
+                );
+                self.totals.files_dropped += 1;
+                if self.context.options.policy == Policy::Llvm {
+                    self.file_errors.push(event);
+                } else {
+                    self.log.push(event);
+                    self.context
+                        .traces_of(input, &[], TemporalTraces::default());
+                }
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// The group that inputs with these build ids go to.
+    pub(crate) fn group(&mut self, ids: &[BuildId]) -> usize {
+        let mut key = Vec::new();
+        if self.context.options.separate_by_build_id {
+            key = ids.to_vec();
+            key.sort_unstable();
+            key.dedup();
+        }
+        if let Some(index) = self.groups.iter().position(|group| group.ids == key) {
+            return index;
+        }
+        self.groups.push(Group::new(key, self.context));
+        self.groups.len() - 1
+    }
+
+    /// Adds all that another lane of the tolerant policy has.
+    pub(crate) fn absorb(&mut self, other: Lane<'_>) {
+        for group in other.groups {
+            match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
+                Some(mine) => mine.absorb(group, &mut self.log),
+                None => self.groups.push(group),
+            }
+        }
+        self.log.absorb(other.log);
+        add_totals(&mut self.totals, &other.totals);
+        self.generations.absorb(other.generations);
+        self.pending.extend(other.pending);
+    }
+
+    /// Reads the inputs that have lost names, with the names of all others at hand.
+    pub(crate) fn salvage(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            return;
+        }
+        pending.sort_unstable();
+        let names = all_names(&self.groups);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for input in pending {
+            match self.context.inputs.load(input, &mut scratch) {
+                Ok(data) => self.read_tolerant(input, data.as_ref(), Some(&names)),
+                Err(error) => {
+                    self.totals.files_dropped += 1;
+                    self.log.push(Event::new(
+                        input,
+                        Action::Dropped,
+                        Reason::Unreadable,
+                        format!("cannot be read again: {error}"),
+                    ));
+                }
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Adds another of LLVM's writers (`mergeWriterContexts`). Faults come out as LLVM prints them there: without file
+    /// and function.
+    ///
+    /// # Errors
+    /// Where LLVM's tool ends: if the kinds do not go together.
+    pub(crate) fn absorb_llvm(
+        &mut self,
+        other: Lane<'_>,
+        late: &mut Vec<Event>,
+    ) -> Result<(), LlvmFault> {
+        self.file_errors.extend(other.file_errors);
+        if !llvm_merge(&mut self.llvm_kind, other.llvm_kind) {
+            return Err(llvm_fault(LlvmCode::UnsupportedVersion));
+        }
+        let at_end = self.context.inputs.len();
+        for group in other.groups {
+            let index = self.group(&group.ids);
+            let Some(mine) = self.groups.get_mut(index) else {
+                continue;
+            };
+            mine.acc.merge(group.acc, |fault, name| {
+                // LLVM prints one line a code.
+                let event = fault.event(at_end, name);
+                if late.iter().all(|other| other.llvm != event.llvm) {
+                    late.push(event);
+                }
+            });
+            mine.symbols.extend(&group.symbols);
+            mine.binary_ids.extend(group.binary_ids);
+            mine.vtable_names.extend(group.vtable_names);
+            mine.seen.extend(group.seen);
+            if let Some((input, section)) = group.memprof {
+                mine.take_memprof(input, section, &mut self.log);
+            }
+        }
+        self.reservoir.add(other.reservoir.finish());
+        self.log.absorb(other.log);
+        add_totals(&mut self.totals, &other.totals);
+        self.generations.absorb(other.generations);
+        Ok(())
+    }
+}
+
+fn add_totals(into: &mut Totals, from: &Totals) {
+    into.files += from.files;
+    into.files_kept += from.files_kept;
+    into.files_repaired += from.files_repaired;
+    into.files_dropped += from.files_dropped;
+    into.files_empty += from.files_empty;
+    into.bytes += from.bytes;
+    into.records_dropped += from.records_dropped;
+    into.fast_profiles += from.fast_profiles;
+}

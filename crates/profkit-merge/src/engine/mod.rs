@@ -1,0 +1,423 @@
+//! From inputs to a result.
+mod lane;
+mod read;
+mod version;
+
+use crate::Weight;
+use crate::accumulate::Rule;
+use crate::error::MergeError;
+use crate::inputs::Inputs;
+use crate::kinds;
+use crate::options::{MergeOptions, Policy};
+use crate::report::{Event, EventLog, LlvmCode, LlvmFault, REPORT_VERSION, Reason, Report};
+use crate::traces::Reservoir;
+use lane::{Group, Lane};
+use profkit_data::ids::BuildId;
+use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
+use profkit_data::names::SymbolTable;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a merge gives.
+#[derive(Clone, Debug, Default)]
+pub struct MergeOutcome {
+    /// The result; one a set of build ids with [`MergeOptions::separate_by_build_id`], sorted by them.
+    pub profiles: Vec<MergedProfile>,
+    /// What was done with the inputs.
+    pub report: Report,
+}
+
+/// One result.
+#[derive(Clone, Debug, Default)]
+pub struct MergedProfile {
+    /// The build ids that the inputs of this result state; empty for one result of everything, and for inputs
+    /// without ids.
+    pub build_ids: Vec<BuildId>,
+    /// The profile.
+    pub profile: InstrProfile,
+}
+
+/// Merges instrumentation profiles.
+///
+/// Memory: for each thread one accumulator, one array of sums a layout, and whatever [`Inputs::load`] holds.
+///
+/// # Errors
+/// [`MergeError::NoInputs`]; with [`Policy::Tolerant`] [`MergeError::Kinds`] for inputs that count different things
+/// and [`MergeError::NothingLeft`] if no input is of use; with [`Policy::Llvm`] [`MergeError::Llvm`] where LLVM's tool
+/// ends at once. LLVM's decision about failed inputs (`--failure-mode`) is the caller's to make, from the report.
+pub fn merge_instr(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+) -> Result<MergeOutcome, MergeError> {
+    if inputs.is_empty() {
+        return Err(MergeError::NoInputs);
+    }
+    let threads = thread_count(inputs.len(), options);
+    let factors = if options.normalize {
+        normal_factors(inputs, options, threads)
+    } else {
+        Vec::new()
+    };
+    let context = Context {
+        inputs,
+        options,
+        rule: match options.policy {
+            Policy::Tolerant => Rule::Tolerant,
+            Policy::Llvm => Rule::Llvm,
+        },
+        factors,
+        traces: Mutex::default(),
+    };
+    let lanes = run(&context, threads);
+    match options.policy {
+        Policy::Tolerant => finish_tolerant(&context, lanes),
+        Policy::Llvm => finish_llvm(&context, lanes),
+    }
+}
+
+/// What all lanes share.
+pub(crate) struct Context<'a> {
+    pub(crate) inputs: &'a dyn Inputs,
+    pub(crate) options: &'a MergeOptions,
+    pub(crate) rule: Rule,
+    /// Extra weight of each input; empty without normalising.
+    factors: Vec<Weight>,
+    traces: Mutex<TraceQueue>,
+}
+
+impl Context<'_> {
+    pub(crate) fn weight(&self, input: usize) -> Weight {
+        let weight = self.inputs.weight(input);
+        match self.factors.get(input) {
+            Some(&factor) => weight.times(factor),
+            None => weight,
+        }
+    }
+
+    /// Takes the traces of an input that is done; reservoirs are fed in input order.
+    pub(crate) fn traces_of(&self, input: usize, group: &[BuildId], traces: TemporalTraces) {
+        let mut queue = match self.traces.lock() {
+            Ok(queue) => queue,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        queue.waiting.insert(input, (group.to_vec(), traces));
+        while let Some((group, traces)) = {
+            let next = queue.next;
+            queue.waiting.remove(&next)
+        } {
+            queue.next += 1;
+            queue.feed(&group, traces, self.options);
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Takes the traces of an input that was put off.
+    pub(crate) fn late_traces(&self, group: &[BuildId], traces: TemporalTraces) {
+        let mut queue = match self.traces.lock() {
+            Ok(queue) => queue,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        queue.feed(group, traces, self.options);
+    }
+}
+
+/// Traces on their way into reservoirs, in input order.
+#[derive(Default)]
+struct TraceQueue {
+    next: usize,
+    waiting: BTreeMap<usize, (Vec<BuildId>, TemporalTraces)>,
+    reservoirs: BTreeMap<Vec<BuildId>, Reservoir>,
+}
+
+impl TraceQueue {
+    fn feed(&mut self, group: &[BuildId], traces: TemporalTraces, options: &MergeOptions) {
+        if traces.traces.is_empty() {
+            return;
+        }
+        if !self.reservoirs.contains_key(group) {
+            let reservoir = Reservoir::new(options.traces);
+            self.reservoirs.insert(group.to_vec(), reservoir);
+        }
+        if let Some(reservoir) = self.reservoirs.get_mut(group) {
+            reservoir.add(traces);
+        }
+    }
+}
+
+fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    match (options.policy, options.threads) {
+        (Policy::Llvm, Some(threads)) => threads.get(),
+        (Policy::Llvm, None) => cores().min(inputs.div_ceil(2)),
+        (_, threads) => threads.map_or_else(cores, NonZeroUsize::get).min(inputs),
+    }
+}
+
+/// Reads all inputs, each lane on a thread of its own.
+fn run<'a>(context: &'a Context<'a>, threads: usize) -> Vec<Lane<'a>> {
+    let count = context.inputs.len();
+    let next = AtomicUsize::new(0);
+    let work = |number: usize| {
+        let mut lane = Lane::new(context);
+        match context.rule {
+            // Whoever is free takes the next input.
+            Rule::Tolerant => loop {
+                let input = next.fetch_add(1, Ordering::Relaxed);
+                if input >= count {
+                    break;
+                }
+                lane.take(input);
+            },
+            // LLVM deals inputs out in turn.
+            Rule::Llvm => (number..count)
+                .step_by(threads)
+                .for_each(|input| lane.take(input)),
+        }
+        lane
+    };
+    if threads <= 1 {
+        return vec![work(0)];
+    }
+    // LLVM makes as many writers as it is told to; more threads than cores and inputs help nobody.
+    let work = &work;
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|number| scope.spawn(move || work(number)))
+            .collect();
+        let mut lanes = vec![work(0)];
+        for other in others {
+            match other.join() {
+                Ok(lane) => lanes.push(lane),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        lanes
+    })
+}
+
+/// The factor that brings each input's sum of counts to the largest sum of any.
+fn normal_factors(inputs: &dyn Inputs, options: &MergeOptions, threads: usize) -> Vec<Weight> {
+    let next = AtomicUsize::new(0);
+    let totals: Vec<AtomicTotal> = (0..inputs.len()).map(|_| AtomicTotal::default()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(inputs.len()) {
+            scope.spawn(|| {
+                let mut scratch = Vec::new();
+                loop {
+                    let input = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(total) = totals.get(input) else {
+                        break;
+                    };
+                    total.set(read::total_of(inputs, input, &mut scratch));
+                }
+            });
+        }
+    });
+    let _ = options;
+    let totals: Vec<u64> = totals.iter().map(AtomicTotal::get).collect();
+    let reference = totals.iter().copied().max().unwrap_or(0);
+    totals
+        .iter()
+        .map(|&total| Weight::ratio(reference, total).unwrap_or(Weight::ONE))
+        .collect()
+}
+
+#[derive(Default)]
+struct AtomicTotal(std::sync::atomic::AtomicU64);
+
+impl AtomicTotal {
+    fn set(&self, total: u64) {
+        self.0.store(total, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn finish_tolerant(
+    context: &Context<'_>,
+    lanes: Vec<Lane<'_>>,
+) -> Result<MergeOutcome, MergeError> {
+    let mut lanes = lanes.into_iter();
+    let Some(mut lane) = lanes.next() else {
+        return Err(MergeError::NoInputs);
+    };
+    for other in lanes {
+        lane.absorb(other);
+    }
+    lane.salvage();
+    let Lane {
+        groups,
+        mut log,
+        mut totals,
+        generations,
+        ..
+    } = lane;
+    let suggestion = version::suggest(&generations);
+    suggestion
+        .notes
+        .into_iter()
+        .for_each(|event| log.push(event));
+    let mut report = Report {
+        version: REPORT_VERSION,
+        suggested_indexed_version: suggestion.version,
+        ..Report::default()
+    };
+    let mut kinds = Vec::new();
+    for group in &groups {
+        match kinds::check(&group.seen, context.inputs) {
+            Ok(kind) => kinds.push(kind),
+            Err(conflict) => return Err(MergeError::Kinds(conflict)),
+        }
+    }
+    let mut queue = match context.traces.lock() {
+        Ok(queue) => queue,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    let mut profiles = Vec::new();
+    for (group, kind) in groups.into_iter().zip(kinds) {
+        let reservoir = queue.reservoirs.remove(&group.ids);
+        let traces = reservoir.map(Reservoir::finish).unwrap_or_default();
+        profiles.push(finish_group(
+            context,
+            group,
+            kind,
+            traces,
+            &mut log,
+            &mut totals,
+        ));
+    }
+    profiles.sort_by(|a, b| a.build_ids.cmp(&b.build_ids));
+    report.totals = totals;
+    (report.events, report.omitted) = log.finish();
+    name_files(&mut report.events, context.inputs);
+    if totals.files_kept + totals.files_repaired == 0 {
+        return Err(MergeError::NothingLeft(Box::new(report)));
+    }
+    Ok(MergeOutcome { profiles, report })
+}
+
+fn finish_group(
+    context: &Context<'_>,
+    group: Group,
+    kind: InstrKind,
+    traces: TemporalTraces,
+    log: &mut EventLog,
+    totals: &mut crate::Totals,
+) -> MergedProfile {
+    let filter = context.options.filter.clone();
+    let keep = filter
+        .as_ref()
+        .map(|filter| &**filter as &dyn Fn(&[u8]) -> bool);
+    let finished = group.acc.finish(keep, log);
+    totals.functions += finished.table.function_count() as u64;
+    totals.functions_filtered += finished.filtered;
+    totals.records_merged += finished.records_merged;
+    totals.records_dropped += finished.records_dropped + finished.refused;
+    totals.records_overflowed += finished.overflowed;
+    totals.collisions += finished.collisions;
+    if finished.refused > 0 {
+        log.push(Event::new(
+            0,
+            crate::Action::Dropped,
+            Reason::TooLarge,
+            format!("{} records found no room in the result", finished.refused),
+        ));
+    }
+    let mut profile = InstrProfile {
+        kind,
+        tables: vec![finished.table],
+        symbols: group.symbols,
+        binary_ids: group.binary_ids.into_iter().collect(),
+        traces,
+        vtable_names: group.vtable_names.into_iter().collect(),
+        memprof: group.memprof.map(|(_, section)| section),
+    };
+    if !profile.traces.traces.is_empty() {
+        profile.kind |= InstrKind::TEMPORAL;
+    }
+    MergedProfile {
+        build_ids: group.ids,
+        profile,
+    }
+}
+
+fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
+    for event in events {
+        if event.input < inputs.len() {
+            inputs.name(event.input).clone_into(&mut event.file);
+        }
+    }
+}
+
+/// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again.
+fn finish_llvm(context: &Context<'_>, lanes: Vec<Lane<'_>>) -> Result<MergeOutcome, MergeError> {
+    let mut lanes: Vec<Option<Lane<'_>>> = lanes.into_iter().map(Some).collect();
+    let mut late = Vec::new();
+    let mut end = lanes.len();
+    let mut middle = end / 2;
+    while middle > 0 {
+        let odd = (end % 2 == 1).then_some((0, end - 1));
+        for (into, from) in (0..middle).map(|low| (low, low + middle)).chain(odd) {
+            let from = lanes.get_mut(from).and_then(Option::take);
+            if let (Some(from), Some(Some(into))) = (from, lanes.get_mut(into)) {
+                into.absorb_llvm(from, &mut late)
+                    .map_err(MergeError::Llvm)?;
+            }
+        }
+        end = middle;
+        middle /= 2;
+    }
+    let Some(mut lane) = lanes.into_iter().next().flatten() else {
+        return Err(MergeError::NoInputs);
+    };
+    let mut report = Report {
+        version: REPORT_VERSION,
+        suggested_indexed_version: version::suggest(&lane.generations).version,
+        ..Report::default()
+    };
+    let kind = lane.llvm_kind;
+    let group = lane
+        .groups
+        .pop()
+        .unwrap_or_else(|| Group::new(Vec::new(), context));
+    let traces = lane.reservoir.finish();
+    let merged = finish_group(
+        context,
+        group,
+        kind,
+        traces,
+        &mut lane.log,
+        &mut lane.totals,
+    );
+    (report.events, report.omitted) = lane.log.finish();
+    name_files(&mut report.events, context.inputs);
+    report.events.extend(late);
+    name_files(&mut lane.file_errors, context.inputs);
+    report.events.extend(lane.file_errors);
+    report.totals = lane.totals;
+    Ok(MergeOutcome {
+        profiles: vec![merged],
+        report,
+    })
+}
+
+/// The names of all functions of some lanes, to find names that a cut file has lost.
+fn all_names(groups: &[Group]) -> SymbolTable {
+    let mut names = SymbolTable::new();
+    for group in groups {
+        names.extend(&group.symbols);
+        for function in group.acc.table().functions() {
+            names.insert_hashed(function.name_ref(), function.name());
+        }
+    }
+    names
+}
+
+fn llvm_fault(code: LlvmCode) -> LlvmFault {
+    LlvmFault { code, detail: None }
+}

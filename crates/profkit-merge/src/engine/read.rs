@@ -1,0 +1,549 @@
+//! One input, record by record.
+use super::lane::Lane;
+
+use crate::accumulate::{Accumulator, Incoming, Rule, Tally, order_of};
+use crate::inputs::Inputs;
+use crate::kinds::{Seen, llvm_kind, llvm_merge};
+use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
+use crate::{Remapping, Weight};
+use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
+use profkit_data::instr::raw::{RawReadOptions, RawReader};
+use profkit_data::instr::text::TextReader;
+use profkit_data::instr::{InstrSource, MemProfSection, Record, TemporalTraces};
+use profkit_data::names::SymbolTable;
+use profkit_data::{Error, ErrorKind};
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+
+/// The reader of whatever kind the input is.
+pub(crate) enum Source<'data> {
+    Raw(Box<RawReader<'data>>),
+    Indexed(Box<IndexedReader<'data>>),
+    Text(Box<TextReader<'data>>),
+}
+
+impl<'data> Source<'data> {
+    /// Opens an input by its content; `tolerant` reads what is left of a damaged raw file.
+    pub(crate) fn open(data: &'data [u8], tolerant: bool) -> Result<Self, Error> {
+        match detect(data) {
+            FileKind::InstrRaw | FileKind::Empty => {
+                let options = RawReadOptions::default().salvage(tolerant);
+                Ok(Source::Raw(Box::new(RawReader::parse_with(data, options)?)))
+            }
+            FileKind::InstrIndexed => {
+                let profile = IndexedProfile::parse(data)?;
+                Ok(Source::Indexed(Box::new(profile.records())))
+            }
+            FileKind::Text => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
+            other => Err(not_a_profile(other)),
+        }
+    }
+
+    pub(crate) fn get(&mut self) -> &mut dyn InstrSource {
+        match self {
+            Source::Raw(reader) => reader.as_mut(),
+            Source::Indexed(reader) => reader.as_mut(),
+            Source::Text(reader) => reader.as_mut(),
+        }
+    }
+
+    fn memprof(&self) -> Option<MemProfSection> {
+        match self {
+            Source::Indexed(reader) => reader.profile().memprof(),
+            _ => None,
+        }
+    }
+
+    /// The number that orders the record read last among those of its file.
+    fn place(&self, ordinal: u64) -> u64 {
+        match self {
+            // Items are longer than 8 bytes, so that this is different for each name, also when only a share is read.
+            Source::Indexed(reader) => reader.record_offset() >> 3,
+            _ => ordinal,
+        }
+    }
+}
+
+/// `InstrProfReader::create` of LLVM says "unrecognized format" of all of these.
+fn not_a_profile(kind: FileKind) -> Error {
+    let error = |message: &'static str| Error::new(ErrorKind::UnrecognizedFormat, message);
+    match kind {
+        FileKind::MemProfRaw => {
+            error("the file is a raw MemProf profile, not an instrumentation profile")
+                .with_hint("merge it with LLVM's llvm-profdata and --profiled-binary")
+        }
+        FileKind::SampleBinary | FileKind::SampleGcov => {
+            error("the file is a sample profile, not an instrumentation profile")
+                .with_hint("merge it with LLVM's llvm-profdata and --sample")
+        }
+        FileKind::ObjectFile => error("the file is a program, not a profile")
+            .with_hint("run the program and name the .profraw file that it writes"),
+        _ => error("the file is no profile that profkit knows")
+            .with_hint("profkit doctor FILE says what the file is"),
+    }
+}
+
+/// A number for a program, from its build ids; 0 without.
+pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
+    if ids.is_empty() {
+        return 0;
+    }
+    let mut sorted: Vec<_> = ids.iter().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut hasher = FxHasher::default();
+    sorted.hash(&mut hasher);
+    let hash = hasher.finish();
+    (((hash >> 32) ^ hash) as u32).max(1)
+}
+
+/// The sum of an input's sound counts, saturating.
+pub(crate) fn total_of(inputs: &dyn Inputs, input: usize, scratch: &mut Vec<u8>) -> u64 {
+    let Ok(data) = inputs.load(input, scratch) else {
+        return 0;
+    };
+    let Ok(mut source) = Source::open(data.as_ref(), true) else {
+        return 0;
+    };
+    let source = source.get();
+    let mut record = Record::default();
+    let mut total = 0u64;
+    loop {
+        match source.read_record(&mut record) {
+            Ok(true)
+                if record
+                    .counts
+                    .iter()
+                    .all(|&count| count <= MAX_PLAUSIBLE_COUNT) =>
+            {
+                total = record
+                    .counts
+                    .iter()
+                    .fold(total, |sum, &n| sum.saturating_add(n));
+            }
+            Ok(true) => {}
+            Ok(false) => return total,
+            Err(_) if source.can_resume() => {}
+            Err(_) => return total,
+        }
+    }
+}
+
+/// What happens to the records of one file on their way into the accumulator.
+struct Intake<'x> {
+    input: usize,
+    weight: Weight,
+    origin: u32,
+    remapping: Option<&'x Remapping>,
+    rule: Rule,
+}
+
+impl Intake<'_> {
+    fn add(
+        &self,
+        record: &mut Record,
+        place: u64,
+        acc: &mut Accumulator,
+    ) -> Option<crate::accumulate::Fault> {
+        if let Some(new) = self.remapping.and_then(|table| table.get(&record.name)) {
+            record.name.clear();
+            record.name.extend_from_slice(new);
+            record.name_ref = NameRef::of(new);
+        }
+        let order = order_of(self.input, place);
+        let mut incoming = Incoming::of_record(record, order, self.weight, self.rule);
+        incoming.tally = Tally::once(self.origin);
+        acc.add(incoming)
+    }
+}
+
+/// What became of one file's records.
+#[derive(Default)]
+struct Tolls {
+    kept: u64,
+    dropped: u64,
+    names_lost: u64,
+    names_found: u64,
+    counters_lost: u64,
+    first_lost: Option<Error>,
+}
+
+impl Lane<'_> {
+    /// Reads a file as far as it is sound. Without `names`, a file that has lost names is put off until all names
+    /// are known.
+    pub(crate) fn read_tolerant(&mut self, input: usize, data: &[u8], names: Option<&SymbolTable>) {
+        let no_traces = || TemporalTraces::default();
+        let mut source = match Source::open(data, true) {
+            Ok(source) => source,
+            Err(error) if error.kind() == ErrorKind::Empty => {
+                self.totals.files_empty += 1;
+                let mut event =
+                    Event::from_error(input, Action::Dropped, Reason::EmptyFile, &error);
+                event.message = "the file is empty".to_owned();
+                self.log.push(event);
+                self.context.traces_of(input, &[], no_traces());
+                return;
+            }
+            Err(error) => {
+                self.totals.files_dropped += 1;
+                let reason = Reason::of(&error);
+                self.log
+                    .push(Event::from_error(input, Action::Dropped, reason, &error));
+                self.context.traces_of(input, &[], no_traces());
+                return;
+            }
+        };
+        if names.is_none() && has_lost_names(&source) {
+            self.pending.push(input);
+            self.context.traces_of(input, &[], no_traces());
+            return;
+        }
+        let ids = source.get().binary_ids().unwrap_or_default();
+        let group_index = self.group(&ids);
+        let weight = self.context.weight(input);
+        let intake = Intake {
+            input,
+            weight,
+            origin: origin_of(&ids),
+            remapping: self.context.options.remapping.as_ref(),
+            rule: self.context.rule,
+        };
+        let mut record = std::mem::take(&mut self.record);
+        let mut file = EventLog::default();
+        let mut tolls = Tolls::default();
+        let context = self.context;
+        let Some(group) = self.groups.get_mut(group_index) else {
+            return;
+        };
+        let mut ordinal = 0;
+        loop {
+            match source.get().read_record(&mut record) {
+                Ok(false) => break,
+                Err(error) => {
+                    note_error(input, error, &mut tolls, &mut file);
+                    if !source.get().can_resume() {
+                        break;
+                    }
+                }
+                Ok(true) => {
+                    let place = source.place(ordinal);
+                    let implausible = match &source {
+                        Source::Raw(reader) => reader.implausible_count(),
+                        _ => None,
+                    };
+                    if record.name.is_empty() && matches!(source, Source::Raw(_)) {
+                        match names.and_then(|names| names.get(record.name_ref)) {
+                            Some(name) => {
+                                record.name.extend_from_slice(name);
+                                tolls.names_found += 1;
+                            }
+                            None => {
+                                tolls.names_lost += 1;
+                                tolls.dropped += 1;
+                                ordinal += 1;
+                                continue;
+                            }
+                        }
+                    }
+                    if let Some(bad) = implausible {
+                        tolls.dropped += 1;
+                        if file.is_full(Reason::ImplausibleCounter) {
+                            file.count(Reason::ImplausibleCounter);
+                        } else {
+                            let mut event = Event::new(
+                                input,
+                                Action::Dropped,
+                                Reason::ImplausibleCounter,
+                                "a counter is too large to be true",
+                            )
+                            .function(&record.name)
+                            .sides(bad.count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"))
+                            .llvm(LlvmCode::CounterValueTooLarge);
+                            event.offset = Some(bad.offset);
+                            file.push(event);
+                        }
+                    } else {
+                        intake.add(&mut record, place, &mut group.acc);
+                        tolls.kept += 1;
+                    }
+                }
+            }
+            ordinal += 1;
+        }
+        self.record = record;
+        let values_lost = match &source {
+            Source::Raw(reader) => reader.records_without_values(),
+            _ => 0,
+        };
+        tolls.report(input, values_lost, &mut file);
+        if let Some(section) = source.memprof() {
+            group.take_memprof(input, section, &mut file);
+        }
+        let is_raw = matches!(source, Source::Raw(_));
+        let vtables = vtable_names(&mut source, context.options.keep_vtable_names);
+        let reader = source.get();
+        group.symbols.extend(reader.symbols());
+        group.vtable_names.extend(vtables);
+        match reader.binary_ids() {
+            Ok(ids) => group.binary_ids.extend(ids),
+            Err(error) => {
+                file.push(Event::from_error(
+                    input,
+                    Action::Repaired,
+                    Reason::of(&error),
+                    &error,
+                ));
+            }
+        }
+        let mut traces = reader.temporal_traces().unwrap_or_else(|error| {
+            file.push(Event::from_error(
+                input,
+                Action::Repaired,
+                Reason::of(&error),
+                &error,
+            ));
+            TemporalTraces::default()
+        });
+        let (kind, word) = (reader.kind(), reader.version_word());
+        weigh_traces(&mut traces, is_raw, weight);
+        // A file of which nothing is left says nothing about kinds.
+        if tolls.kept > 0 || file.is_empty() {
+            group.seen.push(Seen { input, kind });
+            self.generations.note(input, kind, word, is_raw);
+        }
+        let ids = group.ids.clone();
+        self.totals.records_dropped += tolls.dropped;
+        let clean = file.is_empty();
+        *match (clean, tolls.kept) {
+            (true, _) => &mut self.totals.files_kept,
+            (false, 0) => &mut self.totals.files_dropped,
+            (false, _) => &mut self.totals.files_repaired,
+        } += 1;
+        file.set_file_action(match tolls.kept {
+            0 => Action::Dropped,
+            _ => Action::Repaired,
+        });
+        self.log.absorb(file);
+        if names.is_some() {
+            context.late_traces(&ids, traces);
+        } else {
+            context.traces_of(input, &ids, traces);
+        }
+    }
+
+    /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
+    pub(crate) fn read_llvm(&mut self, input: usize, data: &[u8]) {
+        let mut source = match Source::open(data, false) {
+            Ok(source) => source,
+            Err(error) if error.kind() == ErrorKind::Empty => {
+                self.totals.files_empty += 1;
+                return;
+            }
+            Err(error) => return self.fail(input, &error),
+        };
+        let is_raw = matches!(source, Source::Raw(_));
+        let (kind, word) = (source.get().kind(), source.get().version_word());
+        if !llvm_merge(&mut self.llvm_kind, llvm_kind(kind, word)) {
+            self.totals.files_dropped += 1;
+            self.file_errors.push(Event::new(
+                input,
+                Action::Dropped,
+                Reason::KindMismatch,
+                "Merge IR generated profile with Clang generated profile.",
+            ));
+            return;
+        }
+        let group_index = self.group(&[]);
+        let weight = self.context.weight(input);
+        let intake = Intake {
+            input,
+            weight,
+            origin: 0,
+            remapping: self.context.options.remapping.as_ref(),
+            rule: Rule::Llvm,
+        };
+        let mut record = std::mem::take(&mut self.record);
+        let Some(group) = self.groups.get_mut(group_index) else {
+            return;
+        };
+        let mut ordinal = 0;
+        let mut first_error = None;
+        let mut implausible = None;
+        loop {
+            match source.get().read_record(&mut record) {
+                Ok(false) => break,
+                // LLVM 22 takes a profile without records for an empty one.
+                Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
+                Err(error) => {
+                    first_error = Some(error);
+                    break;
+                }
+                Ok(true) => {
+                    if is_raw && implausible.is_none() {
+                        let counts = record.counts.iter();
+                        implausible = counts.copied().find(|&count| count > MAX_PLAUSIBLE_COUNT);
+                    }
+                    if record.name.is_empty() {
+                        record.name_ref = NameRef::of(b"");
+                    }
+                    let place = source.place(ordinal);
+                    if let Some(fault) = intake.add(&mut record, place, &mut group.acc) {
+                        self.log.push(fault.event(input, &record.name));
+                    }
+                }
+            }
+            ordinal += 1;
+        }
+        self.record = record;
+        let vtables = vtable_names(&mut source, self.context.options.keep_vtable_names);
+        group.vtable_names.extend(vtables);
+        let memprof = source.memprof();
+        let reader = source.get();
+        group.symbols.extend(reader.symbols());
+        let mut traces = reader.temporal_traces();
+        if let Ok(traces) = &mut traces {
+            weigh_traces(traces, is_raw, weight);
+            if !traces.traces.is_empty() {
+                self.reservoir.add(std::mem::take(traces));
+            }
+        }
+        let ids = reader.binary_ids();
+        if let Some(error) = first_error.or(traces.err()) {
+            return self.fail(input, &error);
+        }
+        match ids {
+            Ok(ids) => group.binary_ids.extend(ids),
+            Err(error) => return self.fail(input, &error),
+        }
+        if let Some(section) = memprof {
+            group.take_memprof(input, section, &mut self.log);
+        }
+        group.seen.push(Seen { input, kind });
+        self.generations.note(input, kind, word, is_raw);
+        if let Some(count) = implausible {
+            self.totals.files_repaired += 1;
+            let mut event = Event::new(
+                input,
+                Action::Kept,
+                Reason::ImplausibleCounter,
+                "a counter is too large to be true",
+            )
+            .sides(count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"));
+            event.llvm = Some(LlvmFault {
+                code: LlvmCode::CounterValueTooLarge,
+                detail: Some(count.to_string()),
+            });
+            self.file_errors.push(event);
+        } else {
+            self.totals.files_kept += 1;
+        }
+    }
+
+    fn fail(&mut self, input: usize, error: &Error) {
+        self.totals.files_dropped += 1;
+        let reason = Reason::of(error);
+        self.file_errors
+            .push(Event::from_error(input, Action::Dropped, reason, error));
+    }
+}
+
+/// Takes a reader's error into the file's events; of lost counters only the first is told, and their number.
+fn note_error(input: usize, error: Error, tolls: &mut Tolls, file: &mut EventLog) {
+    let of_record = error
+        .structure()
+        .is_some_and(|structure| structure.starts_with("data record"));
+    if of_record {
+        tolls.dropped += 1;
+        if error.kind() == ErrorKind::Truncated {
+            tolls.counters_lost += 1;
+            tolls.first_lost.get_or_insert(error);
+            return;
+        }
+    }
+    let reason = Reason::of(&error);
+    if file.is_full(reason) {
+        file.count(reason);
+    } else {
+        file.push(Event::from_error(input, Action::Repaired, reason, &error));
+    }
+}
+
+impl Tolls {
+    fn report(&self, input: usize, values_lost: usize, file: &mut EventLog) {
+        let event = |reason, message: String| Event::new(input, Action::Repaired, reason, message);
+        if self.counters_lost > 0 {
+            let message = format!(
+                "the counters of {} functions are cut off",
+                self.counters_lost
+            );
+            let mut event = event(Reason::CountersLost, message);
+            event.offset = self.first_lost.as_ref().and_then(Error::offset);
+            file.push(event.hint(
+                "the program was stopped while it wrote, or the disk was full: run it again",
+            ));
+        }
+        if self.names_found > 0 {
+            let message = format!(
+                "the names of {} functions come from other inputs",
+                self.names_found
+            );
+            file.push(event(Reason::NamesFromSibling, message));
+        }
+        if self.names_lost > 0 {
+            let message = format!("the names of {} functions are cut off", self.names_lost);
+            file.push(
+                event(Reason::NamesLost, message)
+                    .hint("merge it together with a whole profile of the same program: names are taken from there"),
+            );
+        }
+        if values_lost > 0 {
+            let message = format!(
+                "the value profiles of {values_lost} functions are lost; their counters are kept"
+            );
+            file.push(event(Reason::ValuesLost, message));
+        }
+    }
+}
+
+/// Whether a raw file has records but not all of its names.
+fn has_lost_names(source: &Source<'_>) -> bool {
+    match source {
+        Source::Raw(reader) => reader.profile().is_some_and(|profile| {
+            !profile.sections().names.is_whole() && profile.dialect().version > 2
+        }),
+        _ => false,
+    }
+}
+
+fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
+    if !keep {
+        return Vec::new();
+    }
+    let list = |names: &SymbolTable| names.iter().map(|(_, name)| name.to_vec()).collect();
+    match source {
+        Source::Indexed(reader) => list(reader.symbols()),
+        Source::Raw(reader) => match reader.profile() {
+            Some(profile) => {
+                let mut names = SymbolTable::new();
+                let section = profile.sections().vtable_names;
+                // The reader has reported what is wrong with them.
+                let _ = names.read_blob(section.bytes, section.offset);
+                list(&names)
+            }
+            None => Vec::new(),
+        },
+        Source::Text(_) => Vec::new(),
+    }
+}
+
+/// Gives raw traces the weight of their input; other files have weights of their own, which LLVM leaves alone.
+fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
+    if is_raw {
+        for trace in &mut traces.traces {
+            trace.weight = weight.apply(trace.weight).0.max(1);
+        }
+    }
+}

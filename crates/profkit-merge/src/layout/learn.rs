@@ -1,0 +1,92 @@
+//! Learning a layout from its first profile.
+use super::{Layout, LayoutRecord, fixed_header};
+use profkit_abi::variant;
+use profkit_data::instr::raw::{AddressMap, RawName, RawProfile, RecordLayout};
+use profkit_data::names::SymbolTable;
+
+impl Layout {
+    /// Takes the layout of a profile. `None` if anything is wrong with its metadata, or if profiles of its sort are
+    /// read the ordinary way.
+    pub(super) fn learn(profile: &RawProfile<'_>) -> Option<Self> {
+        let dialect = profile.dialect();
+        if dialect.version <= 2 || dialect.has(variant::TEMPORAL | variant::DBG_CORRELATE) {
+            return None;
+        }
+        let sections = profile.sections();
+        if sections.data.bytes.is_empty() || sections.data.bytes.len() % profile.layout().stride != 0 {
+            return None;
+        }
+        let mut symbols = SymbolTable::new();
+        for blob in [&sections.names, &sections.vtable_names] {
+            symbols.read_blob(blob.bytes, blob.offset).ok()?;
+        }
+        let counter_len = u32::try_from(dialect.counter_len()).ok()?;
+        let mut records = Vec::with_capacity(profile.record_count());
+        let mut name_bytes = Vec::new();
+        let mut with_values = Vec::new();
+        for record in profile.records() {
+            let RawName::Ref(name_ref) = record.name else { return None };
+            let name = symbols.get(name_ref).filter(|name| !name.is_empty())?;
+            let name_start = u32::try_from(name_bytes.len()).ok()?;
+            name_bytes.extend_from_slice(name);
+            profile.counter_bytes(&record).ok()?;
+            profile.bitmap_bytes(&record).ok()?;
+            let offset = u32::try_from(profile.counter_offset(&record)).ok()?;
+            if offset % counter_len != 0 {
+                return None;
+            }
+            let bitmap_start = match record.num_bitmap_bytes {
+                0 => 0,
+                _ => u32::try_from(profile.bitmap_offset(&record)).ok()?,
+            };
+            if record.has_value_data() {
+                with_values.push(u32::try_from(record.index).ok()?);
+            }
+            records.push(LayoutRecord {
+                name_ref,
+                func_hash: record.func_hash,
+                name_start,
+                name_len: u32::try_from(name.len()).ok()?,
+                counters_start: offset / counter_len,
+                counters_len: record.num_counters,
+                bitmap_start,
+                bitmap_len: record.num_bitmap_bytes,
+                function_pointer: record.function_pointer,
+            });
+        }
+        Some(Layout {
+            header: fixed_header(profile),
+            relative_counters: profile.has_relative_counters(),
+            binary_ids: sections.binary_ids.bytes.into(),
+            data: sections.data.bytes.into(),
+            names: sections.names.bytes.into(),
+            vtables: profile.vtables().collect(),
+            vtable_names: sections.vtable_names.bytes.into(),
+            fixed: fixed_words(profile.layout(), profile.has_relative_counters()),
+            addresses: match with_values.is_empty() {
+                true => AddressMap::default(),
+                false => AddressMap::of(profile),
+            },
+            records,
+            name_bytes,
+            with_values,
+        })
+    }
+
+    pub(super) fn name_of(&self, record: &LayoutRecord) -> &[u8] {
+        let start = record.name_start as usize;
+        self.name_bytes.get(start..start + record.name_len as usize).unwrap_or_default()
+    }
+}
+
+/// Ones where a data record is the same in every run, as words in native byte order: they only mask other words.
+fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {
+    let mut bytes = vec![0xff; layout.stride];
+    for range in layout.moving_fields(relative_counters) {
+        if let Some(bytes) = bytes.get_mut(range) {
+            bytes.fill(0);
+        }
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|&word| u64::from_ne_bytes(word)).collect()
+}

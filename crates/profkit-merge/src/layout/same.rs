@@ -1,0 +1,96 @@
+//! Whether a profile has a known layout.
+use super::{Layout, Slide, fixed_header};
+use profkit_data::instr::raw::RawProfile;
+
+impl Layout {
+    /// How far the addresses of a profile of this layout have moved; `None` if it has another layout.
+    pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
+        let sections = profile.sections();
+        let same = self.header == fixed_header(profile)
+            && self.relative_counters == profile.has_relative_counters()
+            && *self.binary_ids == *sections.binary_ids.bytes
+            && self.data.len() == sections.data.bytes.len()
+            && *self.names == *sections.names.bytes
+            && *self.vtable_names == *sections.vtable_names.bytes
+            && self.same_data(sections.data.bytes)
+            && (self.relative_counters || self.same_counter_places(profile));
+        if !same {
+            return None;
+        }
+        if self.with_values.is_empty() && self.vtables.is_empty() {
+            return Some(Slide(0));
+        }
+        self.slide_of(profile)
+    }
+
+    fn same_data(&self, data: &[u8]) -> bool {
+        match self.fixed.len() {
+            4 => self.same_records::<4>(data),
+            5 => self.same_records::<5>(data),
+            6 => self.same_records::<6>(data),
+            7 => self.same_records::<7>(data),
+            8 => self.same_records::<8>(data),
+            9 => self.same_records::<9>(data),
+            _ => false,
+        }
+    }
+
+    /// Compares records of `WORDS` words, without a branch in a record, so that the loop is vectorised.
+    fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
+        let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else { return false };
+        let (mine, _) = self.data.as_chunks::<8>();
+        let (theirs, _) = data.as_chunks::<8>();
+        let (mine, _) = mine.as_chunks::<WORDS>();
+        let (theirs, _) = theirs.as_chunks::<WORDS>();
+        // In blocks, so that a layout that differs is left early.
+        mine.chunks(64).zip(theirs.chunks(64)).all(|(mine, theirs)| {
+            let mut differ = [0; WORDS];
+            for (mine, theirs) in mine.iter().zip(theirs) {
+                for word in 0..WORDS {
+                    differ[word] |= u64::from_ne_bytes(mine[word]) ^ u64::from_ne_bytes(theirs[word]);
+                }
+            }
+            differ.iter().zip(&fixed).all(|(differ, fixed)| differ & fixed == 0)
+        })
+    }
+
+    /// Up to version 7 counter pointers are addresses: what must be the same is their distance from the section.
+    fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
+        let counter_len = profile.dialect().counter_len() as u64;
+        self.records.iter().zip(profile.records()).all(|(mine, theirs)| {
+            let offset = u64::try_from(profile.counter_offset(&theirs));
+            offset == Ok(u64::from(mine.counters_start) * counter_len)
+        })
+    }
+
+    /// The one distance between all function addresses of this run and of that which was learned; `None` if there is
+    /// more than one.
+    fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
+        let width = profile.dialect().width;
+        let mut slide = None;
+        let mut agrees = |learned: u64, run: u64| {
+            if learned == 0 || run == 0 {
+                return learned == run;
+            }
+            let distance = run.wrapping_sub(learned) & mask(width.bytes());
+            *slide.get_or_insert(distance) == distance
+        };
+        for (learned, run) in self.records.iter().zip(profile.records()) {
+            if !agrees(learned.function_pointer, run.function_pointer) {
+                return None;
+            }
+        }
+        for (learned, run) in self.vtables.iter().zip(profile.vtables()) {
+            let same = learned.name_hash == run.name_hash && learned.size == run.size;
+            if !same || !agrees(learned.pointer, run.pointer) {
+                return None;
+            }
+        }
+        Some(Slide(slide.unwrap_or(0)))
+    }
+}
+
+/// The bits of an address.
+pub(super) fn mask(pointer_bytes: usize) -> u64 {
+    if pointer_bytes == 4 { u64::from(u32::MAX) } else { u64::MAX }
+}

@@ -168,6 +168,32 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
+    /// The first item whose key has a hash. Looks at one bucket only.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_hash(&self, hash: u64) -> Result<Option<Entry<'data>>> {
+        let Some(mut chain) = self.open(self.bucket_of(hash), self.payload)? else {
+            return Ok(None);
+        };
+        while let Some(entry) = chain.next(self.lengths, self.mask())? {
+            if entry.hash == hash {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the items begin at the earliest, an absolute offset.
+    pub fn payload_offset(&self) -> u64 {
+        self.payload
+    }
+
+    /// Where the bucket index begins, an absolute offset.
+    pub fn index_offset(&self) -> u64 {
+        self.index
+    }
+
     /// All items: by bucket, and in a bucket in chain order, which is the order of LLVM's readers.
     pub fn entries(&self) -> Entries<'data> {
         self.entries_of_share(0, 1)

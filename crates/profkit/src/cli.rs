@@ -1,5 +1,5 @@
 //! The native command line: which commands there are.
-use crate::{completions, exit, llvm_profdata};
+use crate::{completions, exit, llvm_profdata, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -47,6 +47,8 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Show what is in a profile, for people or as JSON
+    Show(show::ShowArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
@@ -62,6 +64,7 @@ impl Cli {
                 let program = std::iter::once(OsString::from("llvm-profdata"));
                 return llvm_profdata::run(program.chain(args).collect());
             }
+            Command::Show(args) => show::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),
         })

@@ -115,6 +115,31 @@ impl IndexedHeader {
         self.version_word & flag != 0
     }
 
+    /// All words of the header in order, with LLVM's names and their offsets.
+    pub fn named_fields(&self) -> Vec<(&'static str, u64, u64)> {
+        let unused = match self.version() {
+            0..SUMMARY_SINCE => "MaxFunctionCount",
+            _ => "Unused",
+        };
+        let words = [
+            (1, "Magic", indexed::MAGIC),
+            (1, "Version", self.version_word),
+            (1, unused, self.max_function_count),
+            (1, "HashType", indexed::HASH_TYPE_MD5),
+            (1, "HashOffset", self.hash_offset),
+            (MEMPROF_SINCE, "MemProfOffset", self.memprof_offset),
+            (BINARY_IDS_SINCE, "BinaryIdOffset", self.binary_ids_offset),
+            (TRACES_SINCE, "TemporalProfTracesOffset", self.traces_offset),
+            (VTABLES_SINCE, "VTableNamesOffset", self.vtable_names_offset),
+        ];
+        let version = self.version();
+        let of_version = words.into_iter().filter(|&(since, ..)| version >= since);
+        (0u64..)
+            .zip(of_version)
+            .map(|(index, (_, name, value))| (name, 8 * index, value))
+            .collect()
+    }
+
     /// Appends the header.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let version = self.version();

@@ -208,6 +208,48 @@ impl<'data> IndexedProfile<'data> {
         Ok(Some(NameRecords::new(&entry, self.header.version())))
     }
 
+    /// The name of a hash, if the profile has a function of it: looks at one bucket only. A damaged bucket has none.
+    pub fn name_of(&self, name_ref: NameRef) -> Option<&'data [u8]> {
+        let entry = self.table.find_hash(name_ref.0).ok()??;
+        Some(entry.key)
+    }
+
+    /// All sections in file order: name for people, absolute offset, length in bytes. A section reaches to the next or
+    /// to the end of the file, its padding and whatever else is in between with it.
+    pub fn named_sections(&self) -> Vec<(&'static str, u64, u64)> {
+        let header = &self.header;
+        let file_len = self.data.len() as u64;
+        let mut starts = vec![
+            ("header", 0),
+            ("items of the hash table", self.table.payload_offset()),
+            ("index of the hash table", self.table.index_offset()),
+        ];
+        if self.summary.is_some() {
+            starts.push(("summaries", header.encoded_len()));
+        }
+        let version = header.version();
+        if header.has_flag(variant::MEMPROF) && version >= header::MEMPROF_SINCE {
+            starts.push(("MemProf", header.memprof_offset));
+        }
+        if version >= header::BINARY_IDS_SINCE {
+            starts.push(("build ids", header.binary_ids_offset));
+        }
+        if version >= header::VTABLES_SINCE {
+            starts.push(("vtable names", header.vtable_names_offset));
+        }
+        if header.has_flag(variant::TEMPORAL) && version >= header::TRACES_SINCE {
+            starts.push(("temporal traces", header.traces_offset));
+        }
+        starts.sort_by_key(|&(_, start)| start);
+        let ends = starts.iter().skip(1).map(|&(_, start)| start);
+        let ends: Vec<u64> = ends.chain([file_len]).collect();
+        starts
+            .iter()
+            .zip(ends)
+            .map(|(&(name, start), end)| (name, start, end.saturating_sub(start)))
+            .collect()
+    }
+
     /// Build ids in file order (version 9 and later).
     ///
     /// # Errors

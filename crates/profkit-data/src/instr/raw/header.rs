@@ -215,6 +215,33 @@ enum Field {
 
 use Field as F;
 
+impl Field {
+    /// LLVM's name.
+    fn name(self) -> &'static str {
+        match self {
+            F::BinaryIdsSize => "BinaryIdsSize",
+            F::NumData => "NumData",
+            F::PaddingBeforeCounters => "PaddingBytesBeforeCounters",
+            F::NumCounters => "NumCounters",
+            F::PaddingAfterCounters => "PaddingBytesAfterCounters",
+            F::NumBitmapBytes => "NumBitmapBytes",
+            F::PaddingAfterBitmap => "PaddingBytesAfterBitmapBytes",
+            F::NumUniformCounters => "NumUniformCounters",
+            F::PaddingAfterUniformCounters => "PaddingBytesAfterUniformCounters",
+            F::UniformCountersDelta => "UniformCountersDelta",
+            F::NamesSize => "NamesSize",
+            F::CountersDelta => "CountersDelta",
+            F::BitmapDelta => "BitmapDelta",
+            F::NamesDelta => "NamesDelta",
+            F::NumVTables => "NumVTables",
+            F::VNamesSize => "VNamesSize",
+            F::ValueDataSize => "ValueDataSize",
+            F::ValueDataDelta => "ValueDataDelta",
+            F::ValueKindLast => "ValueKindLast",
+        }
+    }
+}
+
 const V1: &[Field] = &[
     F::NumData,
     F::NumCounters,
@@ -417,6 +444,23 @@ impl RawHeader {
         for &field in fields(self.dialect.version, self.len / 8).unwrap_or_default() {
             put(*header.field_mut(field));
         }
+    }
+
+    /// All words of the header in order, with LLVM's names and their absolute offsets; `offset` is the header's own.
+    pub fn named_fields(&self, offset: u64) -> Vec<(&'static str, u64, u64)> {
+        let mut header = *self;
+        let words = [
+            ("Magic", self.dialect.width.magic()),
+            ("Version", self.dialect.version_word()),
+        ];
+        let fields = fields(self.dialect.version, self.len / 8).unwrap_or_default();
+        let fields = fields
+            .iter()
+            .map(|&field| (field.name(), *header.field_mut(field)));
+        (0u64..)
+            .zip(words.into_iter().chain(fields))
+            .map(|(index, (name, value))| (name, offset + 8 * index, value))
+            .collect()
     }
 
     /// Whether this header has fields for padding around the counters.

@@ -1,0 +1,339 @@
+//! Profiles for programs: one JSON object, written as it comes. docs/formats/show-json.md is its schema; a change that
+//! readers can notice raises [`SCHEMA_VERSION`].
+use super::args::Details;
+use super::names;
+use super::report::{Context, Layout, Printer, RecordView};
+use super::source::Facts;
+use super::text::{bits, endian_name};
+use super::totals::{Faults, Totals, ValueTotals, sum};
+use profkit_abi::value_kind;
+use profkit_data::Error;
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::{KindValues, TemporalTraces};
+use profkit_data::summary::Summary;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Raised when a member is renamed, removed or changes its meaning. New members do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Prints JSON.
+pub struct JsonPrinter<W> {
+    out: W,
+    mangled: bool,
+    /// The array that is open: its name, and whether it has an element.
+    open: Option<(&'static str, bool)>,
+}
+
+impl<W: Write> JsonPrinter<W> {
+    pub fn new(out: W, mangled: bool) -> Self {
+        JsonPrinter {
+            out,
+            mangled,
+            open: None,
+        }
+    }
+
+    fn member(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        self.close()?;
+        write!(self.out, ",\n\"{name}\":")?;
+        serde_json::to_writer(&mut self.out, value)?;
+        Ok(())
+    }
+
+    /// An element of the array `name`, on its own line.
+    fn element(&mut self, name: &'static str, value: &impl Serialize) -> io::Result<()> {
+        match self.open {
+            Some((open, more)) if open == name => {
+                self.out.write_all(if more { b",\n" } else { b"\n" })?;
+            }
+            _ => {
+                self.close()?;
+                write!(self.out, ",\n\"{name}\":[\n")?;
+            }
+        }
+        self.open = Some((name, true));
+        serde_json::to_writer(&mut self.out, value)?;
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some(_) => self.out.write_all(b"\n]"),
+            None => Ok(()),
+        }
+    }
+
+    fn named(&self, name: &[u8]) -> Value {
+        let mut value = json!({ "name": names::printable(name) });
+        if !self.mangled
+            && let Some(demangled) = names::demangle(name)
+            && let Some(members) = value.as_object_mut()
+        {
+            members.insert("demangled".to_owned(), demangled.into());
+        }
+        value
+    }
+
+    /// The function, or nothing but its hash where the name is not known; null for what is outside the program.
+    fn function(&self, value: u64, context: &Context<'_>) -> Value {
+        let name_ref = NameRef(value);
+        let mut function = match context.source.name_of(name_ref) {
+            Some(name) => self.named(name),
+            None if value == 0 => return Value::Null,
+            None => json!({}),
+        };
+        if let Some(members) = function.as_object_mut() {
+            members.insert("guid".to_owned(), name_ref.to_string().into());
+        }
+        function
+    }
+
+    fn sites(&self, kind: u32, values: &KindValues, context: &Context<'_>) -> Value {
+        let key = match kind {
+            value_kind::MEM_OP_SIZE => "size",
+            value_kind::INDIRECT_CALL_TARGET => "target",
+            _ => "vtable",
+        };
+        let sites = values.sites().map(|site| {
+            let site = site.iter().map(|one| {
+                let value = match kind {
+                    value_kind::MEM_OP_SIZE => one.value.into(),
+                    _ => self.function(one.value, context),
+                };
+                json!({ key: value, "count": one.count })
+            });
+            Value::Array(site.collect())
+        });
+        Value::Array(sites.collect())
+    }
+}
+
+impl<W: Write> Printer for JsonPrinter<W> {
+    fn file(&mut self, name: &str, size: u64, facts: &Facts) -> io::Result<()> {
+        write!(
+            self.out,
+            "{{\"schema\":\"profkit-show\",\"schema_version\":{SCHEMA_VERSION}"
+        )?;
+        self.member("file", &file(name, size, facts))
+    }
+
+    fn layout(&mut self, layout: &Layout) -> io::Result<()> {
+        let header = layout.header.as_ref().map(|fields| {
+            let fields = fields.iter().map(
+                |&(name, offset, value)| json!({ "field": name, "offset": offset, "value": value }),
+            );
+            fields.collect::<Vec<_>>()
+        });
+        let sections = layout.sections.as_ref().map(|sections| {
+            let sections = sections.iter().map(|section| {
+                json!({
+                    "section": section.name,
+                    "offset": section.offset,
+                    "size": section.size,
+                    "missing": section.missing,
+                })
+            });
+            sections.collect::<Vec<_>>()
+        });
+        let value = json!({ "offset": layout.offset, "header": header, "sections": sections });
+        self.element("profiles", &without_nulls(value))
+    }
+
+    fn record(
+        &mut self,
+        view: &RecordView<'_>,
+        details: Details,
+        context: &Context<'_>,
+    ) -> io::Result<()> {
+        let record = view.record;
+        let mut function = self.named(&record.name);
+        let Some(members) = function.as_object_mut() else {
+            return Ok(());
+        };
+        if record.name.is_empty() {
+            members.remove("name");
+        }
+        let mut put = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        put("guid", record.name_ref.to_string().into());
+        put("hash", record.func_hash.to_string().into());
+        put("counters", record.counts.len().into());
+        match view.pseudo() {
+            Some(pseudo) => put("pseudo", pseudo.into()),
+            None => {
+                put("sum", number(sum(record)));
+                put("max", record.counts.iter().max().copied().into());
+                if details.counts {
+                    put("counts", record.counts.clone().into());
+                }
+            }
+        }
+        if details.bitmaps && !record.bitmap.is_empty() {
+            put("bitmap", BuildId(record.bitmap.clone()).to_string().into());
+        }
+        let keys = ["indirect_calls", "memop_sizes", "vtables"];
+        for (((kind, values), wanted), key) in record.values.kinds().zip(details.values).zip(keys) {
+            if wanted && values.site_count() > 0 {
+                put(key, self.sites(kind, values, context));
+            }
+        }
+        self.element("functions", &function)
+    }
+
+    fn records_end(&mut self) -> io::Result<()> {
+        if self.open.is_none_or(|(name, _)| name != "functions") {
+            return self.member("functions", &json!([]));
+        }
+        self.close()
+    }
+
+    fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()> {
+        self.close()?;
+        write!(self.out, ",\n\"traces_seen\":{}", traces.stream_size)?;
+        for trace in &traces.traces {
+            let functions = trace.functions.iter();
+            let functions = functions.map(|function| self.function(function.0, context));
+            let functions: Vec<_> = functions.collect();
+            let value = json!({ "weight": trace.weight, "functions": functions });
+            self.element("traces", &value)?;
+        }
+        match traces.traces.is_empty() {
+            true => self.member("traces", &json!([])),
+            false => self.close(),
+        }
+    }
+
+    fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()> {
+        let ids: Vec<_> = ids.iter().map(BuildId::to_string).collect();
+        self.member("binary_ids", &ids)
+    }
+
+    fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
+        let hot: Vec<_> = hot
+            .iter()
+            .map(|(sum, name)| {
+                let mut value = self.named(name);
+                if let Some(members) = value.as_object_mut() {
+                    members.insert("sum".to_owned(), number(*sum));
+                    let share = if total == 0 {
+                        0.0
+                    } else {
+                        *sum as f64 / total as f64
+                    };
+                    members.insert("share".to_owned(), share.into());
+                }
+                value
+            })
+            .collect();
+        self.member("hot", &hot)
+    }
+
+    fn summaries(
+        &mut self,
+        first: &Summary,
+        second: Option<&Summary>,
+        totals: &Totals,
+        detailed: bool,
+    ) -> io::Result<()> {
+        self.member("summary", &summary(first, detailed))?;
+        if let Some(second) = second {
+            self.member("context_sensitive_summary", &summary(second, detailed))?;
+        }
+        let [calls, sizes, vtables] = totals.values.map(value_totals);
+        let totals = json!({
+            "records": totals.records,
+            "pseudo_records": totals.pseudo_records,
+            "indirect_calls": calls,
+            "memop_sizes": sizes,
+            "vtables": vtables,
+            "bitmap_records": totals.bitmap_records,
+            "bitmap_bytes": totals.bitmap_bytes,
+        });
+        self.member("totals", &totals)
+    }
+
+    fn end(&mut self, faults: &Faults) -> io::Result<()> {
+        let first: Vec<_> = faults.first.iter().map(error).collect();
+        self.member("errors", &first)?;
+        write!(self.out, ",\n\"error_count\":{}}}\n", faults.count)?;
+        self.out.flush()
+    }
+}
+
+/// What the file is.
+pub fn file(name: &str, size: u64, facts: &Facts) -> Value {
+    let writers = facts.writers.as_ref().map(
+        |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
+    );
+    let kind = facts.instrumentation.to_string();
+    let value = json!({
+        "path": name,
+        "size": size,
+        "kind": facts.kind,
+        "version": facts.version,
+        "version_word": facts.version.map(|_| format!("{:#018x}", facts.version_word)),
+        "written_by_llvm": writers,
+        "pointer_bits": facts.machine.map(|(width, _)| bits(width)),
+        "endian": facts.machine.map(|(_, endian)| endian_name(endian)),
+        "instrumentation": kind.split(", ").collect::<Vec<_>>(),
+    });
+    without_nulls(value)
+}
+
+/// An error with its place.
+pub fn error(error: &Error) -> Value {
+    let (line, column) = error.line_column().unzip();
+    without_nulls(json!({
+        "message": error.to_string(),
+        "structure": error.structure(),
+        "offset": error.offset(),
+        "line": line,
+        "column": column,
+        "hint": error.hint(),
+    }))
+}
+
+fn summary(summary: &Summary, detailed: bool) -> Value {
+    let cutoffs = detailed.then(|| {
+        let cutoffs = summary.cutoffs.iter().map(|one| {
+            json!({ "millionths": one.cutoff, "min_count": one.min_count, "counters": one.blocks })
+        });
+        cutoffs.collect::<Vec<_>>()
+    });
+    without_nulls(json!({
+        "functions": summary.functions,
+        "counters": summary.blocks,
+        "total_count": summary.total_count,
+        "max_function_count": summary.max_function_count,
+        "max_count": summary.max_count,
+        "max_internal_count": summary.max_internal_count,
+        "cutoffs": cutoffs,
+    }))
+}
+
+fn value_totals(values: ValueTotals) -> Value {
+    json!({
+        "sites": values.sites,
+        "sites_with_values": values.sites_with_values,
+        "values": values.values,
+    })
+}
+
+/// A sum as a number if it has 64 bits, as it nearly always has; otherwise as the nearest floating-point number.
+fn number(sum: u128) -> Value {
+    match u64::try_from(sum) {
+        Ok(sum) => sum.into(),
+        Err(_) => (sum as f64).into(),
+    }
+}
+
+/// Members that do not apply are left out.
+fn without_nulls(mut value: Value) -> Value {
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    value
+}

@@ -1,0 +1,311 @@
+//! `profkit show`: what is in a profile, for people or as JSON. Records are printed as they are read; memory does not
+//! grow with their number.
+mod args;
+pub(crate) mod json;
+pub(crate) mod names;
+mod report;
+pub(crate) mod source;
+pub(crate) mod text;
+mod totals;
+
+pub use args::{Format, ShowArgs};
+
+use crate::exit::{self, Failure, Status};
+use crate::io::{Input, printer};
+use json::JsonPrinter;
+use profkit_data::instr::indexed::IndexedHeader;
+use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
+use profkit_data::instr::{InstrSource, Record};
+use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
+use source::{Facts, Source};
+use std::io;
+use text::TextPrinter;
+use totals::{Faults, Totals};
+
+/// Shows a profile.
+///
+/// # Errors
+/// If it cannot be opened, or nothing of it can be read. A file that is damaged further on is
+/// [`Status::InputBad`].
+pub fn run(args: &ShowArgs) -> exit::Result {
+    let input = Input::open(&args.file)?;
+    let out = printer();
+    let mut printer: Box<dyn Printer> = match args.format {
+        Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
+        Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
+    };
+    let source = match Source::open(&input) {
+        Ok(source) => source,
+        Err(error) => {
+            header_alone(args, &input, &mut *printer).map_err(|error| Failure::print(&error))?;
+            return Err(Failure::file(input.name(), &error));
+        }
+    };
+    let mut show = Show {
+        args,
+        input: &input,
+        printer: &mut *printer,
+        faults: Faults::default(),
+    };
+    let missing = show
+        .everything(source)
+        .map_err(|error| Failure::print(&error))?;
+    let faults = std::mem::take(&mut show.faults);
+    finish(args, &input, &faults, &missing)
+}
+
+/// Of a file whose structure cannot be followed, the header can often be shown all the same.
+fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io::Result<()> {
+    let Ok(header) = IndexedHeader::parse(input) else {
+        return Ok(());
+    };
+    if args.header && args.format == Format::Text {
+        let facts = Facts::of_indexed(&header);
+        printer.file(input.name(), input.len() as u64, &facts)?;
+        printer.layout(&Layout {
+            index: None,
+            offset: 0,
+            header: Some(header.named_fields()),
+            sections: None,
+        })?;
+        printer.end(&Faults::default())?;
+    }
+    Ok(())
+}
+
+fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> exit::Result {
+    let mut failure: Option<Failure> = None;
+    if args.format == Format::Text {
+        for error in &faults.first {
+            let line = format!("{}: {error}", input.name());
+            failure = Some(match failure {
+                Some(failure) => failure.and(line),
+                None => Failure::input(line),
+            });
+        }
+        let untold = faults.count - faults.first.len() as u64;
+        failure = failure.map(|failure| {
+            let failure = match untold {
+                0 => failure,
+                untold => failure.and(format_args!("{}: and {untold} more errors", input.name())),
+            };
+            let hint = faults.first.iter().find_map(|error| error.hint());
+            match hint {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            }
+        });
+    }
+    for name in missing {
+        let line = format!("{}: there is no function {name}", input.name());
+        failure = Some(match failure {
+            Some(failure) => failure.and(line),
+            None => Failure::input(line)
+                .with_hint("--function-contains finds a part of a name, mangled or demangled"),
+        });
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None if faults.count > 0 => Ok(Status::InputBad),
+        None => Ok(Status::Done),
+    }
+}
+
+struct Show<'a> {
+    args: &'a ShowArgs,
+    input: &'a Input,
+    printer: &'a mut dyn Printer,
+    faults: Faults,
+}
+
+impl<'a> Show<'a> {
+    /// Prints what was asked for. Returns the functions that were asked for by name and are not there.
+    fn everything(&mut self, mut source: Source<'_>) -> io::Result<Vec<&'a str>> {
+        let args = self.args;
+        let facts = Facts::of(&source);
+        self.printer
+            .file(self.input.name(), self.input.len() as u64, &facts)?;
+        if args.header || args.sections {
+            self.layouts(&source)?;
+        }
+        let mut missing: Vec<&str> = args.function.iter().map(String::as_str).collect();
+        if !args.functions && args.function_contains.is_empty() {
+            self.lookup(&source, &mut missing)?;
+        }
+        let all_found = args.filters() && args.function_contains.is_empty() && missing.is_empty();
+        let mut totals = Totals::new(args.hot.unwrap_or(0));
+        if args.needs_all_records() || !all_found {
+            self.records(&mut source, &mut totals, &mut missing)?;
+        }
+        if args.shows_functions() {
+            self.printer.records_end()?;
+        }
+        if args.traces {
+            let traces = source.reader().temporal_traces();
+            let traces = self.faults.or_default(traces);
+            self.printer.traces(&traces, &Context { source: &source })?;
+        }
+        if args.binary_ids {
+            let ids = source.reader().binary_ids();
+            let ids = self.faults.or_default(ids);
+            self.printer.binary_ids(&ids)?;
+        }
+        if args.hot.is_some() {
+            let hottest = std::mem::take(&mut totals.hottest);
+            let hot: Vec<_> = hottest.into_sorted().collect();
+            self.printer.hot(&hot, totals.sum)?;
+        }
+        if args.shows_summary() {
+            let (first, second) = totals.finish();
+            self.printer
+                .summaries(&first, second.as_ref(), &totals, args.detailed_summary)?;
+        }
+        self.printer.end(&self.faults)?;
+        Ok(missing)
+    }
+
+    /// Prints functions of an indexed profile that are asked for by mangled name, and takes them off the list.
+    fn lookup(&mut self, source: &Source<'_>, missing: &mut Vec<&str>) -> io::Result<()> {
+        let Source::Indexed(reader) = source else {
+            return Ok(());
+        };
+        let details = self.args.details();
+        let mut record = Record::default();
+        let mut remaining = Vec::new();
+        for name in missing.drain(..) {
+            let found = reader.profile().lookup(name.as_bytes());
+            let Some(mut found) = self.faults.or_default(found) else {
+                remaining.push(name);
+                continue;
+            };
+            loop {
+                match found.read_record(&mut record) {
+                    Ok(true) => {
+                        let view = RecordView { record: &record };
+                        self.printer.record(&view, details, &Context { source })?;
+                    }
+                    Ok(false) => break,
+                    Err(error) => self.faults.push(error),
+                }
+            }
+        }
+        *missing = remaining;
+        Ok(())
+    }
+
+    fn records(
+        &mut self,
+        source: &mut Source<'_>,
+        totals: &mut Totals,
+        missing: &mut Vec<&str>,
+    ) -> io::Result<()> {
+        let args = self.args;
+        let details = args.details();
+        let mut found = vec![false; missing.len()];
+        let mut record = Record::default();
+        loop {
+            match source.reader().read_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.faults.push(error);
+                    if !source.reader().can_resume() {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            totals.add(&record);
+            let mut wanted = args.functions || args.shows_functions() && !args.filters();
+            for (name, found) in missing.iter().zip(&mut found) {
+                if names::is_named(&record.name, name) {
+                    (*found, wanted) = (true, true);
+                }
+            }
+            wanted |= args
+                .function_contains
+                .iter()
+                .any(|text| names::contains(&record.name, text));
+            if wanted {
+                let view = RecordView { record: &record };
+                self.printer.record(&view, details, &Context { source })?;
+            }
+        }
+        let mut found = found.into_iter();
+        missing.retain(|_| !found.next().unwrap_or(false));
+        Ok(())
+    }
+
+    fn layouts(&mut self, source: &Source<'_>) -> io::Result<()> {
+        match source {
+            Source::Text(_) => Ok(()),
+            Source::Indexed(reader) => {
+                let profile = reader.profile();
+                let header = self.args.header.then(|| profile.header().named_fields());
+                let sections = self.args.sections.then(|| {
+                    let sections = profile.named_sections().into_iter();
+                    let section = |(name, offset, size)| Section {
+                        name,
+                        offset,
+                        size,
+                        missing: 0,
+                    };
+                    sections.map(section).collect()
+                });
+                self.printer.layout(&Layout {
+                    index: None,
+                    offset: 0,
+                    header,
+                    sections,
+                })
+            }
+            Source::Raw(_) => self.raw_layouts(),
+        }
+    }
+
+    /// The profiles of a raw file, found by a pass over the records without their value data.
+    fn raw_layouts(&mut self) -> io::Result<()> {
+        let options = RawReadOptions::default().salvage(true).values(false);
+        let Ok(mut reader) = RawReader::parse_with(self.input, options) else {
+            return Ok(());
+        };
+        let mut current = reader.profile().cloned();
+        let mut index = 1;
+        let mut record = Record::default();
+        loop {
+            let more = match reader.read_record(&mut record) {
+                Ok(more) => more,
+                // Told when the records are shown.
+                Err(_) => reader.can_resume(),
+            };
+            let entered = reader.profile();
+            let left = entered.map(RawProfile::offset) != current.as_ref().map(RawProfile::offset);
+            if (left || !more)
+                && let Some(profile) = current.take()
+            {
+                let end = match entered {
+                    Some(next) if left => next.offset(),
+                    _ => self.input.len(),
+                };
+                let several = index > 1 || left && entered.is_some();
+                let offset = profile.offset() as u64;
+                let header = self
+                    .args
+                    .header
+                    .then(|| profile.header().named_fields(offset));
+                let sections = self.args.sections;
+                self.printer.layout(&Layout {
+                    index: several.then_some(index),
+                    offset,
+                    header,
+                    sections: sections.then(|| raw_sections(&profile, end as u64)),
+                })?;
+                index += 1;
+                current = entered.cloned();
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+}

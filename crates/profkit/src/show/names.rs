@@ -1,0 +1,185 @@
+//! Names for people: demangled, and safe to print.
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Names longer than this are not demangled, and demangled ones are cut there: hostile names grow without bound.
+const MOST: usize = 16 << 10;
+
+/// A name as it is printed: demangled unless `mangled`, with what precedes a local function's name (`file.c;name`,
+/// up to LLVM 16 `file.c:name`) left as it is. Control characters and bytes that are no UTF-8 are escaped.
+pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
+    if !mangled && let Some(demangled) = demangle(name) {
+        return Cow::Owned(demangled);
+    }
+    printable(name)
+}
+
+/// The demangled name, if it is a mangled one.
+pub fn demangle(name: &[u8]) -> Option<String> {
+    if name.len() > MOST {
+        return None;
+    }
+    let text = std::str::from_utf8(name).ok()?;
+    let (prefix, symbol) = split_local(text);
+    let demangled = demangle_symbol(symbol)?;
+    Some(printable(format!("{prefix}{demangled}").as_bytes()).into_owned())
+}
+
+/// Whether `wanted` names this function: as the file spells it, without its file, demangled, or demangled without
+/// its parameters.
+pub fn is_named(name: &[u8], wanted: &str) -> bool {
+    let Ok(text) = std::str::from_utf8(name) else {
+        return false;
+    };
+    let (prefix, symbol) = split_local(text);
+    if text == wanted || symbol == wanted {
+        return true;
+    }
+    let Some(demangled) = demangle_symbol(symbol) else {
+        return false;
+    };
+    let wanted = wanted.strip_prefix(prefix).unwrap_or(wanted);
+    demangled == wanted
+        || demangled
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.starts_with('('))
+}
+
+/// Whether a name contains a text, as it is or demangled.
+pub fn contains(name: &[u8], text: &str) -> bool {
+    String::from_utf8_lossy(name).contains(text)
+        || demangle(name).is_some_and(|demangled| demangled.contains(text))
+}
+
+/// Splits what LLVM puts before the name of a local function from the name: `dir/file.c;` or `file.c:`.
+fn split_local(name: &str) -> (&str, &str) {
+    if let Some(end) = name.rfind(';') {
+        return name.split_at(end + 1);
+    }
+    // A colon of an Objective-C selector or a demangled name is none of LLVM's: that follows a file's extension.
+    match name.find(':') {
+        Some(end)
+            if name.get(..end).is_some_and(|file| file.contains('.'))
+                && !name.starts_with(['-', '+'])
+                && name
+                    .get(end + 1..)
+                    .is_some_and(|rest| !rest.starts_with(':')) =>
+        {
+            name.split_at(end + 1)
+        }
+        _ => ("", name),
+    }
+}
+
+fn demangle_symbol(symbol: &str) -> Option<String> {
+    let mut out = Capped(String::new());
+    if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
+        // The alternate form leaves the hash off.
+        write!(out, "{rust:#}").ok()?;
+        return Some(out.0);
+    }
+    if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
+        return None;
+    }
+    // Passes append suffixes (.llvm.123, .part.0), which belong to no mangled name.
+    let (stem, suffix) = match symbol.find('.') {
+        Some(end) => symbol.split_at(end),
+        None => (symbol, ""),
+    };
+    let cpp = cpp_demangle::Symbol::new(stem).ok()?;
+    cpp.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default())
+        .ok()?;
+    out.write_str(suffix).ok()?;
+    Some(out.0)
+}
+
+/// Text up to [`MOST`] bytes.
+struct Capped(String);
+
+impl fmt::Write for Capped {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+/// Bytes as text that cannot control a terminal.
+pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(char::is_control) => Cow::Borrowed(text),
+        _ => {
+            let mut text = String::with_capacity(bytes.len() + 8);
+            for chunk in bytes.utf8_chunks() {
+                for one in chunk.valid().chars() {
+                    if one.is_control() {
+                        text.extend(one.escape_default());
+                    } else {
+                        text.push(one);
+                    }
+                }
+                for byte in chunk.invalid() {
+                    let _ = write!(text, "\\x{byte:02x}");
+                }
+            }
+            Cow::Owned(text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_languages_are_demangled() {
+        for (name, shown) in [
+            ("main", "main"),
+            ("_Z3fooi", "foo(int)"),
+            ("file.cpp;_ZL3barv", "file.cpp;bar()"),
+            ("dir/file.c:helper", "dir/file.c:helper"),
+            ("file.cpp:_ZN2ns3barEv", "file.cpp:ns::bar()"),
+            ("_Z3fooi.llvm.123", "foo(int).llvm.123"),
+            (
+                "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+                "core::fmt::Write::write_fmt",
+            ),
+            ("_RNvC6crate_4main", "crate_::main"),
+            ("-[Foo bar:baz:]", "-[Foo bar:baz:]"),
+            ("_Zjunk", "_Zjunk"),
+            ("a\u{1b}[2J", "a\\u{1b}[2J"),
+        ] {
+            assert_eq!(display(name.as_bytes(), false), shown);
+        }
+        assert_eq!(display(b"_Z3fooi", true), "_Z3fooi");
+        assert_eq!(display(b"a\xff", false), "a\\xff");
+    }
+
+    #[test]
+    fn functions_are_found_under_each_of_their_names() {
+        let name = b"file.cpp;_ZN2ns3barEi";
+        for wanted in [
+            "file.cpp;_ZN2ns3barEi",
+            "_ZN2ns3barEi",
+            "file.cpp;ns::bar(int)",
+            "ns::bar(int)",
+            "ns::bar",
+        ] {
+            assert!(is_named(name, wanted), "{wanted}");
+        }
+        assert!(!is_named(name, "ns::ba"));
+        assert!(contains(name, "s::ba"));
+    }
+
+    #[test]
+    fn a_name_that_explodes_is_left_as_it_is() {
+        // Each substitution doubles the one before.
+        let mut name = "_Z1fI1aE".to_owned();
+        for _ in 0..40 {
+            name.push_str("S_I");
+        }
+        assert!(display(name.as_bytes(), false).len() <= MOST);
+    }
+}

@@ -1,0 +1,440 @@
+//! Profiles for people.
+use super::args::Details;
+use super::names;
+use super::report::{Context, Layout, Printer, RecordView};
+use super::source::Facts;
+use super::totals::{Faults, Totals, sum};
+use profkit_abi::value_kind;
+use profkit_data::bytes::Endian;
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::raw::PointerWidth;
+use profkit_data::instr::releases::display_range;
+use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
+use profkit_data::summary::Summary;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Counters of a row.
+const ROW: usize = 8;
+/// Bitmap bytes of a row.
+const BITMAP_ROW: usize = 32;
+
+/// Prints text.
+pub struct TextPrinter<W> {
+    out: W,
+    mangled: bool,
+    /// Whether sizes of memory intrinsics stand for ranges (LLVM 12 and later).
+    ranges: bool,
+}
+
+impl<W: Write> TextPrinter<W> {
+    pub fn new(out: W, mangled: bool) -> Self {
+        TextPrinter {
+            out,
+            mangled,
+            ranges: false,
+        }
+    }
+
+    fn counts(&mut self, counts: &[u64]) -> io::Result<()> {
+        let width = counts.iter().max().map_or(0, |&max| grouped(max).len());
+        for (row, chunk) in counts.chunks(ROW).enumerate() {
+            let label = if row == 0 { "counts" } else { "" };
+            write!(self.out, "  {label:8}")?;
+            for &count in chunk {
+                write!(self.out, "  {:>width$}", grouped(count))?;
+            }
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn bitmap(&mut self, bitmap: &[u8]) -> io::Result<()> {
+        for (row, chunk) in bitmap.chunks(BITMAP_ROW).enumerate() {
+            let label = if row == 0 { "bitmap" } else { "" };
+            write!(self.out, "  {label:8}  ")?;
+            for byte in chunk {
+                write!(self.out, "{byte:02x}")?;
+            }
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, kind: u32, values: &KindValues, context: &Context<'_>) -> io::Result<()> {
+        let (title, event) = match kind {
+            value_kind::INDIRECT_CALL_TARGET => ("indirect calls", "calls"),
+            value_kind::MEM_OP_SIZE => ("memory intrinsic sizes", "calls"),
+            _ => ("virtual tables", "uses"),
+        };
+        writeln!(self.out, "  {title}")?;
+        for (index, site) in values.sites().enumerate() {
+            let total: u128 = site.iter().map(|one| u128::from(one.count)).sum();
+            if site.is_empty() {
+                writeln!(self.out, "    site {index}: none")?;
+                continue;
+            }
+            writeln!(self.out, "    site {index}: {} {event}", grouped(total))?;
+            let mut sorted = site.to_vec();
+            sorted.sort_by_key(|one| std::cmp::Reverse(one.count));
+            let width = sorted.first().map_or(0, |one| grouped(one.count).len());
+            for one in sorted {
+                let count = grouped(one.count);
+                let share = percent(u128::from(one.count), total);
+                write!(self.out, "      {count:>width$}  {share:>6}  ")?;
+                if kind == value_kind::MEM_OP_SIZE {
+                    writeln!(self.out, "{}", self.size(one.value))?;
+                } else {
+                    writeln!(self.out, "{}", self.target(one.value, context))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, value: u64, context: &Context<'_>) -> String {
+        match context.source.name_of(NameRef(value)) {
+            Some(name) => names::display(name, self.mangled).into_owned(),
+            None if value == 0 => "(outside the profiled program)".to_owned(),
+            None => format!("(unknown name {})", NameRef(value)),
+        }
+    }
+
+    /// Sizes above 8 that are no power of two stand for all up to the next power: LLVM's run-time buckets.
+    fn size(&self, size: u64) -> String {
+        match size {
+            1 => "1 byte".to_owned(),
+            513 if self.ranges => "513 bytes or more".to_owned(),
+            9.. if self.ranges && (size - 1).is_power_of_two() && size < 513 => {
+                format!("{size} to {} bytes", 2 * (size - 1) - 1)
+            }
+            _ => format!("{} bytes", grouped(size)),
+        }
+    }
+
+    fn summary(&mut self, title: &str, summary: &Summary) -> io::Result<()> {
+        let lines = [
+            ("functions", summary.functions),
+            ("counters", summary.blocks),
+            ("sum of counters", summary.total_count),
+            ("largest first counter", summary.max_function_count),
+            ("largest other counter", summary.max_internal_count),
+        ];
+        writeln!(self.out, "{title}")?;
+        self.lines(&lines.map(|(name, value)| (name, grouped(value), String::new())))
+    }
+
+    /// Names, numbers right-aligned below each other, and a remark.
+    fn lines(&mut self, lines: &[(&str, String, String)]) -> io::Result<()> {
+        let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+        let width = lines.iter().map(|(_, number, _)| number.len()).max();
+        let width = width.unwrap_or(0);
+        for (name, number, remark) in lines {
+            let line = format!("  {name:name_width$}  {number:>width$}  {remark}");
+            writeln!(self.out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Printer for TextPrinter<W> {
+    fn file(&mut self, name: &str, size: u64, facts: &Facts) -> io::Result<()> {
+        self.ranges = facts.version.is_some_and(|version| version >= 7);
+        writeln!(self.out, "{name}: {}", describe(facts))?;
+        let kind = facts.instrumentation;
+        let kind = if kind.is_unknown() {
+            "not stated (taken for front-end)".to_owned()
+        } else {
+            kind.to_string()
+        };
+        writeln!(self.out, "  instrumentation  {kind}")?;
+        writeln!(self.out, "  size             {} bytes", grouped(size))
+    }
+
+    fn layout(&mut self, layout: &Layout) -> io::Result<()> {
+        writeln!(self.out)?;
+        if let Some(index) = layout.index {
+            writeln!(self.out, "Profile {index} at offset {:#x}", layout.offset)?;
+        }
+        if let Some(fields) = &layout.header {
+            writeln!(self.out, "Header")?;
+            for (name, offset, value) in fields {
+                let line = format!(
+                    "  {offset:#08x}  {name:32}  {value:#018x}  {}",
+                    plain_value(name, *value)
+                );
+                writeln!(self.out, "{}", line.trim_end())?;
+            }
+        }
+        if let Some(sections) = &layout.sections {
+            writeln!(self.out, "Sections")?;
+            for section in sections {
+                let size = grouped(section.size);
+                write!(
+                    self.out,
+                    "  {:#08x}  {:24}  {size:>14} bytes",
+                    section.offset, section.name
+                )?;
+                if section.missing > 0 {
+                    write!(self.out, ", {} missing", grouped(section.missing))?;
+                }
+                writeln!(self.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        view: &RecordView<'_>,
+        details: Details,
+        context: &Context<'_>,
+    ) -> io::Result<()> {
+        let record = view.record;
+        let name = match record.name.as_slice() {
+            [] => format!("(unknown name {})", record.name_ref),
+            name => names::display(name, self.mangled).into_owned(),
+        };
+        writeln!(self.out, "\n{name}")?;
+        let counters = plural(record.counts.len(), "counter", "counters");
+        write!(self.out, "  hash {}, {counters}", record.func_hash)?;
+        match (view.pseudo(), record.counts.first()) {
+            (Some(pseudo), _) => writeln!(self.out, ", pseudo-{pseudo}: no counts")?,
+            (None, Some(&entry)) if record.counts.len() > 1 => {
+                let sum = grouped(sum(record));
+                writeln!(self.out, ", first {}, sum {sum}", grouped(entry))?;
+            }
+            (None, Some(&entry)) => writeln!(self.out, ": {}", grouped(entry))?,
+            (None, None) => writeln!(self.out)?,
+        }
+        if details.counts && view.pseudo().is_none() && record.counts.len() > 1 {
+            self.counts(&record.counts)?;
+        }
+        if details.bitmaps {
+            self.bitmap(&record.bitmap)?;
+        }
+        for ((kind, values), wanted) in record.values.kinds().zip(details.values) {
+            if wanted && values.site_count() > 0 {
+                self.values(kind, values, context)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn records_end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()> {
+        let (kept, seen) = (traces.traces.len(), traces.stream_size);
+        writeln!(
+            self.out,
+            "\nTemporal traces: {} of {} seen",
+            kept,
+            grouped(seen)
+        )?;
+        for (index, trace) in traces.traces.iter().enumerate() {
+            let functions = plural(trace.functions.len(), "function", "functions");
+            writeln!(
+                self.out,
+                "  trace {index}: weight {}, {functions}",
+                grouped(trace.weight)
+            )?;
+            for function in &trace.functions {
+                writeln!(self.out, "    {}", self.target(function.0, context))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()> {
+        writeln!(self.out, "\nBuild ids")?;
+        if ids.is_empty() {
+            writeln!(self.out, "  none")?;
+        }
+        ids.iter().try_for_each(|id| writeln!(self.out, "  {id}"))
+    }
+
+    fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
+        writeln!(
+            self.out,
+            "\nHottest functions, by the sum of their counters"
+        )?;
+        let width = hot.first().map_or(0, |(sum, _)| grouped(*sum).len()).max(5);
+        writeln!(self.out, "  {:>width$}   share  together  function", "sum")?;
+        let mut together = 0;
+        for (sum, name) in hot {
+            together += sum;
+            let (share, together) = (percent(*sum, total), percent(together, total));
+            let name = names::display(name, self.mangled);
+            writeln!(
+                self.out,
+                "  {:>width$}  {share:>6}    {together:>6}  {name}",
+                grouped(*sum)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn summaries(
+        &mut self,
+        first: &Summary,
+        second: Option<&Summary>,
+        totals: &Totals,
+        detailed: bool,
+    ) -> io::Result<()> {
+        writeln!(self.out)?;
+        if first.functions > 0 || second.is_none() {
+            self.summary("Summary", first)?;
+        }
+        if let Some(second) = second {
+            self.summary("Summary of context-sensitive records", second)?;
+        }
+        let mut more = Vec::new();
+        let remark = |count: u64, what: &str| match count {
+            0 => String::new(),
+            count => format!("{} {what}", grouped(count)),
+        };
+        if totals.pseudo_records > 0 {
+            let remark = "pseudo-hot or pseudo-warm, not in the summary".to_owned();
+            more.push((
+                "functions without counts",
+                grouped(totals.pseudo_records),
+                remark,
+            ));
+        }
+        let titles = [
+            "indirect call sites",
+            "memory intrinsic sites",
+            "virtual call sites",
+        ];
+        for (title, values) in titles.into_iter().zip(&totals.values) {
+            if values.sites > 0 {
+                let remark = format!(
+                    "{} with values, {} values",
+                    grouped(values.sites_with_values),
+                    grouped(values.values)
+                );
+                more.push((title, grouped(values.sites), remark));
+            }
+        }
+        if totals.bitmap_records > 0 {
+            let remark = remark(totals.bitmap_bytes, "bytes");
+            more.push((
+                "functions with bitmaps",
+                grouped(totals.bitmap_records),
+                remark,
+            ));
+        }
+        if !more.is_empty() {
+            writeln!(self.out, "Beside the counters")?;
+            self.lines(&more)?;
+        }
+        if detailed {
+            for (title, summary) in [("", Some(first)), (" of context-sensitive records", second)] {
+                let Some(summary) = summary else { continue };
+                writeln!(self.out, "Shares of all counts{title}")?;
+                let width = grouped(summary.max_count).len().max(13);
+                let most = grouped(summary.blocks).len().max(8);
+                writeln!(
+                    self.out,
+                    "     share  {:>most$}  {:>width$}",
+                    "counters", "each at least"
+                )?;
+                for cutoff in &summary.cutoffs {
+                    let share = format!("{}%", cutoff.cutoff as f64 / 10_000.0);
+                    let (min, blocks) = (grouped(cutoff.min_count), grouped(cutoff.blocks));
+                    writeln!(self.out, "  {share:>8}  {blocks:>most$}  {min:>width$}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors of text output go to stderr.
+    fn end(&mut self, _faults: &Faults) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.
+pub fn describe(facts: &Facts) -> String {
+    let mut text = format!("{} profile", facts.kind);
+    if let Some(version) = facts.version {
+        text += &format!(" version {version}");
+    }
+    if let Some(writers) = &facts.writers {
+        text += &format!(" ({})", display_range(writers));
+    }
+    if let Some((width, endian)) = facts.machine {
+        text += &format!(", {}-bit {}", bits(width), endian_name(endian));
+    }
+    text
+}
+
+pub fn bits(width: PointerWidth) -> usize {
+    8 * width.bytes()
+}
+
+pub fn endian_name(endian: Endian) -> &'static str {
+    match endian {
+        Endian::Little => "little-endian",
+        Endian::Big => "big-endian",
+    }
+}
+
+/// A header word as a number for people, where that helps: no addresses.
+fn plain_value(name: &str, value: u64) -> String {
+    match name {
+        "Magic" => String::new(),
+        "Version" => {
+            let flags = InstrKind::from_version_word(value);
+            format!("{}, {flags}", value & profkit_abi::variant::VERSION_MASK)
+        }
+        _ if value < 1 << 40 => grouped(value),
+        _ if value > u64::MAX - (1 << 40) => format!("-{}", grouped(value.wrapping_neg())),
+        _ => String::new(),
+    }
+}
+
+/// A number with commas between groups of three digits.
+pub fn grouped(number: impl Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage with one decimal, cut, so that only all of it is 100%.
+pub fn percent(part: u128, whole: u128) -> String {
+    let tenths = match whole {
+        0 => 0,
+        whole => part.saturating_mul(1000) / whole,
+    };
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(percent(999_999, 1_000_000), "99.9%");
+        assert_eq!(percent(1, 3), "33.3%");
+        assert_eq!(percent(0, 0), "0.0%");
+    }
+}

@@ -1,0 +1,155 @@
+//! What is gathered while the records pass by. Nothing of it grows with their number.
+use profkit_data::Error;
+use profkit_data::instr::Record;
+use profkit_data::summary::{Summary, SummaryBuilder};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The sums over all records.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub records: u64,
+    pub pseudo_records: u64,
+    /// Sum of all counters of ordinary records.
+    pub sum: u128,
+    /// Of records of the first stage, and of context-sensitive ones.
+    stages: [SummaryBuilder; 2],
+    pub context_sensitive: u64,
+    /// By value kind.
+    pub values: [ValueTotals; 3],
+    pub bitmap_records: u64,
+    pub bitmap_bytes: u64,
+    pub hottest: Hottest,
+}
+
+/// Sites of one value kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueTotals {
+    pub sites: u64,
+    pub sites_with_values: u64,
+    pub values: u64,
+}
+
+impl Totals {
+    pub fn new(hot: usize) -> Self {
+        Totals {
+            hottest: Hottest {
+                most: hot,
+                ..Hottest::default()
+            },
+            ..Totals::default()
+        }
+    }
+
+    pub fn add(&mut self, record: &Record) {
+        self.records += 1;
+        let context_sensitive = record.func_hash.is_context_sensitive();
+        self.context_sensitive += u64::from(context_sensitive);
+        if record.is_pseudo() {
+            self.pseudo_records += 1;
+        } else {
+            if let Some(stage) = self.stages.get_mut(usize::from(context_sensitive)) {
+                stage.add_counts(&record.counts);
+            }
+            let sum = sum(record);
+            self.sum += sum;
+            self.hottest.offer(sum, &record.name);
+        }
+        for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
+            totals.sites += sites.site_count() as u64;
+            totals.values += sites.entries().len() as u64;
+            let with_values = sites.sites().filter(|site| !site.is_empty()).count();
+            totals.sites_with_values += with_values as u64;
+        }
+        self.bitmap_records += u64::from(!record.bitmap.is_empty());
+        self.bitmap_bytes += record.bitmap.len() as u64;
+    }
+
+    /// The summaries of the two stages; the second only if there is a context-sensitive record.
+    pub fn finish(&mut self) -> (Summary, Option<Summary>) {
+        let [first, second] = std::mem::take(&mut self.stages);
+        let second = (self.context_sensitive > 0).then(|| second.finish());
+        (first.finish(), second)
+    }
+}
+
+/// The sum of a record's counters.
+pub fn sum(record: &Record) -> u128 {
+    record.counts.iter().map(|&count| u128::from(count)).sum()
+}
+
+/// The functions with the largest sums.
+#[derive(Debug, Default)]
+pub struct Hottest {
+    most: usize,
+    seen: u64,
+    /// The coldest on top; of equals, the one that came last.
+    heap: BinaryHeap<Reverse<(u128, Reverse<u64>, Vec<u8>)>>,
+}
+
+impl Hottest {
+    fn offer(&mut self, sum: u128, name: &[u8]) {
+        self.seen += 1;
+        if self.heap.len() >= self.most {
+            match self.heap.peek() {
+                Some(Reverse((coldest, ..))) if *coldest < sum => self.heap.pop(),
+                _ => return,
+            };
+        }
+        self.heap
+            .push(Reverse((sum, Reverse(self.seen), name.to_vec())));
+    }
+
+    /// Sums and names, hottest first; of equals, the one that came first.
+    pub fn into_sorted(self) -> impl Iterator<Item = (u128, Vec<u8>)> {
+        let sorted = self.heap.into_sorted_vec();
+        sorted
+            .into_iter()
+            .map(|Reverse((sum, _, name))| (sum, name))
+    }
+}
+
+/// What is wrong with a file: the first errors, and how many there are.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub first: Vec<Error>,
+    pub count: u64,
+}
+
+/// How many errors are told in full: the first ones explain the others.
+const TOLD: usize = 10;
+
+impl Faults {
+    pub fn push(&mut self, error: Error) {
+        self.count += 1;
+        if self.first.len() < TOLD {
+            self.first.push(error);
+        }
+    }
+
+    /// A part that could not be read is a fault, and empty.
+    pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
+        result.unwrap_or_else(|error| {
+            self.push(error);
+            T::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hottest_are_few_and_in_order() {
+        let mut hottest = Hottest {
+            most: 2,
+            ..Hottest::default()
+        };
+        for (sum, name) in [(1, "a"), (5, "b"), (5, "c"), (3, "d"), (5, "e")] {
+            hottest.offer(sum, name.as_bytes());
+        }
+        let sorted: Vec<_> = hottest.into_sorted().collect();
+        assert_eq!(sorted, [(5, b"b".to_vec()), (5, b"c".to_vec())]);
+    }
+}

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::matrix::{Compiler, Mode, RawSet, Set, all_sets};
-use profkit_testkit::{Llvm, fixture_path};
+use profkit_testkit::{Llvm, fixture_path, repo_root};
 
 /// The run of each program whose raw profile is kept.
 const KEPT_RUN: usize = 1;
@@ -23,8 +23,61 @@ pub fn run(_arguments: &[String]) -> Result<()> {
             Err(why) => eprintln!("left out {set}: {why}"),
         }
     }
+    memprof(&mut writer)?;
     readme(&mut writer)?;
     writer.finish()
+}
+
+/// An indexed profile with a MemProf section, alone and beside counters.
+fn memprof(writer: &mut Writer) -> Result<()> {
+    let llvm = Llvm::find(22).context("LLVM 22")?;
+    let scratch = tempfile::tempdir()?;
+    let program = scratch.path().join("program");
+    let mut compile = Command::new(llvm.clang());
+    compile.current_dir(repo_root().join("tests/programs"));
+    compile.args([
+        "-O1",
+        "-fmemory-profile",
+        "-gmlt",
+        "-fdebug-info-for-profiling",
+    ]);
+    compile.args([
+        "-fno-omit-frame-pointer",
+        "-mno-omit-leaf-frame-pointer",
+        "-no-pie",
+    ]);
+    compile
+        .args(["-Wl,--build-id", "heap.c", "-o"])
+        .arg(&program);
+    ensure!(compile.status()?.success(), "{compile:?}");
+    let mut run = Command::new(&program);
+    run.env(
+        "MEMPROF_OPTIONS",
+        format!("log_path={}", scratch.path().join("raw").display()),
+    );
+    ensure!(run.status()?.success(), "{run:?}");
+    let mut entries = std::fs::read_dir(scratch.path())?.filter_map(Result::ok);
+    let raw = entries
+        .find(|entry| entry.file_name().to_string_lossy().starts_with("raw."))
+        .context("a raw MemProf profile")?;
+    // Both from raw files: LLVM 22 loses the MemProf data of an indexed input.
+    let option = format!("--profiled-binary={}", program.display());
+    let alone = merged(&llvm, &[&option], &raw.path())?;
+    let compile = "clang-22 -O1 -fmemory-profile -gmlt … heap.c -o OUT/program";
+    let merge = "llvm-profdata-22 merge --profiled-binary=OUT/program OUT/raw.PID";
+    writer.add(
+        "indexed/clang-22-memprof-heap.profdata",
+        &alone,
+        &format!("{compile}\n{merge}"),
+    )?;
+    let counters = writer.fresh.path().join("raw/clang-22-ir-plain.profraw");
+    let both = merged(&llvm, &[&option, &counters.to_string_lossy()], &raw.path())?;
+    writer.add(
+        "indexed/clang-22-memprof-ir-plain.profdata",
+        &both,
+        &format!("{compile}\n{merge} raw/clang-22-ir-plain.profraw"),
+    )?;
+    Ok(())
 }
 
 fn one_set(writer: &mut Writer, built: &RawSet) -> Result<()> {

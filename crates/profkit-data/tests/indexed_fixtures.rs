@@ -173,6 +173,9 @@ fn every_version_holds_what_it_can() {
                 "{name} in version {version}"
             );
             assert!(version < 10 || traces == profile.traces);
+            let lost_memprof = profile.memprof.is_some() && view.memprof().is_none();
+            assert_eq!(losses.memprof, lost_memprof);
+            assert!(version < 13 || !losses.memprof);
             let ids = view.binary_ids().unwrap();
             assert_eq!(
                 losses.binary_ids,
@@ -182,7 +185,8 @@ fn every_version_holds_what_it_can() {
                 losses.flags.version_flags() | view.header().version_word & !0xff,
                 IndexedProfile::parse(&bytes).unwrap().header().version_word
                     & !0xff
-                    & !(u64::from(version < 10) << 63),
+                    & !(u64::from(version < 10) << 63)
+                    & !(u64::from(losses.memprof) << 62),
                 "{name} in version {version}"
             );
         }

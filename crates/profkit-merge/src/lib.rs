@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod inputs;
 mod kinds;
+mod layout;
 mod options;
 mod remap;
 pub mod report;

@@ -1,5 +1,6 @@
 //! What the caller may choose.
 use crate::remap::Remapping;
+use profkit_data::instr::releases::Release;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -63,7 +64,9 @@ pub struct MergeOptions {
     pub separate_by_build_id: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,
-    /// Add up raw profiles of known layout without parsing them. On by default; results are the same without.
+    /// With [`Policy::Llvm`]: refuse raw and indexed versions that the llvm-profdata of this release refuses.
+    pub read_as: Option<Release>,
+    /// Do not add up raw profiles of known layout without parsing them; results are the same.
     pub no_fast_path: bool,
 }
 
@@ -129,6 +132,13 @@ impl MergeOptions {
         self
     }
 
+    /// Refuses what the llvm-profdata of a release refuses.
+    #[must_use]
+    pub fn read_as(mut self, release: Option<Release>) -> Self {
+        self.read_as = release;
+        self
+    }
+
     /// Switches the same-binary fast path off.
     #[must_use]
     pub fn no_fast_path(mut self, off: bool) -> Self {
@@ -148,6 +158,7 @@ impl fmt::Debug for MergeOptions {
             .field("traces", &self.traces)
             .field("separate_by_build_id", &self.separate_by_build_id)
             .field("keep_vtable_names", &self.keep_vtable_names)
+            .field("read_as", &self.read_as)
             .field("no_fast_path", &self.no_fast_path)
             .finish()
     }

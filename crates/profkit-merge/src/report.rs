@@ -325,6 +325,10 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
+            // Only that error has a detail.
+            ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
+                LlvmCode::RawProfileVersionMismatch
+            }
             ErrorKind::UnsupportedVersion => LlvmCode::UnsupportedVersion,
             ErrorKind::UnsupportedHashType => LlvmCode::UnsupportedHashType,
             ErrorKind::TooLarge | ErrorKind::LimitExceeded => LlvmCode::TooLarge,

@@ -239,6 +239,21 @@ impl Accumulator {
         Some(id)
     }
 
+    /// Whether there is a record of this name and hash that has value sites.
+    pub(crate) fn has_values(&self, incoming: &Incoming<'_>) -> bool {
+        let function = self.index.find(incoming.name_ref.0, |&id| {
+            self.table
+                .function(id)
+                .is_some_and(|function| function.name() == incoming.name)
+        });
+        let Some(function) = function.and_then(|&id| self.table.function(id)) else {
+            return false;
+        };
+        function
+            .records()
+            .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
+    }
+
     /// Adds a record. With [`Rule::Llvm`] returns the first fault, as LLVM reports one a record; otherwise `None`.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)

@@ -1,13 +1,18 @@
 //! What one thread carries along.
+use super::read::llvm_refuses;
 use super::version::Generations;
 use super::{Context, all_names, llvm_fault};
-use crate::accumulate::Accumulator;
-use crate::kinds::{Seen, llvm_merge};
+use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};
+use crate::kinds::{self, Seen, llvm_merge};
+use crate::layout::LayoutSums;
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
 use crate::traces::Reservoir;
-use crate::{Policy, Totals};
-use profkit_data::ids::BuildId;
-use profkit_data::instr::{InstrKind, MemProfSection, Record, TemporalTraces};
+use crate::{Policy, Totals, Weight};
+use profkit_abi::variant;
+use profkit_data::detect::FileKind;
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::raw::RawProfile;
+use profkit_data::instr::{InstrKind, MemProfSection, NewRecord, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
@@ -16,6 +21,8 @@ pub(crate) struct Group {
     /// The build ids that the result is for; empty if results are not separate.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
+    /// Sums of profiles of known layouts, until they go into `acc`.
+    pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
     pub(crate) vtable_names: BTreeSet<Vec<u8>>,
@@ -29,6 +36,7 @@ impl Group {
         Group {
             ids,
             acc: Accumulator::new(context.rule),
+            sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
             binary_ids: BTreeSet::new(),
             vtable_names: BTreeSet::new(),
@@ -70,6 +78,55 @@ impl Group {
         self.memprof = Some(kept);
     }
 
+    /// Puts the sums of layouts into the accumulator. Returns whether that is what adding the profiles one by one, in
+    /// order, would have given under LLVM's rules; with the tolerant ones it always is.
+    pub(crate) fn settle_layouts(&mut self, context: &Context<'_>) -> bool {
+        let sums = std::mem::take(&mut self.sums);
+        let mut as_in_order = true;
+        let acc = &mut self.acc;
+        sums.for_each_record(|record| {
+            let renamed = context
+                .options
+                .remapping
+                .as_ref()
+                .and_then(|table| table.get(record.name));
+            let values = record.values.filter(|values| !values.is_empty());
+            let incoming = Incoming {
+                name: renamed.unwrap_or(record.name),
+                name_ref: renamed.map_or(record.name_ref, NameRef::of),
+                data: NewRecord {
+                    func_hash: record.func_hash,
+                    counts: record.counts,
+                    bitmap: record.bitmap,
+                    values,
+                    order: order_of(record.first_input, record.index as u64),
+                },
+                weight: Weight::ONE,
+                tally: Tally {
+                    seen: record.profiles,
+                    ..Tally::once(record.origin)
+                },
+                site_rule: SiteRule::Canonical,
+            };
+            // LLVM's sums of values depend on the order of inputs, and so does who is at fault.
+            if context.rule == Rule::Llvm {
+                as_in_order &= values.is_none() || !acc.has_values(&incoming);
+            }
+            as_in_order &= acc.add(incoming).is_none();
+        });
+        for blob in sums.vtable_names() {
+            // The layout was learned from a profile whose names could be read.
+            let mut names = SymbolTable::new();
+            let _ = names.read_blob(blob, 0);
+            self.symbols.extend(&names);
+            if context.options.keep_vtable_names {
+                let list = names.iter().map(|(_, name)| name.to_vec());
+                self.vtable_names.extend(list);
+            }
+        }
+        as_in_order
+    }
+
     fn absorb(&mut self, other: Group, log: &mut EventLog) {
         self.acc.merge(other.acc, |_, _| {});
         self.symbols.extend(&other.symbols);
@@ -98,6 +155,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) file_errors: Vec<Event>,
     /// With LLVM's policy: the writer's traces.
     pub(crate) reservoir: Reservoir,
+    /// Whether adding by layout gave what adding one by one gives; see [`Group::settle_layouts`].
+    pub(crate) in_order: bool,
     pub(crate) record: Record,
     pub(crate) scratch: Vec<u8>,
 }
@@ -114,6 +173,7 @@ impl<'a> Lane<'a> {
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
             reservoir: Reservoir::new(context.options.traces),
+            in_order: true,
             record: Record::default(),
             scratch: Vec::new(),
         }
@@ -127,9 +187,11 @@ impl<'a> Lane<'a> {
             Ok(data) => {
                 let data = data.as_ref();
                 self.totals.bytes += data.len() as u64;
-                match self.context.options.policy {
-                    Policy::Tolerant => self.read_tolerant(input, data, None),
-                    Policy::Llvm => self.read_llvm(input, data),
+                if !(self.context.fast && self.take_fast(input, data)) {
+                    match self.context.options.policy {
+                        Policy::Tolerant => self.read_tolerant(input, data, None),
+                        Policy::Llvm => self.read_llvm(input, data),
+                    }
                 }
             }
             Err(error) => {
@@ -150,6 +212,65 @@ impl<'a> Lane<'a> {
             }
         }
         self.scratch = scratch;
+    }
+
+    /// Adds a raw file that holds one profile of a usual sort by its layout. Returns whether it did.
+    fn take_fast(&mut self, input: usize, data: &[u8]) -> bool {
+        let Ok(profile) = RawProfile::parse(data) else {
+            return false;
+        };
+        let Ok(ids) = profile.binary_ids() else {
+            return false;
+        };
+        let context = self.context;
+        let word = profile.dialect().version_word();
+        let kind = InstrKind::from_version_word(word);
+        let tolerant = context.rule == Rule::Tolerant;
+        if !tolerant && llvm_refuses(context, FileKind::InstrRaw, word).is_some() {
+            return false;
+        }
+        let mut llvm_kind = self.llvm_kind;
+        if !tolerant && !llvm_merge(&mut llvm_kind, kinds::llvm_kind(kind, word)) {
+            return false;
+        }
+        let group_index = self.group(&ids);
+        let Some(group) = self.groups.get_mut(group_index) else {
+            return false;
+        };
+        let weight = context.weight(input);
+        let rule = match context.rule {
+            Rule::Tolerant => SiteRule::Canonical,
+            Rule::Llvm => SiteRule::Llvm,
+        };
+        if group
+            .sums
+            .add_file(&context.layouts, data, input, weight, rule)
+            .is_none()
+        {
+            return false;
+        }
+        self.llvm_kind = llvm_kind;
+        group.binary_ids.extend(ids);
+        group.seen.push(Seen { input, kind });
+        self.generations.note(input, kind, word, true);
+        self.totals.files_kept += 1;
+        self.totals.fast_profiles += 1;
+        debug_assert!(
+            word & variant::TEMPORAL == 0,
+            "time stamps are read one by one"
+        );
+        if tolerant {
+            let group = group.ids.clone();
+            context.traces_of(input, &group, TemporalTraces::default());
+        }
+        true
+    }
+
+    /// Puts all sums of layouts into the accumulators; see [`Group::settle_layouts`].
+    pub(crate) fn settle_layouts(&mut self) {
+        for group in &mut self.groups {
+            self.in_order &= group.settle_layouts(self.context);
+        }
     }
 
     /// The group that inputs with these build ids go to.
@@ -246,6 +367,7 @@ impl<'a> Lane<'a> {
         self.log.absorb(other.log);
         add_totals(&mut self.totals, &other.totals);
         self.generations.absorb(other.generations);
+        self.in_order &= other.in_order;
         Ok(())
     }
 }

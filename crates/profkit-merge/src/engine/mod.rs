@@ -1,6 +1,6 @@
 //! From inputs to a result.
 mod lane;
-mod read;
+pub(crate) mod read;
 mod version;
 
 use crate::Weight;
@@ -8,6 +8,7 @@ use crate::accumulate::Rule;
 use crate::error::MergeError;
 use crate::inputs::Inputs;
 use crate::kinds;
+use crate::layout::Layouts;
 use crate::options::{MergeOptions, Policy};
 use crate::report::{Event, EventLog, LlvmCode, LlvmFault, REPORT_VERSION, Reason, Report};
 use crate::traces::Reservoir;
@@ -60,7 +61,9 @@ pub fn merge_instr(
     } else {
         Vec::new()
     };
-    let context = Context {
+    let mut context = Context {
+        fast: !options.no_fast_path,
+        layouts: Layouts::default(),
         inputs,
         options,
         rule: match options.policy {
@@ -70,11 +73,20 @@ pub fn merge_instr(
         factors,
         traces: Mutex::default(),
     };
-    let lanes = run(&context, threads);
-    match options.policy {
-        Policy::Tolerant => finish_tolerant(&context, lanes),
-        Policy::Llvm => finish_llvm(&context, lanes),
+    if options.policy == Policy::Tolerant {
+        let lanes = run(&context, threads);
+        return finish_tolerant(&context, lanes);
     }
+    if context.fast {
+        let lanes = run(&context, threads);
+        if let Some(outcome) = finish_llvm(&context, lanes)? {
+            return Ok(outcome);
+        }
+        // The order of inputs matters here: do it LLVM's way.
+        context.fast = false;
+    }
+    let lanes = run(&context, threads);
+    finish_llvm(&context, lanes).map(Option::unwrap_or_default)
 }
 
 /// What all lanes share.
@@ -82,6 +94,9 @@ pub(crate) struct Context<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     pub(crate) options: &'a MergeOptions,
     pub(crate) rule: Rule,
+    /// Whether profiles of known layout are added without being parsed.
+    pub(crate) fast: bool,
+    pub(crate) layouts: Layouts,
     /// Extra weight of each input; empty without normalising.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
@@ -176,6 +191,7 @@ fn run<'a>(context: &'a Context<'a>, threads: usize) -> Vec<Lane<'a>> {
                 .step_by(threads)
                 .for_each(|input| lane.take(input)),
         }
+        lane.settle_layouts();
         lane
     };
     if threads <= 1 {
@@ -257,6 +273,7 @@ fn finish_tolerant(
         generations,
         ..
     } = lane;
+    totals.layouts = context.layouts.count() as u64;
     let suggestion = version::suggest(&generations);
     suggestion
         .notes
@@ -355,7 +372,20 @@ fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
 }
 
 /// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again.
-fn finish_llvm(context: &Context<'_>, lanes: Vec<Lane<'_>>) -> Result<MergeOutcome, MergeError> {
+///
+/// `None` if the lanes added profiles by layout, and the result may depend on the order of inputs.
+fn finish_llvm(
+    context: &Context<'_>,
+    lanes: Vec<Lane<'_>>,
+) -> Result<Option<MergeOutcome>, MergeError> {
+    let fast = lanes.iter().any(|lane| lane.totals.fast_profiles > 0);
+    if fast
+        && !lanes
+            .iter()
+            .all(|lane| lane.in_order && lane.log.is_empty())
+    {
+        return Ok(None);
+    }
     let mut lanes: Vec<Option<Lane<'_>>> = lanes.into_iter().map(Some).collect();
     let mut late = Vec::new();
     let mut end = lanes.len();
@@ -375,6 +405,10 @@ fn finish_llvm(context: &Context<'_>, lanes: Vec<Lane<'_>>) -> Result<MergeOutco
     let Some(mut lane) = lanes.into_iter().next().flatten() else {
         return Err(MergeError::NoInputs);
     };
+    if fast && !late.is_empty() {
+        return Ok(None);
+    }
+    lane.totals.layouts = context.layouts.count() as u64;
     let mut report = Report {
         version: REPORT_VERSION,
         suggested_indexed_version: version::suggest(&lane.generations).version,
@@ -400,10 +434,10 @@ fn finish_llvm(context: &Context<'_>, lanes: Vec<Lane<'_>>) -> Result<MergeOutco
     name_files(&mut lane.file_errors, context.inputs);
     report.events.extend(lane.file_errors);
     report.totals = lane.totals;
-    Ok(MergeOutcome {
+    Ok(Some(MergeOutcome {
         profiles: vec![merged],
         report,
-    })
+    }))
 }
 
 /// The names of all functions of some lanes, to find names that a cut file has lost.

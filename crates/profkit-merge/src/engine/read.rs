@@ -1,4 +1,5 @@
 //! One input, record by record.
+use super::Context;
 use super::lane::Lane;
 
 use crate::accumulate::{Accumulator, Incoming, Rule, Tally, order_of};
@@ -7,10 +8,12 @@ use crate::kinds::{Seen, llvm_kind, llvm_merge};
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
 use crate::{Remapping, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
+use profkit_abi::variant;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
-use profkit_data::instr::raw::{RawReadOptions, RawReader};
+use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
+use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, MemProfSection, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
@@ -84,6 +87,36 @@ fn not_a_profile(kind: FileKind) -> Error {
         _ => error("the file is no profile that profkit knows")
             .with_hint("profkit doctor FILE says what the file is"),
     }
+}
+
+/// The error of an LLVM release that does not read this version, as [`MergeOptions::read_as`](crate::MergeOptions)
+/// asks for.
+pub(crate) fn llvm_refuses(context: &Context<'_>, kind: FileKind, word: u64) -> Option<Error> {
+    let release = context.options.read_as?;
+    let facts = release.facts()?;
+    let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(u32::MAX);
+    let refused = match kind {
+        FileKind::InstrRaw => !facts.reads_raw(version),
+        FileKind::InstrIndexed => !facts.reads_indexed(version),
+        _ => false,
+    };
+    refused.then(|| {
+        let error = Error::new(
+            ErrorKind::UnsupportedVersion,
+            "the version is not supported",
+        )
+        .found(format_args!("version {version}"))
+        .with_hint(format!(
+            "llvm-profdata of LLVM {release} does not read it; profkit merge does"
+        ));
+        match kind {
+            // LLVM 18 and later say what they found (`raw_profile_version_mismatch`).
+            FileKind::InstrRaw if release >= Release::new(18) => {
+                error.llvm_detail(version_mismatch(version, facts.raw))
+            }
+            _ => error,
+        }
+    })
 }
 
 /// A number for a program, from its build ids; 0 without.
@@ -346,6 +379,9 @@ impl Lane<'_> {
         };
         let is_raw = matches!(source, Source::Raw(_));
         let (kind, word) = (source.get().kind(), source.get().version_word());
+        if let Some(error) = llvm_refuses(self.context, detect(data), word) {
+            return self.fail(input, &error);
+        }
         if !llvm_merge(&mut self.llvm_kind, llvm_kind(kind, word)) {
             self.totals.files_dropped += 1;
             self.file_errors.push(Event::new(

@@ -1,5 +1,6 @@
 //! Learning a layout from its first profile.
 use super::{Layout, LayoutRecord, fixed_header};
+use crate::engine::read::origin_of;
 use profkit_abi::variant;
 use profkit_data::instr::raw::{AddressMap, RawName, RawProfile, RecordLayout};
 use profkit_data::names::SymbolTable;
@@ -13,7 +14,9 @@ impl Layout {
             return None;
         }
         let sections = profile.sections();
-        if sections.data.bytes.is_empty() || sections.data.bytes.len() % profile.layout().stride != 0 {
+        if sections.data.bytes.is_empty()
+            || sections.data.bytes.len() % profile.layout().stride != 0
+        {
             return None;
         }
         let mut symbols = SymbolTable::new();
@@ -25,7 +28,9 @@ impl Layout {
         let mut name_bytes = Vec::new();
         let mut with_values = Vec::new();
         for record in profile.records() {
-            let RawName::Ref(name_ref) = record.name else { return None };
+            let RawName::Ref(name_ref) = record.name else {
+                return None;
+            };
             let name = symbols.get(name_ref).filter(|name| !name.is_empty())?;
             let name_start = u32::try_from(name_bytes.len()).ok()?;
             name_bytes.extend_from_slice(name);
@@ -56,6 +61,7 @@ impl Layout {
         }
         Some(Layout {
             header: fixed_header(profile),
+            origin: origin_of(&profile.binary_ids().ok()?),
             relative_counters: profile.has_relative_counters(),
             binary_ids: sections.binary_ids.bytes.into(),
             data: sections.data.bytes.into(),
@@ -75,7 +81,9 @@ impl Layout {
 
     pub(super) fn name_of(&self, record: &LayoutRecord) -> &[u8] {
         let start = record.name_start as usize;
-        self.name_bytes.get(start..start + record.name_len as usize).unwrap_or_default()
+        self.name_bytes
+            .get(start..start + record.name_len as usize)
+            .unwrap_or_default()
     }
 }
 

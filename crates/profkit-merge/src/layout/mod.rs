@@ -18,13 +18,15 @@ use profkit_data::instr::raw::{AddressMap, RawHeader, RawProfile, RawVTable};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, RwLock};
-pub(crate) use sums::{LayoutSums, SummedRecord};
+pub(crate) use sums::LayoutSums;
 
 /// What all raw profiles of one program share.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// The header, without what moves with the address space.
     header: RawHeader,
+    /// `origin_of` its build ids.
+    origin: u32,
     relative_counters: bool,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
@@ -89,10 +91,20 @@ impl Layouts {
                 return Some((there, slide));
             }
             known.bytes += layout.byte_count();
-            known.by_key.entry(key).or_default().push(Arc::clone(&layout));
+            known
+                .by_key
+                .entry(key)
+                .or_default()
+                .push(Arc::clone(&layout));
             return Some((layout, Slide(0)));
         }
         None
+    }
+
+    /// How many layouts are known.
+    pub(crate) fn count(&self) -> usize {
+        let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
+        self.known.read().map_or(0, |known| count(&known))
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
@@ -109,7 +121,9 @@ impl Known {
 }
 
 fn find_in(candidates: &[Arc<Layout>], profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-    candidates.iter().find_map(|layout| Some((Arc::clone(layout), layout.same(profile)?)))
+    candidates
+        .iter()
+        .find_map(|layout| Some((Arc::clone(layout), layout.same(profile)?)))
 }
 
 /// How far the addresses of a run are from those of the run that was learned (`run − learned`, wrapping).
@@ -135,9 +149,19 @@ fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
 fn key_of(profile: &RawProfile<'_>) -> u64 {
     let header = fixed_header(profile);
     let mut hasher = FxHasher::default();
-    (header.num_data, header.num_counters, header.names_size, header.counters_delta).hash(&mut hasher);
+    (
+        header.num_data,
+        header.num_counters,
+        header.names_size,
+        header.counters_delta,
+    )
+        .hash(&mut hasher);
     profile.sections().binary_ids.bytes.hash(&mut hasher);
-    for index in [0, profile.record_count() / 2, profile.record_count().saturating_sub(1)] {
+    for index in [
+        0,
+        profile.record_count() / 2,
+        profile.record_count().saturating_sub(1),
+    ] {
         if let Some(record) = profile.record(index) {
             (record.func_hash.0, record.num_counters).hash(&mut hasher);
         }
@@ -147,7 +171,12 @@ fn key_of(profile: &RawProfile<'_>) -> u64 {
 
 impl Layout {
     fn byte_count(&self) -> usize {
-        let sections = [&self.binary_ids, &self.data, &self.names, &self.vtable_names];
+        let sections = [
+            &self.binary_ids,
+            &self.data,
+            &self.names,
+            &self.vtable_names,
+        ];
         sections.iter().map(|section| section.len()).sum::<usize>()
             + self.records.len() * size_of::<LayoutRecord>()
             + self.vtables.len() * size_of::<RawVTable>()

@@ -37,30 +37,41 @@ impl Layout {
 
     /// Compares records of `WORDS` words, without a branch in a record, so that the loop is vectorised.
     fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
-        let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else { return false };
+        let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else {
+            return false;
+        };
         let (mine, _) = self.data.as_chunks::<8>();
         let (theirs, _) = data.as_chunks::<8>();
         let (mine, _) = mine.as_chunks::<WORDS>();
         let (theirs, _) = theirs.as_chunks::<WORDS>();
         // In blocks, so that a layout that differs is left early.
-        mine.chunks(64).zip(theirs.chunks(64)).all(|(mine, theirs)| {
-            let mut differ = [0; WORDS];
-            for (mine, theirs) in mine.iter().zip(theirs) {
-                for word in 0..WORDS {
-                    differ[word] |= u64::from_ne_bytes(mine[word]) ^ u64::from_ne_bytes(theirs[word]);
+        mine.chunks(64)
+            .zip(theirs.chunks(64))
+            .all(|(mine, theirs)| {
+                let mut differ = [0; WORDS];
+                for (mine, theirs) in mine.iter().zip(theirs) {
+                    for word in 0..WORDS {
+                        differ[word] |=
+                            u64::from_ne_bytes(mine[word]) ^ u64::from_ne_bytes(theirs[word]);
+                    }
                 }
-            }
-            differ.iter().zip(&fixed).all(|(differ, fixed)| differ & fixed == 0)
-        })
+                differ
+                    .iter()
+                    .zip(&fixed)
+                    .all(|(differ, fixed)| differ & fixed == 0)
+            })
     }
 
     /// Up to version 7 counter pointers are addresses: what must be the same is their distance from the section.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
-        self.records.iter().zip(profile.records()).all(|(mine, theirs)| {
-            let offset = u64::try_from(profile.counter_offset(&theirs));
-            offset == Ok(u64::from(mine.counters_start) * counter_len)
-        })
+        self.records
+            .iter()
+            .zip(profile.records())
+            .all(|(mine, theirs)| {
+                let offset = u64::try_from(profile.counter_offset(&theirs));
+                offset == Ok(u64::from(mine.counters_start) * counter_len)
+            })
     }
 
     /// The one distance between all function addresses of this run and of that which was learned; `None` if there is
@@ -92,5 +103,9 @@ impl Layout {
 
 /// The bits of an address.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
-    if pointer_bytes == 4 { u64::from(u32::MAX) } else { u64::MAX }
+    if pointer_bytes == 4 {
+        u64::from(u32::MAX)
+    } else {
+        u64::MAX
+    }
 }

@@ -49,6 +49,8 @@ pub(crate) struct SummedRecord<'a> {
     pub(crate) first_input: usize,
     /// Which record of the profile.
     pub(crate) index: usize,
+    /// A number for the program, by its build ids; 0 without.
+    pub(crate) origin: u32,
 }
 
 impl LayoutSums {
@@ -68,13 +70,19 @@ impl LayoutSums {
         }
         let (layout, slide) = layouts.find_or_learn(&profile)?;
         let counters = profile.sections().counters.bytes;
-        let LayoutSums { sums, staged, scratch } = self;
+        let LayoutSums {
+            sums,
+            staged,
+            scratch,
+        } = self;
         let largest = largest_bits(&profile, counters)? | stage(&layout, &profile, slide, staged)?;
         let (added, over) = weight.apply(largest);
         if over {
             return None;
         }
-        let position = sums.iter().position(|sums| Arc::ptr_eq(&sums.layout, &layout));
+        let position = sums
+            .iter()
+            .position(|sums| Arc::ptr_eq(&sums.layout, &layout));
         let sums = match position {
             Some(position) => sums.get_mut(position)?,
             None => {
@@ -82,7 +90,10 @@ impl LayoutSums {
                 sums.last_mut()?
             }
         };
-        let bound = sums.bound.checked_add(added).filter(|&bound| bound <= indexed::MAX_COUNT)?;
+        let bound = sums
+            .bound
+            .checked_add(added)
+            .filter(|&bound| bound <= indexed::MAX_COUNT)?;
         if !sums.fits(staged) {
             return None;
         }
@@ -99,9 +110,9 @@ impl LayoutSums {
         Some(layout.records.len())
     }
 
-    /// Whether nothing was added.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sums.is_empty()
+    /// The blobs of virtual tables' names of all layouts.
+    pub(crate) fn vtable_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.sums.iter().map(|sums| &*sums.layout.vtable_names)
     }
 
     /// Gives every record of every layout, layouts in the order in which they were met.
@@ -110,8 +121,12 @@ impl LayoutSums {
             let mut values = sums.layout.with_values.iter().zip(&sums.values).peekable();
             for (index, record) in sums.layout.records.iter().enumerate() {
                 let slice = |start: u32, len: u32| start as usize..start as usize + len as usize;
-                let counts = sums.counts.get(slice(record.counters_start, record.counters_len));
-                let bitmap = sums.bitmap.get(slice(record.bitmap_start, record.bitmap_len));
+                let counts = sums
+                    .counts
+                    .get(slice(record.counters_start, record.counters_len));
+                let bitmap = sums
+                    .bitmap
+                    .get(slice(record.bitmap_start, record.bitmap_len));
                 let values = values.next_if(|&(&with_values, _)| with_values as usize == index);
                 take(SummedRecord {
                     name: sums.layout.name_of(record),
@@ -123,6 +138,7 @@ impl LayoutSums {
                     profiles: sums.profiles,
                     first_input: sums.first_input,
                     index,
+                    origin: sums.layout.origin,
                 });
             }
         }
@@ -156,21 +172,42 @@ impl Sums {
         let pairs = self.counts.iter_mut().zip(counters);
         // Wrapping, because `bound` says that no sum gets near the end; plain loops, so that they are vectorised.
         match (dialect.endian, weight.is_one()) {
-            (Endian::Little, true) => pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c))),
-            (Endian::Big, true) => pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_be_bytes(c))),
-            (endian, false) => pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(weight.apply(endian.u64(c)).0)),
+            (Endian::Little, true) => {
+                pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))
+            }
+            (Endian::Big, true) => {
+                pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_be_bytes(c)))
+            }
+            (endian, false) => {
+                pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(weight.apply(endian.u64(c)).0))
+            }
         }
     }
 
     /// Whether staged values have as many sites as those that went in before.
     fn fits(&self, staged: &[ValueData]) -> bool {
-        let sites = |values: &ValueData| values.kinds().map(|(_, kind)| kind.site_count()).collect::<Vec<_>>();
+        let sites = |values: &ValueData| {
+            values
+                .kinds()
+                .map(|(_, kind)| kind.site_count())
+                .collect::<Vec<_>>()
+        };
         self.values.is_empty()
             || self.values.len() == staged.len()
-                && self.values.iter().zip(staged).all(|(mine, theirs)| sites(mine) == sites(theirs))
+                && self
+                    .values
+                    .iter()
+                    .zip(staged)
+                    .all(|(mine, theirs)| sites(mine) == sites(theirs))
     }
 
-    fn add_values(&mut self, staged: &[ValueData], weight: Weight, rule: SiteRule, scratch: &mut Scratch) {
+    fn add_values(
+        &mut self,
+        staged: &[ValueData],
+        weight: Weight,
+        rule: SiteRule,
+        scratch: &mut Scratch,
+    ) {
         if self.values.is_empty() {
             self.values.extend_from_slice(staged);
             if !weight.is_one() {
@@ -195,14 +232,21 @@ fn largest_bits(profile: &RawProfile<'_>, counters: &[u8]) -> Option<u64> {
         return Some(1);
     }
     let (counters, rest) = counters.as_chunks::<8>();
-    let bits = counters.iter().fold(0, |bits, &counter| bits | u64::from_ne_bytes(counter));
+    let bits = counters
+        .iter()
+        .fold(0, |bits, &counter| bits | u64::from_ne_bytes(counter));
     let bits = dialect.endian.u64(bits.to_ne_bytes());
     (rest.is_empty() && bits < raw::MAX_PLAUSIBLE_COUNT).then_some(bits)
 }
 
 /// Decodes the value data of a profile, with name hashes in place of addresses, one entry a record that has sites.
 /// Returns all bits of their counts; `None` if they are damaged or followed by something else than padding.
-fn stage(layout: &Layout, profile: &RawProfile<'_>, slide: Slide, staged: &mut Vec<ValueData>) -> Option<u64> {
+fn stage(
+    layout: &Layout,
+    profile: &RawProfile<'_>,
+    slide: Slide,
+    staged: &mut Vec<ValueData>,
+) -> Option<u64> {
     let section = &profile.sections().value_data;
     let mut cursor = Cursor::new(section.bytes, section.offset, profile.dialect().endian);
     staged.resize_with(layout.with_values.len(), ValueData::default);
@@ -215,10 +259,16 @@ fn stage(layout: &Layout, profile: &RawProfile<'_>, slide: Slide, staged: &mut V
                 bits |= entry.count;
                 match kind {
                     value_kind::INDIRECT_CALL_TARGET => {
-                        entry.value = layout.addresses.function(entry.value.wrapping_sub(slide.0) & mask).0;
+                        entry.value = layout
+                            .addresses
+                            .function(entry.value.wrapping_sub(slide.0) & mask)
+                            .0;
                     }
                     value_kind::VTABLE_TARGET => {
-                        entry.value = layout.addresses.vtable(entry.value.wrapping_sub(slide.0) & mask).0;
+                        entry.value = layout
+                            .addresses
+                            .vtable(entry.value.wrapping_sub(slide.0) & mask)
+                            .0;
                     }
                     _ => {}
                 }

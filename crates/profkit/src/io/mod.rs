@@ -4,4 +4,4 @@ mod input;
 mod output;
 
 pub use input::{Input, STDIN_NAME, is_stdio, read_into};
-pub use output::{Content, Output, printer};
+pub use output::{Content, Output, OutputError, printer};

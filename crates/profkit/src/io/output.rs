@@ -55,8 +55,14 @@ impl Output {
         if path.as_os_str().is_empty() {
             return Err(Failure::usage("the path of the output is empty"));
         }
-        let name = path.display().to_string();
-        let cannot_write = |error: io::Error| Failure::io("cannot write", &name, &error);
+        Self::try_new(path, content).map_err(|error| error.failure(&path.display().to_string()))
+    }
+
+    /// As [`new`](Self::new), for callers with their own words for errors.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn try_new(path: &Path, content: Content) -> std::result::Result<Self, OutputError> {
         let target = if is_stdio(path) {
             refuse_terminal(&io::stdout(), content)?;
             Target::Stdout
@@ -70,24 +76,24 @@ impl Output {
                     OpenOptions::new()
                         .write(true)
                         .open(path)
-                        .map_err(cannot_write)?;
+                        .map_err(OutputError::Io)?;
                     Target::Replace {
-                        path: follow_links(path).map_err(cannot_write)?,
+                        path: follow_links(path).map_err(OutputError::Io)?,
                         permissions: Some(metadata.permissions()),
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Target::Replace {
-                    path: follow_links(path).map_err(cannot_write)?,
+                    path: follow_links(path).map_err(OutputError::Io)?,
                     permissions: None,
                 },
-                Err(error) => return Err(cannot_write(error)),
+                Err(error) => return Err(OutputError::Io(error)),
             }
         };
         if let Target::Replace { path, .. } = &target {
-            temporary_beside(path).map_err(|error| cannot_create(&name, path, &error))?;
+            temporary_beside(path).map_err(|error| cannot_create(path, error))?;
         }
         Ok(Output {
-            name,
+            name: path.display().to_string(),
             content,
             target,
         })
@@ -101,11 +107,24 @@ impl Output {
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
     ) -> Result<u64> {
-        let name = &self.name;
+        let name = match self.target {
+            Target::Stdout => "standard output".to_owned(),
+            _ => self.name.clone(),
+        };
+        self.try_write(write).map_err(|error| error.failure(&name))
+    }
+
+    /// As [`write`](Self::write), for callers with their own words for errors.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn try_write(
+        self,
+        write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+    ) -> std::result::Result<u64, OutputError> {
         match self.target {
             Target::Stdout => {
-                let (bytes, _) = fill(io::stdout().lock(), write)
-                    .map_err(|error| error.failure("standard output"))?;
+                let (bytes, _) = fill(io::stdout().lock(), write)?;
                 Ok(bytes)
             }
             Target::Direct(path) => {
@@ -113,16 +132,15 @@ impl Output {
                     .write(true)
                     .truncate(true)
                     .open(&path)
-                    .map_err(|error| Failure::io("cannot write", name, &error))?;
+                    .map_err(OutputError::Io)?;
                 refuse_terminal(&file, self.content)?;
-                let (bytes, _) = fill(file, write).map_err(|error| error.failure(name))?;
+                let (bytes, _) = fill(file, write)?;
                 Ok(bytes)
             }
             Target::Replace { path, permissions } => {
                 let temporary =
-                    temporary_beside(&path).map_err(|error| cannot_create(name, &path, &error))?;
-                let (bytes, temporary) =
-                    fill(temporary, write).map_err(|error| error.failure(name))?;
+                    temporary_beside(&path).map_err(|error| cannot_create(&path, error))?;
+                let (bytes, temporary) = fill(temporary, write)?;
                 match permissions {
                     Some(permissions) => fs::set_permissions(temporary.path(), permissions),
                     None => Ok(()),
@@ -131,7 +149,7 @@ impl Output {
                     let replaced = temporary.persist(&path);
                     replaced.map(drop).map_err(|error| error.error)
                 })
-                .map_err(|error| Failure::io("cannot write", name, &error))?;
+                .map_err(OutputError::Io)?;
                 Ok(bytes)
             }
         }
@@ -143,12 +161,12 @@ impl Output {
     }
 }
 
-fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<()> {
+fn refuse_terminal(
+    file: &impl IsTerminal,
+    content: Content,
+) -> std::result::Result<(), OutputError> {
     if content == Content::Binary && file.is_terminal() {
-        return Err(
-            Failure::usage("a binary profile is not written to a terminal")
-                .with_hint("name a file with -o FILE, or ask for text"),
-        );
+        return Err(OutputError::Terminal);
     }
     Ok(())
 }
@@ -197,36 +215,70 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
 }
 
 #[cold]
-fn cannot_create(name: &str, path: &Path, error: &io::Error) -> Failure {
-    // `tempfile` wraps the system's error in one that names its own file, which means nothing to the user.
-    let inner = error.get_ref().and_then(|wrapped| wrapped.source());
-    let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
-    let failure = Failure::io("cannot write", name, system.unwrap_or(error));
-    let folder = folder_of(path).display();
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            failure.with_hint(format_args!("the folder {folder} does not exist"))
-        }
-        io::ErrorKind::PermissionDenied => failure.with_hint(format_args!(
-            "outputs are written to a temporary file first, so the folder {folder} must be writable"
-        )),
-        _ => failure,
+fn cannot_create(path: &Path, error: io::Error) -> OutputError {
+    OutputError::Create {
+        error,
+        folder: folder_of(path).to_owned(),
     }
 }
 
-enum WriteError {
-    /// The file did not take the bytes.
+/// Why an output is not written.
+#[derive(Debug)]
+pub enum OutputError {
+    /// It is a terminal, and the content is not for eyes.
+    Terminal,
+    /// The folder takes no file.
+    Create {
+        /// Why; perhaps wrapped by `tempfile`.
+        error: io::Error,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file cannot be opened, or did not take the bytes.
     Io(io::Error),
     /// The writer refused the model.
     Data(Error),
 }
 
-impl WriteError {
+impl OutputError {
+    /// What the system says, if it was the system.
+    pub fn system(&self) -> Option<&io::Error> {
+        match self {
+            OutputError::Create { error, .. } => {
+                // `tempfile` wraps the system's error in one that names its own file, which means nothing to the user.
+                let inner = error.get_ref().and_then(|wrapped| wrapped.source());
+                let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+                Some(system.unwrap_or(error))
+            }
+            OutputError::Io(error) => Some(error),
+            OutputError::Terminal | OutputError::Data(_) => None,
+        }
+    }
+
     #[cold]
     fn failure(self, name: &str) -> Failure {
-        match self {
-            WriteError::Io(error) => Failure::io("cannot write", name, &error),
-            WriteError::Data(error) => Failure::file(name, &error),
+        let failure = match &self {
+            OutputError::Terminal => {
+                Failure::usage("a binary profile is not written to a terminal")
+                    .with_hint("name a file with -o FILE, or ask for text")
+            }
+            OutputError::Data(error) => Failure::file(name, error),
+            OutputError::Create { error, .. } | OutputError::Io(error) => {
+                Failure::io("cannot write", name, self.system().unwrap_or(error))
+            }
+        };
+        let OutputError::Create { error, folder } = &self else {
+            return failure;
+        };
+        let folder = folder.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                failure.with_hint(format_args!("the folder {folder} does not exist"))
+            }
+            io::ErrorKind::PermissionDenied => failure.with_hint(format_args!(
+                "outputs are written to a temporary file first, so the folder {folder} must be writable"
+            )),
+            _ => failure,
         }
     }
 }
@@ -235,7 +287,7 @@ impl WriteError {
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
-) -> std::result::Result<(u64, W), WriteError> {
+) -> std::result::Result<(u64, W), OutputError> {
     let mut sink = FileSink {
         file: BufWriter::with_capacity(BUFFER, file),
         bytes: 0,
@@ -243,13 +295,13 @@ fn fill<W: Write>(
     };
     let done = write(&mut sink);
     if let Some(error) = sink.error {
-        return Err(WriteError::Io(error));
+        return Err(OutputError::Io(error));
     }
-    done.map_err(WriteError::Data)?;
+    done.map_err(OutputError::Data)?;
     let file = sink
         .file
         .into_inner()
-        .map_err(|error| WriteError::Io(error.into_error()))?;
+        .map_err(|error| OutputError::Io(error.into_error()))?;
     Ok((sink.bytes, file))
 }
 

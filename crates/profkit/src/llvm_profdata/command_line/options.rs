@@ -1,0 +1,295 @@
+//! The options of llvm-profdata 22, all in one table.
+use std::ops::BitOr;
+
+/// A set of subcommands; [`Commands::TOP`] stands for the program itself, whose options every subcommand understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commands(u8);
+
+impl Commands {
+    /// The program itself.
+    pub const TOP: Self = Commands(1);
+    /// `merge`.
+    pub const MERGE: Self = Commands(2);
+    /// `show`.
+    pub const SHOW: Self = Commands(4);
+    /// `order`.
+    pub const ORDER: Self = Commands(8);
+    /// `overlap`.
+    pub const OVERLAP: Self = Commands(16);
+    const ALL: Self = Commands(31);
+
+    /// The subcommands in the order of the help text, with their names.
+    pub const NAMED: [(Self, &'static str); 4] = [
+        (Self::MERGE, "merge"),
+        (Self::ORDER, "order"),
+        (Self::OVERLAP, "overlap"),
+        (Self::SHOW, "show"),
+    ];
+
+    /// Whether the sets have a member in common.
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The name of a single subcommand, empty for the program itself.
+    pub fn name(self) -> &'static str {
+        Self::NAMED
+            .iter()
+            .find(|(command, _)| *command == self)
+            .map_or("", |(_, name)| name)
+    }
+}
+
+impl BitOr for Commands {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Commands(self.0 | other.0)
+    }
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// Nothing, or after `=` a truth value.
+    Flag,
+    /// Any text.
+    Text,
+    /// Any text, as often as wanted.
+    TextList,
+    /// An unsigned number of 32 bits.
+    U32,
+    /// An unsigned number of 64 bits.
+    U64,
+    /// A number of 32 bits.
+    I32,
+    /// Unsigned numbers of 32 bits with commas between, as often as wanted.
+    U32List,
+    /// A floating-point number.
+    Float,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Nothing: the option itself is one word of a group, the last one of which counts. The group's title is what
+    /// messages say.
+    Member(&'static str),
+    /// Nothing: print help and stop.
+    Help,
+    /// Nothing: print the version and stop.
+    Version,
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// The name without dashes.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: OptionKind,
+    /// Where it is known.
+    pub commands: Commands,
+    /// Name of the value in help, if it has one.
+    pub value: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// The option that it is another name of.
+    pub alias_of: Option<&'static str>,
+    /// Only shown by `--help-hidden`.
+    pub hidden: bool,
+}
+
+const fn option(
+    name: &'static str,
+    kind: OptionKind,
+    commands: Commands,
+    value: &'static str,
+    about: &'static str,
+) -> OptionSpec {
+    OptionSpec {
+        name,
+        kind,
+        commands,
+        value,
+        about,
+        alias_of: None,
+        hidden: false,
+    }
+}
+
+const fn hidden(
+    name: &'static str,
+    kind: OptionKind,
+    commands: Commands,
+    value: &'static str,
+    about: &'static str,
+) -> OptionSpec {
+    OptionSpec {
+        hidden: true,
+        ..option(name, kind, commands, value, about)
+    }
+}
+
+const fn alias(
+    name: &'static str,
+    alias_of: &'static str,
+    kind: OptionKind,
+    commands: Commands,
+) -> OptionSpec {
+    OptionSpec {
+        alias_of: Some(alias_of),
+        ..hidden(name, kind, commands, "", "")
+    }
+}
+
+use OptionKind::{
+    Choice, Flag, Float, Help, I32, Member, Text, TextList, U32, U32List, U64, Version,
+};
+
+const TOP: Commands = Commands::TOP;
+const MERGE: Commands = Commands::MERGE;
+const SHOW: Commands = Commands::SHOW;
+const ORDER: Commands = Commands::ORDER;
+const OVERLAP: Commands = Commands::OVERLAP;
+const MERGE_SHOW: Commands = Commands(MERGE.0 | SHOW.0);
+const MERGE_OVERLAP: Commands = Commands(MERGE.0 | OVERLAP.0);
+const MERGE_SHOW_OVERLAP: Commands = Commands(MERGE_SHOW.0 | OVERLAP.0);
+const SUBCOMMANDS: Commands = Commands(MERGE_SHOW_OVERLAP.0 | ORDER.0);
+
+/// Group of options that choose what `merge` writes.
+pub const FORMAT: &str = "Format of output profile";
+/// Group of options that choose what kind of profile `merge` and `overlap` read.
+pub const KIND: &str = "Profile kind:";
+/// Group of options that choose what kind of profile `show` reads.
+pub const SHOW_KIND: &str = "Profile kind supported by show:";
+
+/// Every option of llvm-profdata 22 itself. LLVM's tool also takes the options of all compiler libraries that it is
+/// linked with, which do nothing for profiles; those are unknown here (docs/formats/llvm-profdata.md).
+#[rustfmt::skip]
+pub const OPTIONS: &[OptionSpec] = &[
+    // Where input and output are.
+    option("output", Text, SUBCOMMANDS, "output", "Write here instead of to standard output"),
+    alias("o", "output", Text, SUBCOMMANDS),
+    option("input-files", Text, MERGE, "string", "Also merge the files listed in this file, one [WEIGHT,]FILE a line (- is standard input)"),
+    alias("f", "input-files", Text, MERGE),
+    option("weighted-input", TextList, MERGE, "string", "Merge a file with a weight: WEIGHT,FILE"),
+    option("remapping-file", Text, MERGE, "file", "Rename functions as this file says, one 'old_symbol new_symbol' a line"),
+    alias("r", "remapping-file", Text, MERGE),
+    hidden("dump-input-file-list", Flag, MERGE, "", "Print the inputs with their weights, and merge nothing"),
+    // Kinds and encodings.
+    option("instr", Member(KIND), MERGE_OVERLAP, "", "Instrumentation profiles (the default)"),
+    option("sample", Member(KIND), MERGE_OVERLAP, "", "Sample profiles"),
+    option("instr", Member(SHOW_KIND), SHOW, "", "An instrumentation profile (the default)"),
+    option("sample", Member(SHOW_KIND), SHOW, "", "A sample profile"),
+    option("memory", Member(SHOW_KIND), SHOW, "", "A MemProf profile"),
+    option("binary", Member(FORMAT), MERGE, "", "Binary; indexed for instrumentation profiles"),
+    option("extbinary", Member(FORMAT), MERGE, "", "Extensible binary (the default); indexed for instrumentation profiles"),
+    option("text", Member(FORMAT), MERGE, "", "Text"),
+    option("gcc", Member(FORMAT), MERGE, "", "GCC's encoding of sample profiles"),
+    // How to merge.
+    option("failure-mode", Choice(&["warn", "any", "all"]), MERGE, "value", "What bad inputs do to the exit code: warn (nothing), any (one is enough; the default), all (only if all are bad)"),
+    option("sparse", Flag, MERGE, "", "Leave out functions that never ran"),
+    option("num-threads", U32, MERGE, "uint", "How many threads read inputs (0, the default: chosen by cores and inputs)"),
+    alias("j", "num-threads", U32, MERGE),
+    option("function", Text, MERGE_SHOW_OVERLAP, "string", "merge: keep only functions whose name matches this regular expression; show: show functions whose name contains this text"),
+    option("no-function", Text, MERGE, "string", "Leave out functions whose name matches this regular expression"),
+    option("temporal-profile-trace-reservoir-size", U64, MERGE, "ulong", "Keep at most so many traces (default: 100)"),
+    option("temporal-profile-max-trace-length", U64, MERGE, "ulong", "Keep at most so many functions of a trace (default: 10000)"),
+    hidden("keep-vtable-symbols", Flag, MERGE, "", "Keep the names of virtual tables in the output"),
+    hidden("write-prev-version", Flag, TOP, "", "Write indexed version 11, which LLVM 18 and 19 read"),
+    // Correlation.
+    option("debug-info", Text, MERGE_SHOW, "string", "Take functions and counters from this file's debug info"),
+    option("binary-file", Text, MERGE, "string", "Take functions and counters from this unstripped program"),
+    option("profiled-binary", Text, MERGE_SHOW, "string", "The program that a MemProf profile is of"),
+    option("max-debug-info-correlation-warnings", U32, MERGE_SHOW, "uint", "Print at most so many warnings while correlating (default: 5; 0 = all)"),
+    option("debug-file-directory", TextList, TOP, "string", "Look here for programs and debug info by build id"),
+    hidden("debuginfod", Flag, MERGE, "", "Ask debuginfod servers for programs by build id"),
+    option("correlate", Choice(&["", "debug-info", "binary"]), TOP, "value", "What to take from programs that are found by build id: debug-info or binary"),
+    // Sample profiles.
+    option("prof-sym-list", Text, MERGE, "string", "Sample profiles: a file with symbols for the profile symbol list"),
+    option("convert-sample-profile-layout", Choice(&["nest", "flat"]), MERGE, "value", "Sample profiles: change the layout to nest or flat"),
+    option("sample-frame-depth-for-cold-context", U32, MERGE, "uint", "Sample profiles: frames that cold contexts keep when merged"),
+    hidden("sample-merge-cold-context", Flag, MERGE, "", "Sample profiles: merge cold contexts"),
+    hidden("sample-trim-cold-context", Flag, MERGE, "", "Sample profiles: drop cold contexts"),
+    hidden("compress-all-sections", Flag, MERGE, "", "Sample profiles: compress all sections of the extensible binary encoding"),
+    hidden("drop-profile-symbol-list", Flag, MERGE, "", "Sample profiles: drop the profile symbol list"),
+    hidden("gen-partial-profile", Flag, MERGE, "", "Sample profiles: mark the output as partial"),
+    hidden("output-size-limit", U64, MERGE, "ulong", "Sample profiles: drop cold functions until the output is below this size"),
+    hidden("split-layout", Flag, MERGE, "", "Sample profiles: one section for functions with inlinees, one for the others"),
+    hidden("use-md5", Flag, MERGE, "", "Sample profiles: write MD5 instead of names"),
+    // Instrumentation profiles helped by sample profiles.
+    hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
+    hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below are cold"),
+    hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: smaller functions stay as they are"),
+    hidden("zero-counter-threshold", Float, MERGE, "number", "Supplementing: functions with a larger share of zero counters are dropped"),
+    // MemProf.
+    hidden("memprof-version", Choice(&["2", "3", "4"]), MERGE, "value", "Version of the MemProf section: 2, 3 or 4"),
+    hidden("memprof-full-schema", Flag, MERGE, "", "MemProf: write all fields"),
+    hidden("memprof-random-hotness", Flag, MERGE, "", "MemProf: make up hotness"),
+    hidden("memprof-random-hotness-seed", U32, MERGE, "uint", "MemProf: seed of made-up hotness"),
+    // What to show.
+    option("all-functions", Flag, SHOW, "", "Show every function"),
+    option("counts", Flag, SHOW, "", "Show the counters of shown functions"),
+    option("ic-targets", Flag, SHOW, "", "Show the targets of indirect calls of shown functions"),
+    option("memop-sizes", Flag, SHOW, "", "Show the sizes given to memory intrinsics of shown functions"),
+    option("show-vtables", Flag, SHOW, "", "Show the virtual tables seen in shown functions"),
+    option("showcs", Flag, SHOW, "", "Show context-sensitive records instead of plain ones"),
+    option("covered", Flag, SHOW, "", "Show nothing but the names of functions that ran"),
+    option("text", Flag, SHOW, "", "Show functions in the text format of profiles"),
+    option("detailed-summary", Flag, SHOW, "", "Show how many blocks account for which share of all counts"),
+    option("detailed-summary-cutoffs", U32List, SHOW, "800000,901000,999999", "Shares of the detailed summary, in millionths"),
+    option("hot-func-list", Flag, SHOW, "", "Show the names of hot functions"),
+    option("topn", U32, SHOW, "uint", "Show so many functions with the largest counts"),
+    option("value-cutoff", U32, SHOW, "uint", "Leave out functions whose largest counter is below this"),
+    option("list-below-cutoff", Flag, SHOW, "", "List the functions that --value-cutoff leaves out, and nothing else of functions"),
+    option("binary-ids", Flag, SHOW, "", "Show the build ids of the programs"),
+    option("profile-version", Flag, SHOW, "", "Show the version of the format"),
+    option("temporal-profile-traces", Flag, SHOW, "", "Show the temporal traces"),
+    option("show-format", Choice(&["text", "json", "yaml"]), SHOW, "value", "text (the default), json or yaml"),
+    option("json", Flag, SHOW, "", "Sample profiles: the same as --show-format=json"),
+    option("show-prof-sym-list", Flag, SHOW, "", "Sample profiles: show the profile symbol list"),
+    option("show-sec-info-only", Flag, SHOW, "", "Sample profiles: show only the sections of the extensible binary encoding"),
+    // Comparing and ordering.
+    option("value-cutoff", U64, OVERLAP, "ulong", "Show functions of the second profile whose largest count is above this"),
+    option("similarity-cutoff", U64, OVERLAP, "ulong", "Sample profiles: show functions whose similarity is below this, in millionths"),
+    option("cs", Flag, OVERLAP, "", "Compare context-sensitive counts"),
+    option("num-test-traces", U32, ORDER, "uint", "Set the last so many traces aside, and rate the order by them"),
+    // Everywhere.
+    option("color", Flag, TOP, "", "Colours in messages (default: if standard error is a terminal)"),
+    hidden("profile-summary-cutoff-hot", I32, TOP, "int", "The share of all counts, in millionths, that hot functions account for (default: 990000)"),
+    option("help", Help, Commands::ALL, "", "Show the options"),
+    alias("h", "help", Help, Commands::ALL),
+    option("help-list", Help, Commands::ALL, "", "Show the options in one list"),
+    hidden("help-hidden", Help, Commands::ALL, "", "Show all options"),
+    hidden("help-list-hidden", Help, Commands::ALL, "", "Show all options in one list"),
+    hidden("print-options", Flag, Commands::ALL, "", "Accepted, does nothing"),
+    hidden("print-all-options", Flag, Commands::ALL, "", "Accepted, does nothing"),
+    option("version", Version, TOP, "", "Show the version"),
+];
+
+/// The option of that name in a subcommand.
+pub(super) fn find(command: Commands, name: &[u8]) -> Option<&'static OptionSpec> {
+    OPTIONS
+        .iter()
+        .find(|spec| spec.commands.intersects(command) && spec.name.as_bytes() == name)
+}
+
+impl OptionSpec {
+    /// The name that messages about the value use: that of the option itself, not of its alias.
+    pub(super) fn full_name(&self) -> &'static str {
+        self.alias_of.unwrap_or(self.name)
+    }
+
+    /// Whether a value is an error.
+    pub(super) fn takes_no_value(&self) -> bool {
+        matches!(self.kind, Member(_) | Help | Version)
+    }
+
+    /// Whether the next argument is the value where none follows `=`.
+    pub(super) fn needs_value(&self) -> bool {
+        !self.takes_no_value() && self.kind != Flag
+    }
+
+    /// Whether several may be written as one (`-xy`): LLVM lets all options of one letter.
+    pub(super) fn groups(&self) -> bool {
+        self.name.len() == 1
+    }
+}

@@ -1,0 +1,179 @@
+//! Opening a profile as LLVM's tool of one release does.
+use super::messages::Fault;
+use super::path_from_bytes;
+use crate::io::read_into;
+use memmap2::Mmap;
+use profkit_abi::{raw, variant};
+use profkit_data::detect::{FileKind, detect, is_text};
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
+use profkit_data::instr::raw::{RawDialect, RawReader, version_mismatch};
+use profkit_data::instr::text::TextReader;
+use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
+use profkit_data::{Error, ErrorKind};
+use rustc_hash::FxHashMap;
+
+/// The bytes of a file.
+#[derive(Debug)]
+pub enum FileBytes {
+    /// In memory.
+    Read(Vec<u8>),
+    /// Mapped.
+    Mapped(Mmap),
+}
+
+impl AsRef<[u8]> for FileBytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            FileBytes::Read(bytes) => bytes,
+            FileBytes::Mapped(map) => map,
+        }
+    }
+}
+
+/// Reads a file whole; `-` is standard input.
+///
+/// # Errors
+/// In the system's words.
+pub fn read(name: &[u8]) -> Result<FileBytes, Fault> {
+    let mut buffer = Vec::new();
+    match read_into(&path_from_bytes(name), &mut buffer) {
+        Ok(Some(map)) => Ok(FileBytes::Mapped(map)),
+        Ok(None) => Ok(FileBytes::Read(buffer)),
+        Err(error) => Err(Fault::io(name, &error)),
+    }
+}
+
+/// A profile that is open, with the names that its own bytes spell out.
+pub struct Profile<'data> {
+    source: Source<'data>,
+    /// Functions of an indexed profile by hash: their names stand in the table of functions only.
+    names: FxHashMap<NameRef, &'data [u8]>,
+}
+
+enum Source<'data> {
+    Raw(Box<RawReader<'data>>),
+    Indexed(Box<IndexedReader<'data>>),
+    Text(Box<TextReader<'data>>),
+}
+
+impl<'data> Profile<'data> {
+    /// Opens a profile by its first bytes, as `InstrProfReader::create` does. With `names`, names of functions can be
+    /// looked up by hash.
+    ///
+    /// # Errors
+    /// The same kinds as LLVM's.
+    pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
+        let mut known = FxHashMap::default();
+        let source = match detect(data) {
+            FileKind::Empty => return Err(Error::new(ErrorKind::Empty, "the file is empty")),
+            FileKind::InstrRaw => {
+                check_raw_version(data)?;
+                Source::Raw(Box::new(RawReader::parse(data)?))
+            }
+            FileKind::InstrIndexed => {
+                let profile = IndexedProfile::parse(data)?;
+                if names {
+                    let mut all = profile.records();
+                    // A damaged table is an error once its records are read.
+                    while let Ok(Some(name)) = all.next_name() {
+                        known.entry(name.name_ref()).or_insert(name.name());
+                    }
+                }
+                Source::Indexed(Box::new(profile.records()))
+            }
+            _ if is_text(data) => Source::Text(Box::new(TextReader::parse(data)?)),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::UnrecognizedFormat,
+                    "the file is no instrumentation profile",
+                ));
+            }
+        };
+        Ok(Profile {
+            source,
+            names: known,
+        })
+    }
+
+    fn source(&self) -> &dyn InstrSource {
+        match &self.source {
+            Source::Raw(reader) => reader.as_ref(),
+            Source::Indexed(reader) => reader.as_ref(),
+            Source::Text(reader) => reader.as_ref(),
+        }
+    }
+
+    /// What is counted.
+    pub fn kind(&self) -> InstrKind {
+        self.source().kind()
+    }
+
+    /// Decodes the next record.
+    ///
+    /// # Errors
+    /// LLVM's tool stops at the first.
+    #[inline]
+    pub fn read_record(&mut self, record: &mut Record) -> Result<bool, Error> {
+        match &mut self.source {
+            Source::Raw(reader) => reader.read_record(record),
+            Source::Indexed(reader) => reader.read_record(record),
+            Source::Text(reader) => reader.read_record(record),
+        }
+    }
+
+    /// The name of a function or virtual table that the file knows.
+    pub fn name(&self, name_ref: NameRef) -> Option<&[u8]> {
+        match self.names.get(&name_ref) {
+            Some(name) => Some(name),
+            None => self.source().symbols().get(name_ref),
+        }
+    }
+
+    /// What LLVM's tool calls the version: for raw files the whole version word.
+    pub fn version(&self) -> u64 {
+        match &self.source {
+            Source::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
+            _ => self.source().version_word(),
+        }
+    }
+
+    /// Build ids; `None` for text, which has none.
+    ///
+    /// # Errors
+    /// For a section that contradicts itself.
+    pub fn binary_ids(&self) -> Result<Option<Vec<BuildId>>, Error> {
+        match &self.source {
+            Source::Text(_) => Ok(None),
+            _ => self.source().binary_ids().map(Some),
+        }
+    }
+
+    /// Temporal traces, after all records were read.
+    ///
+    /// # Errors
+    /// For a section that contradicts itself.
+    pub fn temporal_traces(&mut self) -> Result<TemporalTraces, Error> {
+        match &mut self.source {
+            Source::Raw(reader) => reader.temporal_traces(),
+            Source::Indexed(reader) => reader.temporal_traces(),
+            Source::Text(reader) => reader.temporal_traces(),
+        }
+    }
+}
+
+/// LLVM's tool reads the raw version of its own release only.
+fn check_raw_version(data: &[u8]) -> Result<(), Error> {
+    let version = match RawDialect::read(data, 0) {
+        Ok(dialect) => dialect.version,
+        Err(error) => return Err(error),
+    };
+    if version == raw::VERSION_LLVM_22 {
+        return Ok(());
+    }
+    let error = Error::new(
+        ErrorKind::UnsupportedVersion,
+        "a raw version of another release",
+    );
+    Err(error.llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)))
+}

@@ -1,0 +1,181 @@
+//! How LLVM's tool words its errors and warnings.
+use super::help::LLVM_VERSION;
+use crate::exit::io_text;
+use profkit_data::{Error, ErrorKind};
+use std::io::{self, IsTerminal, Write};
+
+const ERROR: (&str, &str) = ("error: ", "31");
+const WARNING: (&str, &str) = ("warning: ", "35");
+const NOTE: (&str, &str) = ("note: ", "36");
+
+/// Why the tool stops with exit code 1: file, message and perhaps a note, each a piece of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    whence: Vec<u8>,
+    message: Vec<u8>,
+    note: &'static str,
+    /// Whether the line begins with `error: `.
+    labelled: bool,
+}
+
+impl Fault {
+    /// An error of no file.
+    pub fn new(message: impl Into<Vec<u8>>) -> Self {
+        Fault {
+            whence: Vec::new(),
+            message: message.into(),
+            note: "",
+            labelled: true,
+        }
+    }
+
+    /// An error of a file.
+    pub fn of(whence: &[u8], message: impl Into<Vec<u8>>) -> Self {
+        Fault {
+            whence: whence.to_vec(),
+            ..Self::new(message)
+        }
+    }
+
+    /// A line without the word "error".
+    pub fn bare(whence: &str, message: impl Into<Vec<u8>>) -> Self {
+        Fault {
+            labelled: false,
+            ..Self::of(whence.as_bytes(), message)
+        }
+    }
+
+    /// An error of a file that could not be opened, read or written.
+    pub fn io(whence: &[u8], error: &io::Error) -> Self {
+        Self::of(whence, io_text(error))
+    }
+
+    /// An error of a profile.
+    pub fn profile(whence: &[u8], error: &Error) -> Self {
+        let fault = Self::of(whence, profile_text(error));
+        match error.kind() {
+            ErrorKind::UnrecognizedFormat => {
+                fault.with_note("Perhaps you forgot to use the --sample or --memory option?")
+            }
+            _ => fault,
+        }
+    }
+
+    /// Something that LLVM's tool does and this release does not.
+    pub fn later(what: &str) -> Self {
+        Self::new(format!(
+            "{what} is not supported by this release of profkit; use llvm-profdata of LLVM {LLVM_VERSION}"
+        ))
+    }
+
+    /// Adds a line that begins with `note: `.
+    #[must_use]
+    pub fn with_note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
+    }
+}
+
+/// LLVM's text for a reader's error: that of the code, and after a colon the detail that LLVM gives.
+pub fn profile_text(error: &Error) -> String {
+    let text = match error.kind() {
+        ErrorKind::UnrecognizedFormat => "unrecognized instrumentation profile encoding format",
+        ErrorKind::BadMagic => "invalid instrumentation profile data (bad magic)",
+        ErrorKind::BadHeader => "invalid instrumentation profile data (file header is corrupt)",
+        // Only raw versions come with a detail.
+        ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
+            "raw profile version mismatch"
+        }
+        ErrorKind::UnsupportedVersion => "unsupported instrumentation profile format version",
+        ErrorKind::UnsupportedHashType => "unsupported instrumentation profile hash type",
+        ErrorKind::TooLarge | ErrorKind::LimitExceeded => "too much profile data",
+        ErrorKind::Truncated => "truncated profile data",
+        ErrorKind::MissingCorrelation => "debug info/binary for correlation is required",
+        ErrorKind::UncompressFailed => "failed to uncompress data (zlib)",
+        ErrorKind::Empty => "empty raw profile file",
+        ErrorKind::CounterTooLarge => {
+            "excessively large counter value suggests corrupted profile data"
+        }
+        ErrorKind::EndOfFile => "end of File",
+        _ => "malformed instrumentation profile data",
+    };
+    match error.detail_for_llvm() {
+        Some(detail) => format!("{text}: {detail}"),
+        None => text.to_owned(),
+    }
+}
+
+/// Writes messages to standard error, in colours where LLVM does.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages {
+    colours: bool,
+}
+
+impl Messages {
+    /// With the value of `--color`, if it was given.
+    pub fn new(color: Option<bool>) -> Self {
+        let terminal = || {
+            io::stderr().is_terminal()
+                && std::env::var("TERM").is_ok_and(|term| shows_colours(&term))
+        };
+        Messages {
+            colours: color.unwrap_or_else(terminal),
+        }
+    }
+
+    /// Prints why the tool stops.
+    pub fn error(&self, fault: &Fault) {
+        let mut line = Vec::new();
+        if fault.labelled {
+            self.label(&mut line, ERROR);
+        }
+        if !fault.whence.is_empty() {
+            line.extend_from_slice(&fault.whence);
+            line.extend_from_slice(b": ");
+        }
+        line.extend_from_slice(&fault.message);
+        line.push(b'\n');
+        if !fault.note.is_empty() {
+            self.label(&mut line, NOTE);
+            line.extend_from_slice(fault.note.as_bytes());
+            line.push(b'\n');
+        }
+        put(&line);
+    }
+
+    /// Prints a warning, of a file unless `whence` is empty.
+    pub fn warning(&self, whence: &[u8], message: &str) {
+        let mut line = Vec::new();
+        self.label(&mut line, WARNING);
+        if !whence.is_empty() {
+            line.extend_from_slice(whence);
+            line.extend_from_slice(b": ");
+        }
+        line.extend_from_slice(message.as_bytes());
+        line.push(b'\n');
+        put(&line);
+    }
+
+    fn label(self, line: &mut Vec<u8>, (label, colour): (&str, &str)) {
+        if self.colours {
+            line.extend_from_slice(format!("\x1b[0;1;{colour}m{label}\x1b[0m").as_bytes());
+        } else {
+            line.extend_from_slice(label.as_bytes());
+        }
+    }
+}
+
+/// Writes whole lines to standard error.
+pub fn put(lines: &[u8]) {
+    // Nobody is left to be told if standard error is closed; the exit code still says it.
+    let _ = io::stderr().write_all(lines);
+}
+
+/// The terminals that LLVM takes to show colours (`Unix/Process.inc`).
+fn shows_colours(term: &str) -> bool {
+    ["ansi", "cygwin", "linux"].contains(&term)
+        || ["screen", "xterm", "vt100", "rxvt"]
+            .iter()
+            .any(|family| term.starts_with(family))
+        || term.ends_with("color")
+}

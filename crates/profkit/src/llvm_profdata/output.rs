@@ -1,0 +1,74 @@
+//! Writing outputs. LLVM truncates its output before it has anything to write; here an output appears whole or not at
+//! all, and a failed write is a failed command.
+use super::lines::Lines;
+use super::messages::Fault;
+use super::path_from_bytes;
+use crate::io::{Content, Output, OutputError};
+use profkit_data::bytes::Sink;
+use profkit_data::{Error, ErrorKind};
+use std::io;
+
+/// Checks that an output can be written; `-` is standard output.
+///
+/// # Errors
+/// In the system's words.
+pub fn create(name: &[u8], content: Content) -> Result<Output, Fault> {
+    if name.is_empty() {
+        // An empty path is no file, whatever the current folder takes.
+        return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
+    }
+    Output::try_new(&path_from_bytes(name), content).map_err(|error| fault(name, &error))
+}
+
+/// Fills an output with text.
+///
+/// # Errors
+/// What `print` returns, or why the text cannot be written. What was printed until then stays on standard output, and
+/// a file is as it was.
+pub fn write(
+    output: Output,
+    name: &[u8],
+    print: impl FnOnce(&mut Lines<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    write_bytes(output, name, |sink| {
+        let mut lines = Lines::new(sink);
+        let printed = print(&mut lines);
+        lines.finish()?;
+        Ok(printed)
+    })
+}
+
+/// Fills an output through a writer that may itself fail in two ways.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_bytes(
+    output: Output,
+    name: &[u8],
+    write: impl FnOnce(&mut dyn Sink) -> Result<Result<(), Fault>, Error>,
+) -> Result<(), Fault> {
+    let mut stopped = None;
+    let written = output.try_write(|sink| {
+        write(sink)?.map_err(|fault| {
+            stopped = Some(fault);
+            Error::new(ErrorKind::WriteFailed, "stopped")
+        })
+    });
+    match (written, stopped) {
+        (_, Some(fault)) => Err(fault),
+        (Err(error), None) => Err(fault(name, &error)),
+        (Ok(_), None) => Ok(()),
+    }
+}
+
+fn fault(name: &[u8], error: &OutputError) -> Fault {
+    match error {
+        OutputError::Terminal => {
+            Fault::new("cannot write a non-text format profile to the terminal")
+        }
+        OutputError::Data(error) => Fault::profile(name, error),
+        OutputError::Create { error: io, .. } | OutputError::Io(io) => {
+            Fault::io(name, error.system().unwrap_or(io))
+        }
+    }
+}

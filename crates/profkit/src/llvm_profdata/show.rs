@@ -1,0 +1,513 @@
+//! `show`: functions, totals and lists as `showInstrProfile` in `llvm-profdata.cpp` prints them.
+use super::command_line::{Parsed, SHOW_KIND};
+use super::input::{self, Profile};
+use super::lines::Lines;
+use super::messages::{Fault, Messages};
+use super::output;
+use super::values::{ValueStatistics, detailed_summary};
+use crate::io::Content;
+use profkit_abi::{indexed, value_kind};
+use profkit_data::Error;
+use profkit_data::instr::text::TextWriter;
+use profkit_data::instr::{InstrKind, Record};
+use profkit_data::summary::{Summary, SummaryBuilder};
+
+/// What to show.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    all_functions: bool,
+    /// Functions whose name contains this, unless it is empty.
+    function: Vec<u8>,
+    counts: bool,
+    call_targets: bool,
+    vtables: bool,
+    sizes: bool,
+    context_sensitive: bool,
+    covered: bool,
+    text: bool,
+    detailed_summary: bool,
+    cutoffs: Vec<u32>,
+    hot_functions: bool,
+    hot_cutoff: u64,
+    top: u64,
+    value_cutoff: u64,
+    only_below_cutoff: bool,
+    binary_ids: bool,
+    version: bool,
+    traces: bool,
+}
+
+impl Options {
+    fn new(parsed: &Parsed) -> Self {
+        let mut options = Options {
+            all_functions: parsed.flag("all-functions"),
+            function: parsed.text("function").to_vec(),
+            counts: parsed.flag("counts"),
+            call_targets: parsed.flag("ic-targets"),
+            vtables: parsed.flag("show-vtables"),
+            sizes: parsed.flag("memop-sizes"),
+            context_sensitive: parsed.flag("showcs"),
+            covered: parsed.flag("covered"),
+            text: parsed.flag("text"),
+            detailed_summary: parsed.flag("detailed-summary"),
+            cutoffs: parsed
+                .numbers("detailed-summary-cutoffs")
+                .filter_map(|cutoff| u32::try_from(cutoff).ok())
+                .collect(),
+            hot_functions: parsed.flag("hot-func-list"),
+            hot_cutoff: parsed
+                .number("profile-summary-cutoff-hot")
+                .unwrap_or(HOT_CUTOFF),
+            top: parsed.number("topn").unwrap_or(0),
+            value_cutoff: parsed.number("value-cutoff").unwrap_or(0),
+            only_below_cutoff: parsed.flag("list-below-cutoff"),
+            binary_ids: parsed.flag("binary-ids"),
+            version: parsed.flag("profile-version"),
+            traces: parsed.flag("temporal-profile-traces"),
+        };
+        if options.cutoffs.is_empty() && (options.detailed_summary || options.hot_functions) {
+            options.cutoffs = indexed::SUMMARY_CUTOFFS.to_vec();
+        }
+        options.cutoffs.sort_unstable();
+        options
+    }
+
+    fn shows(&self, name: &[u8]) -> bool {
+        self.all_functions
+            || !self.function.is_empty() && memchr::memmem::find(name, &self.function).is_some()
+    }
+
+    /// Whether names of other functions than those shown are printed.
+    fn looks_up_names(&self) -> bool {
+        let functions = self.all_functions || !self.function.is_empty();
+        functions && (self.call_targets || self.vtables || self.text) || self.traces
+    }
+}
+
+/// The share of all counts that hot functions account for (`profile-summary-cutoff-hot`).
+const HOT_CUTOFF: u64 = 990_000;
+
+/// Runs `show`.
+pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
+    let name = parsed
+        .positionals
+        .first()
+        .map_or(b"".as_slice(), Vec::as_slice);
+    let debug_info = parsed.text("debug-info");
+    if name.is_empty() && debug_info.is_empty() {
+        return Err(Fault::new(
+            "the positional argument '<profdata-file>' is required unless '--debug-info' is provided",
+        ));
+    }
+    if name == parsed.output() {
+        return Err(Fault::bare(
+            &format!("{program} show"),
+            "Input file name cannot be the same as the output file name!",
+        ));
+    }
+    let format = match parsed.flag("json") {
+        true => Some("json"),
+        false => parsed.word("show-format"),
+    };
+    let options = Options::new(parsed);
+    let output = output::create(parsed.output(), Content::Text)?;
+    if options.all_functions && !options.function.is_empty() {
+        messages.warning(b"", "-function argument ignored: showing all functions");
+    }
+    if !debug_info.is_empty() {
+        return Err(Fault::later("showing debug info (--debug-info)"));
+    }
+    match parsed.word(SHOW_KIND) {
+        Some("sample") => return Err(Fault::later("showing sample profiles (--sample)")),
+        Some("memory") => return Err(Fault::later("showing MemProf profiles (--memory)")),
+        _ => {}
+    }
+    match format {
+        Some("json") => {
+            return Err(Fault::new(
+                "JSON output is not supported for instr profiles",
+            ));
+        }
+        Some("yaml") => {
+            return Err(Fault::new(
+                "YAML output is not supported for instr profiles",
+            ));
+        }
+        _ => {}
+    }
+    let bytes = input::read(name)?;
+    let mut profile = Profile::open(bytes.as_ref(), options.looks_up_names())
+        .map_err(|error| Fault::profile(name, &error))?;
+    output::write(output, parsed.output(), |lines| {
+        Show::new(&options, name, lines).show(&mut profile)
+    })
+}
+
+struct Show<'o, 's, 'l> {
+    options: &'o Options,
+    /// The input, in messages.
+    input: &'o [u8],
+    lines: &'l mut Lines<'s>,
+    summary: SummaryBuilder,
+    shown: u64,
+    below_cutoff: u64,
+    calls: ValueStatistics,
+    vtables: ValueStatistics,
+    sizes: ValueStatistics,
+    /// Names and largest counts of functions, for `--topn` and `--hot-func-list`.
+    largest: Vec<(Vec<u8>, u64)>,
+}
+
+impl<'o, 's, 'l> Show<'o, 's, 'l> {
+    fn new(options: &'o Options, input: &'o [u8], lines: &'l mut Lines<'s>) -> Self {
+        Show {
+            options,
+            input,
+            lines,
+            summary: SummaryBuilder::new(),
+            shown: 0,
+            below_cutoff: 0,
+            calls: ValueStatistics::default(),
+            vtables: ValueStatistics::default(),
+            sizes: ValueStatistics::default(),
+            largest: Vec::new(),
+        }
+    }
+
+    fn show(mut self, profile: &mut Profile<'_>) -> Result<(), Fault> {
+        let options = self.options;
+        let is_ir = profile.kind().is_ir();
+        if options.text {
+            if is_ir {
+                self.lines.text(b":ir").end();
+            }
+        } else if options.only_below_cutoff {
+            self.lines
+                .text(b"The list of functions with the maximum counter less than ")
+                .number(options.value_cutoff)
+                .text(b":")
+                .end();
+        }
+        let mut record = Record::default();
+        while self.checked(profile.read_record(&mut record))? {
+            if profile.kind().is_ir()
+                && record.func_hash.is_context_sensitive() != options.context_sensitive
+            {
+                continue;
+            }
+            if options.text && options.shows(&record.name) {
+                text_record(self.lines, profile, &record);
+            } else {
+                self.record(profile, &record, is_ir);
+            }
+            if self.lines.is_broken() {
+                break;
+            }
+        }
+        if options.text || options.covered {
+            return Ok(());
+        }
+        self.tail(profile)
+    }
+
+    /// Turns a reader's error into LLVM's words.
+    fn checked<T>(&self, result: Result<T, Error>) -> Result<T, Fault> {
+        result.map_err(|error| Fault::profile(self.input, &error))
+    }
+
+    fn record(&mut self, profile: &Profile<'_>, record: &Record, is_ir: bool) {
+        let options = self.options;
+        let shows = options.shows(&record.name);
+        let pseudo = record.is_pseudo();
+        if !pseudo {
+            self.summary.add_counts(&record.counts);
+        }
+        if options.covered {
+            if record.counts.iter().any(|&count| count != 0) {
+                self.lines.text(&record.name).end();
+            }
+            return;
+        }
+        if pseudo {
+            if shows {
+                self.begin(record);
+                let hot = record.counts.first() == Some(&indexed::PSEUDO_HOT);
+                let marker: &[u8] = if hot {
+                    b"    <PseudoHot>"
+                } else {
+                    b"    <PseudoWarm>"
+                };
+                self.lines.text(marker).end();
+            }
+            return;
+        }
+        let largest = record.counts.iter().copied().max().unwrap_or(0);
+        if largest < options.value_cutoff {
+            self.below_cutoff += 1;
+            if options.only_below_cutoff {
+                let sum = record
+                    .counts
+                    .iter()
+                    .fold(0, |sum: u64, &count| sum.wrapping_add(count));
+                self.lines.text(b"  ").text(&record.name).text(b": (Max = ");
+                self.lines.number(largest).text(b" Sum = ").number(sum);
+                self.lines.text(b")").end();
+            }
+            return;
+        }
+        if options.only_below_cutoff {
+            return;
+        }
+        if options.top > 0 || options.hot_functions {
+            self.largest.push((record.name.clone(), largest));
+        }
+        if shows {
+            self.begin(record);
+            self.lines.end();
+            self.details(profile, record, is_ir);
+        }
+    }
+
+    /// The lines that all shown functions have, without the last line end.
+    fn begin(&mut self, record: &Record) {
+        let lines = &mut *self.lines;
+        if self.shown == 0 {
+            lines.text(b"Counters:\n");
+        }
+        self.shown += 1;
+        lines.text(b"  ").text(&record.name);
+        lines.text(b":\n    Hash: 0x").hex(record.func_hash.0);
+        lines
+            .text(b"\n    Counters: ")
+            .number(record.counts.len() as u64);
+    }
+
+    fn details(&mut self, profile: &Profile<'_>, record: &Record, is_ir: bool) {
+        let options = self.options;
+        let lines = &mut *self.lines;
+        let sites = |kind| {
+            record
+                .values
+                .kind(kind)
+                .map_or(0, |kind| kind.site_count() as u64)
+        };
+        if !is_ir {
+            let first = record.counts.first().copied().unwrap_or(0);
+            lines
+                .text(b"    Function count: ")
+                .number(first)
+                .text(b"\n");
+        }
+        if options.call_targets {
+            let count = sites(value_kind::INDIRECT_CALL_TARGET);
+            lines
+                .text(b"    Indirect Call Site Count: ")
+                .number(count)
+                .text(b"\n");
+        }
+        if options.vtables {
+            let count = sites(value_kind::VTABLE_TARGET);
+            lines
+                .text(b"    Number of instrumented vtables: ")
+                .number(count)
+                .text(b"\n");
+        }
+        let size_sites = sites(value_kind::MEM_OP_SIZE);
+        if options.sizes && size_sites > 0 {
+            lines
+                .text(b"    Number of Memory Intrinsics Calls: ")
+                .number(size_sites)
+                .text(b"\n");
+        }
+        if options.counts {
+            lines.text(b"    Block counts: [");
+            let counts = match (is_ir, record.counts.as_slice()) {
+                (false, [_, counts @ ..]) => counts,
+                (_, counts) => counts,
+            };
+            let mut separator: &[u8] = b"";
+            for &count in counts {
+                lines.text(separator).number(count).flush_if_full();
+                separator = b", ";
+            }
+            lines.text(b"]\n");
+        }
+        if options.call_targets {
+            lines.text(b"    Indirect Target Results:\n");
+            let values = record.values.kind(value_kind::INDIRECT_CALL_TARGET);
+            self.calls.show(lines, values, Some(profile));
+        }
+        if options.vtables {
+            lines.text(b"    VTable Results:\n");
+            let values = record.values.kind(value_kind::VTABLE_TARGET);
+            self.vtables.show(lines, values, Some(profile));
+        }
+        if options.sizes && size_sites > 0 {
+            lines.text(b"    Memory Intrinsic Size Results:\n");
+            let values = record.values.kind(value_kind::MEM_OP_SIZE);
+            self.sizes.show(lines, values, None);
+        }
+        lines.flush_if_full();
+    }
+
+    fn tail(mut self, profile: &mut Profile<'_>) -> Result<(), Fault> {
+        let options = self.options;
+        let kind = profile.kind();
+        let summary = std::mem::take(&mut self.summary).finish_with(&options.cutoffs);
+        let lines = &mut *self.lines;
+        if kind.is_ir() {
+            let flag = |set| u64::from(kind.contains(set));
+            lines.text(b"Instrumentation level: IR  entry_first = ");
+            lines.number(flag(InstrKind::ENTRY_FIRST));
+            lines.text(b"  instrument_loop_entries = ");
+            lines.number(flag(InstrKind::LOOP_ENTRIES)).end();
+        } else {
+            lines.text(b"Instrumentation level: Front-end").end();
+        }
+        let mut total = |name: &str, number| lines.text(name).number(number).end();
+        if options.all_functions || !options.function.is_empty() {
+            total("Functions shown: ", self.shown);
+        }
+        total("Total functions: ", summary.functions);
+        total("Maximum function count: ", summary.max_function_count);
+        total("Maximum internal block count: ", summary.max_internal_count);
+        total("Total number of blocks: ", summary.blocks);
+        total("Total count: ", summary.total_count);
+        if options.value_cutoff > 0 {
+            let above = summary.functions.wrapping_sub(self.below_cutoff);
+            for (sign, count) in [("<", self.below_cutoff), (">=", above)] {
+                lines
+                    .text(b"Number of functions with maximum count (")
+                    .text(sign)
+                    .text(b" ");
+                lines
+                    .number(options.value_cutoff)
+                    .text(b"): ")
+                    .number(count)
+                    .end();
+            }
+        }
+        self.largest_functions(&summary)?;
+        if self.shown > 0 && options.call_targets {
+            self.lines
+                .text(b"Statistics for indirect call sites profile:\n");
+            self.calls.totals(self.lines);
+        }
+        if self.shown > 0 && options.vtables {
+            self.lines.text(b"Statistics for vtable profile:\n");
+            self.vtables.totals(self.lines);
+        }
+        if self.shown > 0 && options.sizes {
+            self.lines
+                .text(b"Statistics for memory intrinsic calls sizes profile:\n");
+            self.sizes.totals(self.lines);
+        }
+        if options.detailed_summary {
+            detailed_summary(self.lines, &summary);
+        }
+        if options.binary_ids
+            && let Some(ids) = self.checked(profile.binary_ids())?
+        {
+            self.lines.text(b"Binary IDs: \n");
+            for id in ids {
+                for &byte in &id.0 {
+                    self.lines.hex_byte(byte);
+                }
+                self.lines.end();
+            }
+        }
+        if options.version {
+            self.lines
+                .text(b"Profile version: ")
+                .number(profile.version())
+                .end();
+        }
+        if options.traces {
+            self.traces(profile)?;
+        }
+        Ok(())
+    }
+
+    fn largest_functions(&mut self, summary: &Summary) -> Result<(), Fault> {
+        let options = self.options;
+        let lines = &mut *self.lines;
+        self.largest
+            .sort_by_key(|&(_, largest)| std::cmp::Reverse(largest));
+        if options.top > 0 {
+            lines.text(b"Top ").number(options.top);
+            lines.text(b" functions with the largest internal block counts: \n");
+            let top = usize::try_from(options.top).unwrap_or(usize::MAX);
+            for (name, largest) in self.largest.iter().take(top) {
+                lines
+                    .text(b"  ")
+                    .text(name)
+                    .text(b", max count = ")
+                    .number(*largest)
+                    .end();
+            }
+        }
+        if options.hot_functions {
+            let mut entries = summary.cutoffs.iter();
+            let Some(entry) = entries.find(|entry| entry.cutoff >= options.hot_cutoff) else {
+                return Err(Fault::bare(
+                    "LLVM ERROR",
+                    "Desired percentile exceeds the maximum cutoff",
+                ));
+            };
+            lines
+                .text(b"# Hot count threshold: ")
+                .number(entry.min_count)
+                .end();
+            for (name, _) in self
+                .largest
+                .iter()
+                .take_while(|(_, largest)| *largest >= entry.min_count)
+            {
+                lines.text(name).end();
+            }
+        }
+        Ok(())
+    }
+
+    fn traces(&mut self, profile: &mut Profile<'_>) -> Result<(), Fault> {
+        let traces = self.checked(profile.temporal_traces())?;
+        let lines = &mut *self.lines;
+        lines
+            .text(b"Temporal Profile Traces (samples=")
+            .number(traces.traces.len() as u64);
+        lines
+            .text(b" seen=")
+            .number(traces.stream_size)
+            .text(b"):")
+            .end();
+        for (index, trace) in (0u64..).zip(&traces.traces) {
+            lines.text(b"  Temporal Profile Trace ").number(index);
+            lines.text(b" (weight=").number(trace.weight);
+            lines
+                .text(b" count=")
+                .number(trace.functions.len() as u64)
+                .text(b"):")
+                .end();
+            for &function in &trace.functions {
+                let name = profile.name(function).unwrap_or_default();
+                lines.text(b"    ").text(name).end();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints a record in the text format.
+fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
+    let mut writer = TextWriter::new(lines);
+    let written = writer.record(
+        &record.name,
+        record.func_hash,
+        &record.counts,
+        &record.bitmap,
+        Some(&record.values),
+        &|name_ref| profile.name(name_ref),
+    );
+    // What the sink says, `lines` keeps.
+    let _ = written.and_then(|()| writer.finish());
+}

@@ -117,6 +117,7 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
         .unwrap();
     let message = refuse_terminal(&terminal, Content::Binary)
         .unwrap_err()
+        .failure("terminal")
         .to_string();
     insta::assert_snapshot!(message, @r"
     error: a binary profile is not written to a terminal

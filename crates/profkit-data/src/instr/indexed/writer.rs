@@ -7,7 +7,7 @@ use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
-use crate::summary::SummaryBuilder;
+use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result};
 use llvm_order::NumberHash;
 use profkit_abi::{indexed, variant};
@@ -331,7 +331,14 @@ impl<'p> IndexedPlan<'p> {
 
     /// The summaries of a range of functions.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
-        let mut summaries = Summaries::default();
+        let builder = SummaryBuilder::with_markers(match self.version {
+            PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
+            _ => Markers::InvalidCounts,
+        });
+        let mut summaries = Summaries {
+            plain: builder.clone(),
+            context_sensitive: builder,
+        };
         for planned in self.functions.get(functions).unwrap_or_default() {
             let Some(function) = function(self.profile, planned) else {
                 continue;
@@ -515,6 +522,8 @@ fn insertion_order(
 
 /// First version whose writer (LLVM 17) sorts the names.
 const SORTED_SINCE: u32 = 10;
+/// First version whose writer (LLVM 16) knows pseudo records.
+const PSEUDO_RECORDS_SINCE: u32 = 9;
 /// First version whose writer (LLVM 19) hashes the hashes of a name with [`NumberHash::Mix`].
 const MIX_SINCE: u32 = 12;
 

@@ -237,12 +237,12 @@ impl<'p> IndexedPlan<'p> {
                 !traces.traces.is_empty() || profile.kind.contains(InstrKind::TEMPORAL)
             })
             .filter(|traces| {
-                let known = version >= header::TRACES_SINCE;
+                let known = version >= header::TRACES.since;
                 losses.traces = if known { 0 } else { traces.traces.len() as u64 };
                 known
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
-            let known = version >= header::MEMPROF_SINCE
+            let known = version >= header::MEMPROF.since
                 && memprof::version(section)
                     .is_some_and(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -592,7 +592,7 @@ fn encode_data<'p>(
 }
 
 fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Option<Vec<u8>> {
-    if version < header::BINARY_IDS_SINCE {
+    if version < header::BINARY_IDS.since {
         losses.binary_ids = profile.binary_ids.len() as u64;
         return None;
     }

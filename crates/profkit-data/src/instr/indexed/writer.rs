@@ -243,8 +243,9 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
+                // One that is not known is refused below, not dropped.
                 && memprof::version(section)
-                    .is_some_and(|version| options.known_memprof.contains(&version));
+                    .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
             known
         });

@@ -254,6 +254,8 @@ pub enum Reason {
     CounterOverflow,
     /// The inputs' front-end hashes are of different generations.
     HashGenerations,
+    /// A raw version does not tell which generation the front-end hashes of an input are of.
+    HashGenerationUnknown,
     /// A MemProf section was left out.
     MemProfDropped,
     /// A result would not fit the tables.
@@ -263,7 +265,10 @@ pub enum Reason {
 impl Reason {
     /// Whether an event of this reason is mere information: nothing was changed or lost.
     pub fn is_note(self) -> bool {
-        matches!(self, Reason::EmptyFile | Reason::HashGenerations)
+        matches!(
+            self,
+            Reason::EmptyFile | Reason::HashGenerations | Reason::HashGenerationUnknown
+        )
     }
 
     /// The reason that a reader's error amounts to.

@@ -1,5 +1,5 @@
 //! The native command line: which commands there are.
-use crate::{completions, exit, llvm_profdata, show};
+use crate::{completions, exit, llvm_profdata, merge, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -40,6 +40,12 @@ Example:
 /// of this file.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Merge instrumentation profiles, whatever LLVM wrote them, and say what was repaired or dropped
+    Merge(merge::MergeArgs),
+    /// Show what is in a profile, for people or as JSON
+    Show(show::ShowArgs),
+    /// Convert an instrumentation profile: raw, indexed or text to indexed or text
+    Convert(merge::ConvertArgs),
     /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = llvm_profdata::EXAMPLE)]
     LlvmProfdata {
@@ -47,8 +53,6 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Show what is in a profile, for people or as JSON
-    Show(show::ShowArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
@@ -64,6 +68,8 @@ impl Cli {
                 let program = std::iter::once(OsString::from("llvm-profdata"));
                 return llvm_profdata::run(program.chain(args).collect());
             }
+            Command::Merge(args) => merge::merge(args),
+            Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),

@@ -10,6 +10,7 @@ pub mod encode;
 pub mod exit;
 pub mod io;
 pub mod llvm_profdata;
+pub mod merge;
 pub mod show;
 
 mod completions;

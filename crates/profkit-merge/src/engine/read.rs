@@ -76,11 +76,11 @@ fn not_a_profile(kind: FileKind) -> Error {
     match kind {
         FileKind::MemProfRaw => {
             error("the file is a raw MemProf profile, not an instrumentation profile")
-                .with_hint("merge it with LLVM's llvm-profdata and --profiled-binary")
+                .with_hint("this release merges no MemProf profiles yet: use llvm-profdata merge --profiled-binary=PROGRAM")
         }
         FileKind::SampleBinary | FileKind::SampleGcov => {
             error("the file is a sample profile, not an instrumentation profile")
-                .with_hint("merge it with LLVM's llvm-profdata and --sample")
+                .with_hint("this release merges no sample profiles yet: use llvm-profdata merge --sample")
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),

@@ -133,7 +133,7 @@ fn ambiguous_note(input: usize, raw: u32, fitting: u32) -> Event {
     Event::new(
         input,
         Action::Kept,
-        Reason::HashGenerations,
+        Reason::HashGenerationUnknown,
         format!(
             "raw version {raw} does not tell which clang hashed the functions; indexed version {fitting} is right for the newest"
         ),

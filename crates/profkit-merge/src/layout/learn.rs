@@ -10,7 +10,7 @@ impl Layout {
     /// read the ordinary way.
     pub(super) fn learn(profile: &RawProfile<'_>) -> Option<Self> {
         let dialect = profile.dialect();
-        if dialect.version <= 2 || dialect.has(variant::TEMPORAL) {
+        if dialect.version <= 2 || dialect.has(variant::TEMPORAL | variant::DBG_CORRELATE) {
             return None;
         }
         let sections = profile.sections();

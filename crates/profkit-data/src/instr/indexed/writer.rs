@@ -7,7 +7,7 @@ use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
-use crate::summary::{Markers, SummaryBuilder};
+use crate::summary::SummaryBuilder;
 use crate::{Error, ErrorKind, Result};
 use llvm_order::NumberHash;
 use profkit_abi::{indexed, variant};
@@ -237,15 +237,14 @@ impl<'p> IndexedPlan<'p> {
                 !traces.traces.is_empty() || profile.kind.contains(InstrKind::TEMPORAL)
             })
             .filter(|traces| {
-                let known = version >= header::TRACES.since;
+                let known = version >= header::TRACES_SINCE;
                 losses.traces = if known { 0 } else { traces.traces.len() as u64 };
                 known
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
-            let known = version >= header::MEMPROF.since
-                // One that is not known is refused below, not dropped.
+            let known = version >= header::MEMPROF_SINCE
                 && memprof::version(section)
-                    .is_none_or(|version| options.known_memprof.contains(&version));
+                    .is_some_and(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
             known
         });
@@ -332,14 +331,7 @@ impl<'p> IndexedPlan<'p> {
 
     /// The summaries of a range of functions.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
-        let builder = SummaryBuilder::with_markers(match self.version {
-            PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
-            _ => Markers::InvalidCounts,
-        });
-        let mut summaries = Summaries {
-            plain: builder.clone(),
-            context_sensitive: builder,
-        };
+        let mut summaries = Summaries::default();
         for planned in self.functions.get(functions).unwrap_or_default() {
             let Some(function) = function(self.profile, planned) else {
                 continue;
@@ -523,8 +515,6 @@ fn insertion_order(
 
 /// First version whose writer (LLVM 17) sorts the names.
 const SORTED_SINCE: u32 = 10;
-/// First version whose writer (LLVM 16) knows pseudo records.
-const PSEUDO_RECORDS_SINCE: u32 = 9;
 /// First version whose writer (LLVM 19) hashes the hashes of a name with [`NumberHash::Mix`].
 const MIX_SINCE: u32 = 12;
 
@@ -593,7 +583,7 @@ fn encode_data<'p>(
 }
 
 fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Option<Vec<u8>> {
-    if version < header::BINARY_IDS.since {
+    if version < header::BINARY_IDS_SINCE {
         losses.binary_ids = profile.binary_ids.len() as u64;
         return None;
     }

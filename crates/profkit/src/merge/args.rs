@@ -1,0 +1,148 @@
+//! Arguments of `profkit merge`.
+use clap::{Args, ValueEnum};
+use profkit_data::instr::releases::Release;
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, told by
+content, never by name. Damaged inputs are kept as far as they are sound; the report on
+stderr says what was repaired or dropped and why.
+
+Examples:
+  profkit merge *.profraw -o out.profdata
+  profkit merge runs/ 3,train.profraw 0.5,idle.profraw -o out.profdata
+  find /ci -name '*.profraw' | profkit merge -f - --llvm 19 -o out.profdata
+  profkit merge --strict --report report.json old.profdata new.profraw -o out.profdata";
+
+/// Arguments of `profkit merge`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MergeArgs {
+    /// Profiles, folders of profiles (all files below them), or - for a profile on standard input
+    ///
+    /// WEIGHT,FILE counts a file WEIGHT times; the weight is a number above 0 such as 3 or 0.25. A file that exists
+    /// under the whole name, comma and all, is taken as that file.
+    #[arg(value_name = "[WEIGHT,]INPUT")]
+    pub(super) inputs: Vec<OsString>,
+
+    /// Take inputs from a list too: one [WEIGHT,]PATH a line; - reads the list from standard input
+    ///
+    /// Empty lines and lines that begin with # are skipped. Paths are relative to the working folder.
+    #[arg(short = 'f', long, value_name = "LIST")]
+    pub(super) input_files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) destination: Destination,
+
+    #[command(flatten)]
+    pub(super) form: FormArgs,
+
+    /// Leave out functions that never ran
+    #[arg(long)]
+    pub(super) sparse: bool,
+
+    /// Let every input count the same, however long its run was
+    ///
+    /// Counts are scaled so that each input has the sum of the largest one; then its weight applies.
+    #[arg(long)]
+    pub(super) normalize: bool,
+
+    /// Keep only functions whose name this regular expression matches somewhere
+    #[arg(long, value_name = "REGEX")]
+    pub(super) function: Option<String>,
+
+    /// Leave out functions whose name this regular expression matches somewhere
+    #[arg(long, value_name = "REGEX")]
+    pub(super) no_function: Option<String>,
+
+    /// Rename functions: a file with lines OLD NEW of mangled names
+    #[arg(long, value_name = "FILE")]
+    pub(super) remapping_file: Option<PathBuf>,
+
+    /// How many temporal traces are kept
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(super) temporal_profile_trace_reservoir_size: u64,
+
+    /// How many functions of a temporal trace are kept
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(super) temporal_profile_max_trace_length: u64,
+
+    /// Threads to use; by default one a core, as far as there are inputs for them
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(super) threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
+}
+
+/// Where the result goes.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Destination {
+    /// Write the merged profile here; - is standard output
+    ///
+    /// The file appears whole or not at all. One that is there stays as it was if merging or writing fails.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    /// Write one profile a program instead, named by build id, into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) by_build_id: Option<PathBuf>,
+}
+
+/// The form of the result.
+#[derive(Debug, Args)]
+pub struct FormArgs {
+    /// The form of the output
+    #[arg(long, value_enum, default_value_t = Format::Indexed, value_name = "FORMAT")]
+    pub(super) output_format: Format,
+
+    /// The same as --output-format text
+    #[arg(long, conflicts_with = "output_format")]
+    pub(super) text: bool,
+
+    #[command(flatten)]
+    pub(super) version: VersionArgs,
+}
+
+/// The version of an indexed result.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct VersionArgs {
+    /// Write what this LLVM release reads, such as 19
+    ///
+    /// Without it the version is the newest that fits where the inputs came from.
+    #[arg(long, value_name = "N")]
+    pub(super) llvm: Option<Release>,
+
+    /// Write this version of the indexed format, 3 to 13
+    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(3..=13))]
+    pub(super) indexed_version: Option<u32>,
+}
+
+/// A form of instrumentation profile that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Binary, for compilers and llvm-cov (.profdata)
+    Indexed,
+    /// Text, for people (.proftext)
+    Text,
+}
+
+/// How damage is treated and told.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Write nothing and end with exit code 1 if anything has to be repaired or dropped
+    #[arg(long)]
+    pub(super) strict: bool,
+
+    /// Write the report as JSON to a file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+
+    /// Do not print the report on stderr; errors are still printed
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}

@@ -1,0 +1,90 @@
+//! `profkit convert`: one instrumentation profile in another form.
+use super::args::{Format, ReportArgs, VersionArgs};
+use super::job::{Destination, Form, Job};
+use crate::exit::Result;
+use crate::io::Input;
+use clap::Args;
+use profkit_data::detect::{FileKind, detect};
+use profkit_merge::{InputData, Inputs, MergeOptions};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit convert out.profdata -o out.proftext
+  profkit convert default.profraw --to text -o -
+  profkit convert new.profdata --llvm 16 -o old.profdata";
+
+/// Arguments of `profkit convert`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ConvertArgs {
+    /// A raw, indexed or text profile, told by its content; - is standard input
+    #[arg(value_name = "INPUT")]
+    input: PathBuf,
+
+    /// Write the converted profile here; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The form to convert to
+    ///
+    /// Without it the output's name decides (.profdata: indexed, .proftext or .txt: text), or else the input:
+    /// indexed becomes text, raw and text become indexed.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<Format>,
+
+    #[command(flatten)]
+    version: VersionArgs,
+
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Runs `profkit convert`.
+///
+/// # Errors
+/// Whatever keeps the result from being written.
+pub fn convert(args: ConvertArgs) -> Result {
+    let input = Input::open(&args.input)?;
+    let format =
+        args.to
+            .or_else(|| format_of_name(&args.output))
+            .unwrap_or(match detect(input.bytes()) {
+                FileKind::InstrIndexed => Format::Text,
+                _ => Format::Indexed,
+            });
+    let form = Form::new(format, &args.version)?;
+    Job {
+        options: MergeOptions::new(),
+        sparse: false,
+        form,
+        destination: Destination::File(args.output),
+        report: args.report,
+    }
+    .run(&One(&input), Vec::new())
+}
+
+/// The input, which is open already.
+struct One<'a>(&'a Input);
+
+impl Inputs for One<'_> {
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn name(&self, _: usize) -> &str {
+        self.0.name()
+    }
+
+    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+        Ok(InputData::Borrowed(self.0.bytes()))
+    }
+}
+
+fn format_of_name(path: &Path) -> Option<Format> {
+    match path.extension()?.to_str()? {
+        "profdata" => Some(Format::Indexed),
+        "proftext" | "txt" => Some(Format::Text),
+        _ => None,
+    }
+}

@@ -1,0 +1,295 @@
+//! What `merge` and `convert` have in common: merge, judge, write, report.
+use super::args::{Format, ReportArgs, VersionArgs};
+use super::report::{FullReport, Written};
+use super::write::{Encoding, write_profile};
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Output};
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::InstrKind;
+use profkit_data::instr::indexed::IndexedWriteOptions;
+use profkit_data::instr::releases::{FrontEndScheme, Release};
+use profkit_data::instr::text::TextOptions;
+use profkit_merge::{
+    Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
+};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The oldest indexed version that can be written (LLVM 3.8).
+const OLDEST_WRITTEN: u32 = 3;
+
+/// What is to be done with some inputs.
+#[derive(Debug)]
+pub struct Job {
+    /// How to merge.
+    pub options: MergeOptions,
+    /// Leave out functions that never ran.
+    pub sparse: bool,
+    /// What to write.
+    pub form: Form,
+    /// Where to.
+    pub destination: Destination,
+    /// How to treat and tell damage.
+    pub report: ReportArgs,
+}
+
+/// Where results go.
+#[derive(Debug)]
+pub enum Destination {
+    /// One result.
+    File(PathBuf),
+    /// One result a program.
+    Folder(PathBuf),
+}
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text.
+    Text,
+    /// Indexed.
+    Indexed(Version),
+}
+
+/// How the version of an indexed result is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// The newest that fits where the inputs came from.
+    Fitting,
+    /// This one.
+    Exact(u32),
+    /// What a release reads.
+    Release(Release),
+}
+
+impl Form {
+    /// The form that was asked for.
+    ///
+    /// # Errors
+    /// If a version is asked for where there is none, or a release reads no version that can be written.
+    pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
+        let version = match (args.indexed_version, args.llvm) {
+            (None, None) => Version::Fitting,
+            _ if format == Format::Text => {
+                return Err(Failure::usage(
+                    "--llvm and --indexed-version choose a version of the indexed format; text has none",
+                ));
+            }
+            (Some(version), _) => Version::Exact(version),
+            (None, Some(release)) => {
+                let newest = release.facts().map_or(0, |facts| facts.indexed);
+                if newest < OLDEST_WRITTEN {
+                    return Err(Failure::usage(format_args!(
+                        "--llvm {release}: it reads indexed versions up to {newest}, and {OLDEST_WRITTEN} is the oldest that can be written"
+                    ))
+                    .with_hint("LLVM 3.8 is the oldest release that can be written for"));
+                }
+                Version::Release(release)
+            }
+        };
+        Ok(match format {
+            Format::Text => Form::Text,
+            Format::Indexed => Form::Indexed(version),
+        })
+    }
+
+    fn content(self) -> Content {
+        match self {
+            Form::Text => Content::Text,
+            Form::Indexed(_) => Content::Binary,
+        }
+    }
+}
+
+impl Job {
+    /// Merges the inputs, writes what comes out, and tells about it.
+    ///
+    /// # Errors
+    /// Whatever keeps the result from being written; what there is to say about the inputs has then been printed.
+    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>) -> Result {
+        self.check_stdout()?;
+        let content = self.form.content();
+        let open: &dyn Fn(&MergedProfile) -> Result<Output> = match &self.destination {
+            Destination::File(path) => {
+                let output = Output::new(path, content)?;
+                &move |_| Ok(output.clone())
+            }
+            Destination::Folder(folder) => {
+                fs::create_dir_all(folder).map_err(|error| {
+                    Failure::io("cannot make the folder", folder.display(), &error)
+                })?;
+                &move |merged| {
+                    let name = program_name(&merged.build_ids, content);
+                    Output::new(&folder.join(name), content)
+                }
+            }
+        };
+        let MergeOutcome {
+            profiles, report, ..
+        } = match merge_instr(inputs, &self.options) {
+            Ok(outcome) => outcome,
+            Err(error) => return self.nothing_merged(&error, &notes),
+        };
+        if self.strict() && !report.is_clean() {
+            self.tell(&report, &notes, &[], true)?;
+            return Err(Failure::input(
+                "nothing was written, because --strict allows nothing to be repaired or dropped",
+            ));
+        }
+        let mut written = Vec::with_capacity(profiles.len());
+        for merged in &profiles {
+            let encoding = self.encoding(&report, merged.profile.kind, &mut notes);
+            written.push(write_profile(
+                open(merged)?,
+                &merged.profile,
+                &encoding,
+                self.options.threads,
+                self.strict(),
+            )?);
+        }
+        self.tell(&report, &notes, &written, !self.report.quiet)?;
+        Ok(Status::Done)
+    }
+
+    fn strict(&self) -> bool {
+        self.report.strict
+    }
+
+    /// Standard output takes one thing only.
+    fn check_stdout(&self) -> Result<()> {
+        let Some(report) = &self.report.report else {
+            return Ok(());
+        };
+        match &self.destination {
+            Destination::File(output) if output == report => Err(Failure::usage(format_args!(
+                "the profile and the report cannot both be written to {}",
+                report.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// How a profile is to be written, with a note on what that means if it is not obvious.
+    fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
+        let Form::Indexed(version) = self.form else {
+            return Encoding::Text(TextOptions::default().sparse(self.sparse));
+        };
+        let fitting = report.suggested_indexed_version;
+        let options = match version {
+            Version::Fitting => IndexedWriteOptions::for_version(fitting),
+            Version::Exact(version) => IndexedWriteOptions::for_version(version),
+            Version::Release(release) => {
+                let options = IndexedWriteOptions::for_llvm(release);
+                let own = release.facts().map_or(0, |facts| facts.indexed);
+                if own > options.version {
+                    push_once(
+                        notes,
+                        format!(
+                            "LLVM {release} writes indexed version {own}, which profkit does not write yet; version {} is written, which LLVM {release} reads",
+                            options.version
+                        ),
+                    );
+                }
+                options
+            }
+        };
+        let scheme = FrontEndScheme::of_indexed_version;
+        let known = report
+            .events
+            .iter()
+            .all(|event| event.reason != Reason::HashGenerationUnknown);
+        let front_end = kind.contains(InstrKind::FRONT_END);
+        if front_end && known && scheme(options.version) != scheme(fitting) {
+            push_once(
+                notes,
+                format!(
+                    "functions are hashed as for indexed version {fitting}, but a compiler takes version {} to mean other hashes: clang -fprofile-instr-use will not find them",
+                    options.version
+                ),
+            );
+        }
+        Encoding::Indexed(options.sparse(self.sparse))
+    }
+
+    /// Ends a merge that has no result, saying why for each input.
+    fn nothing_merged(&self, error: &MergeError, notes: &[String]) -> Result {
+        match error {
+            // Hints of single inputs are printed with them.
+            MergeError::NothingLeft(report) => {
+                self.tell(report, notes, &[], true)?;
+                Err(Failure::input(error))
+            }
+            _ => Err(match error.hint() {
+                Some(hint) => Failure::input(error).with_hint(hint),
+                None => Failure::input(error),
+            }),
+        }
+    }
+
+    /// Prints the report, which `--quiet` does not keep from saying why there is no result, and writes it as JSON where
+    /// that was asked for.
+    fn tell(
+        &self,
+        report: &Report,
+        notes: &[String],
+        outputs: &[Written],
+        print: bool,
+    ) -> Result<()> {
+        let full = FullReport {
+            report,
+            notes,
+            outputs,
+        };
+        if print {
+            // Nobody is left to be told if stderr is closed.
+            let _ = write!(std::io::stderr(), "{full}");
+        }
+        match &self.report.report {
+            Some(path) => full.write_json(path),
+            None => Ok(()),
+        }
+    }
+}
+
+fn push_once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+/// The file name of a program's profile: its build id. Files of several programs (an executable and its libraries)
+/// have the first id, how many more there are, and a hash of all.
+fn program_name(ids: &[BuildId], content: Content) -> String {
+    let extension = match content {
+        Content::Binary => "profdata",
+        Content::Text => "proftext",
+    };
+    match ids {
+        [] => format!("no-build-id.{extension}"),
+        [id] => format!("{id}.{extension}"),
+        [first, rest @ ..] => {
+            let all: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            let NameRef(hash) = NameRef::of(all.join(" ").as_bytes());
+            format!("{first}+{}-{hash:016x}.{extension}", rest.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_programs_differ_if_any_id_does() {
+        let name = |ids: &[u8]| {
+            let ids: Vec<_> = ids.iter().map(|&id| BuildId(vec![id, 0xb0])).collect();
+            program_name(&ids, Content::Binary)
+        };
+        assert_eq!(name(&[]), "no-build-id.profdata");
+        assert_eq!(name(&[1]), "01b0.profdata");
+        assert_eq!(name(&[1, 2]), "01b0+1-05f762d1a48dcb66.profdata");
+        assert_ne!(name(&[1, 2]), name(&[1, 3]));
+        assert_eq!(program_name(&[], Content::Text), "no-build-id.proftext");
+    }
+}

@@ -1,0 +1,346 @@
+//! What a merge tells: lines for people on stderr, or JSON.
+use crate::exit::{Failure, Result};
+use crate::io::{Content, Output, is_stdio};
+use profkit_merge::{Reason, Report, Totals};
+use serde::Serialize;
+use std::fmt::{self, Write as _};
+use std::path::Path;
+
+/// How many events of one reason people get to read; `--report` has up to a hundred times as many.
+const LINES_PER_REASON: usize = 10;
+
+/// A profile that was written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Written {
+    /// Its path, `-` for standard output.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// `indexed` or `text`.
+    pub format: &'static str,
+    /// The indexed version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indexed_version: Option<u32>,
+    /// How many functions (names) it has.
+    pub functions: u64,
+    /// Build ids of the programs whose profile it is.
+    pub build_ids: Vec<String>,
+    /// What the format has no place for, in words.
+    pub losses: Vec<String>,
+}
+
+impl Written {
+    fn name(&self) -> &str {
+        if self.path == "-" {
+            "standard output"
+        } else {
+            &self.path
+        }
+    }
+}
+
+/// Everything that `--report` writes: the library's report, and what only the command knows.
+#[derive(Debug, Serialize)]
+pub struct FullReport<'a> {
+    /// What happened to the inputs.
+    #[serde(flatten)]
+    pub report: &'a Report,
+    /// What is odd about how the inputs were named.
+    pub notes: &'a [String],
+    /// What was written; nothing under `--strict` when something was repaired or dropped.
+    pub outputs: &'a [Written],
+}
+
+impl FullReport<'_> {
+    /// Writes the report as JSON, `-` for standard output.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_json(&self, path: &Path) -> Result<()> {
+        let mut json = serde_json::to_vec_pretty(self)
+            .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
+        json.push(b'\n');
+        let output = Output::new(path, Content::Text)?;
+        match output.write(|sink| sink.put(&json)) {
+            Ok(_) => Ok(()),
+            // Whoever read the report has seen enough.
+            Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl fmt::Display for FullReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for note in self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        write_events(f, self.report)?;
+        for written in self.outputs {
+            for loss in &written.losses {
+                writeln!(f, "warning: {}: {loss}", written.name())?;
+            }
+        }
+        if !self.outputs.is_empty() {
+            writeln!(f, "{}", totals(&self.report.totals, self.outputs))?;
+        }
+        Ok(())
+    }
+}
+
+/// One line an event, those of one reason together, and each hint once below them.
+pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for event in &report.events {
+        // Said of nearly every profile for coverage, where it does not matter; the JSON has it.
+        let idle = event.reason == Reason::HashGenerationUnknown;
+        if !idle && !reasons.contains(&event.reason) {
+            reasons.push(event.reason);
+        }
+    }
+    for reason in reasons {
+        let label = if reason.is_note() { "note" } else { "warning" };
+        let events = || report.events.iter().filter(|event| event.reason == reason);
+        for event in events().take(LINES_PER_REASON) {
+            writeln!(f, "{label}: {event}")?;
+        }
+        let rest = events().skip(LINES_PER_REASON);
+        let more = rest.count() as u64 + report.omitted.get(&reason).copied().unwrap_or(0);
+        if more > 0 {
+            writeln!(f, "{label}: … and {} more of this kind", grouped(more))?;
+        }
+        let mut hints: Vec<&str> = Vec::new();
+        for event in events() {
+            if let Some(hint) = event.hint.as_deref()
+                && !hints.contains(&hint)
+            {
+                hints.push(hint);
+                writeln!(f, "hint: {hint}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The one line of sums.
+fn totals(totals: &Totals, outputs: &[Written]) -> String {
+    let mut line = match outputs {
+        [one] => {
+            let form = match one.indexed_version {
+                Some(version) => format!("indexed version {version}"),
+                None => one.format.to_owned(),
+            };
+            format!("wrote {} ({}, {form})", one.name(), size(one.bytes))
+        }
+        many => {
+            let bytes = many.iter().map(|written| written.bytes).sum();
+            let profiles = plural(many.len() as u64, "profile");
+            format!("wrote {profiles} ({})", size(bytes))
+        }
+    };
+    let functions = outputs.iter().map(|written| written.functions).sum();
+    let _ = write!(line, ": {} from ", plural(functions, "function"));
+    let used = totals.files_kept + totals.files_repaired;
+    if used < totals.files {
+        let _ = write!(line, "{} of ", grouped(used));
+    }
+    let _ = write!(
+        line,
+        "{} ({})",
+        plural(totals.files, "file"),
+        size(totals.bytes)
+    );
+    let groups = [
+        [
+            (totals.files_repaired, "repaired"),
+            (totals.files_dropped, "dropped"),
+            (totals.files_empty, "empty"),
+        ],
+        [
+            (totals.records_dropped, "functions of a file dropped"),
+            (totals.records_overflowed, "functions at the largest count"),
+            (totals.collisions, "functions shared by different programs"),
+        ],
+        [
+            (totals.functions_filtered, "functions filtered out"),
+            (0, ""),
+            (0, ""),
+        ],
+    ];
+    for group in groups {
+        let mut separator = "; ";
+        for (number, what) in group {
+            if number > 0 {
+                // "1 functions dropped" would be no English.
+                let what = match number {
+                    1 => what.replacen("functions", "function", 1),
+                    _ => what.to_owned(),
+                };
+                let _ = write!(line, "{separator}{} {what}", grouped(number));
+                separator = ", ";
+            }
+        }
+    }
+    line
+}
+
+/// A number and its noun: "1 file", "2,000 files".
+pub fn plural(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", grouped(number))
+}
+
+/// A number with a comma between thousands.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size for people, in powers of ten: "999 bytes", "1.0 kB", "403.2 MB".
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return plural(bytes, "byte");
+    }
+    // Tenths of the unit, rounded down: exact where a float would not be.
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profkit_merge::{Action, Event};
+
+    #[test]
+    fn sizes_and_numbers_for_people() {
+        let sizes = [
+            0,
+            1,
+            999,
+            1000,
+            1999,
+            999_999,
+            1_000_000,
+            403_180_800,
+            u64::MAX,
+        ]
+        .map(size);
+        assert_eq!(
+            sizes,
+            [
+                "0 bytes",
+                "1 byte",
+                "999 bytes",
+                "1.0 kB",
+                "1.9 kB",
+                "999.9 kB",
+                "1.0 MB",
+                "403.1 MB",
+                "18,446,744.0 TB"
+            ]
+        );
+        assert_eq!(plural(1, "file"), "1 file");
+        assert_eq!(plural(16_531, "function"), "16,531 functions");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    fn event(file: &str, function: Option<&str>, reason: Reason, hint: Option<&str>) -> Event {
+        Event {
+            input: 0,
+            file: file.to_owned(),
+            function: function.map(|name| name.as_bytes().to_vec()),
+            offset: Some(0x2a0),
+            action: Action::Dropped,
+            reason,
+            message: "a counter is above 2^56".to_owned(),
+            found: Some("7".to_owned()),
+            expected: None,
+            hint: hint.map(str::to_owned),
+            llvm: None,
+        }
+    }
+
+    fn written(path: &str) -> Written {
+        Written {
+            path: path.to_owned(),
+            bytes: 3_043_392,
+            format: "indexed",
+            indexed_version: Some(12),
+            functions: 16_531,
+            build_ids: vec!["b142".to_owned()],
+            losses: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn events_are_grouped_by_reason_and_capped_with_hints_once() {
+        let mut report = Report::default();
+        for number in 0..12 {
+            let file = format!("{number}.profraw");
+            let hint = Some("find out who writes such counters");
+            let reason = Reason::ImplausibleCounter;
+            report.events.push(event(&file, Some("main"), reason, hint));
+            if number == 5 {
+                let cut = event("cut", None, Reason::Truncated, None);
+                report.events.push(cut);
+            }
+        }
+        report.omitted.insert(Reason::ImplausibleCounter, 1998);
+        report.totals = Totals {
+            files: 13,
+            files_kept: 0,
+            files_repaired: 12,
+            files_dropped: 1,
+            bytes: 403_180_800,
+            functions: 16_531,
+            records_dropped: 2010,
+            collisions: 3,
+            ..Totals::default()
+        };
+        let mut lossy = written("out.profdata");
+        lossy.losses.push("left out 3 build ids".to_owned());
+        let full = FullReport {
+            report: &report,
+            notes: &["a and b are the same file, which is counted for each".to_owned()],
+            outputs: &[lossy],
+        };
+        insta::assert_snapshot!(full, @r"
+        note: a and b are the same file, which is counted for each
+        warning: 0.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 1.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 2.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 3.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 4.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 5.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 6.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 7.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 8.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 9.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: … and 2,000 more of this kind
+        hint: find out who writes such counters
+        warning: cut: dropped: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: out.profdata: left out 3 build ids
+        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions shared by different programs
+        ");
+        let many = FullReport {
+            outputs: &[written("a"), written("b")],
+            ..full
+        };
+        let many = many.to_string();
+        insta::assert_snapshot!(many.lines().next_back().unwrap(), @"wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions shared by different programs");
+    }
+}

@@ -1,0 +1,114 @@
+//! Writing a merged profile in the form that was asked for.
+use super::report::{Written, grouped, plural};
+use crate::encode::write_indexed;
+use crate::exit::{Failure, Result};
+use crate::io::Output;
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
+use profkit_data::instr::releases::{display_range, indexed_writers};
+use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
+use std::num::NonZeroUsize;
+
+/// A form with all choices made.
+#[derive(Clone, Debug)]
+pub enum Encoding {
+    /// Text.
+    Text(TextOptions),
+    /// Indexed.
+    Indexed(IndexedWriteOptions),
+}
+
+/// Writes a profile to an output. Under `strict` nothing may get lost.
+///
+/// # Errors
+/// If something would get lost that must not, or the output cannot be written.
+pub fn write_profile(
+    output: Output,
+    profile: &InstrProfile,
+    encoding: &Encoding,
+    threads: Option<NonZeroUsize>,
+    strict: bool,
+) -> Result<Written> {
+    let name = output.name().to_owned();
+    let mut written = Written {
+        path: name.clone(),
+        bytes: 0,
+        format: "text",
+        indexed_version: None,
+        functions: 0,
+        build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
+        losses: Vec::new(),
+    };
+    match encoding {
+        Encoding::Text(options) => {
+            let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
+            let functions = profile.tables.iter().flat_map(|table| table.functions());
+            written.functions = functions.filter(kept).count() as u64;
+            written.losses = text_losses(profile);
+            refuse_losses(&name, &written.losses, strict)?;
+            written.bytes = output.write(|sink| TextWriter::write(sink, profile, *options))?;
+        }
+        Encoding::Indexed(options) => {
+            let plan =
+                IndexedPlan::new(profile, options).map_err(|error| Failure::file(&name, &error))?;
+            written.format = "indexed";
+            written.functions = plan.function_count() as u64;
+            written.indexed_version = Some(options.version);
+            written.losses = indexed_losses(plan.losses(), options.version);
+            refuse_losses(&name, &written.losses, strict)?;
+            written.bytes = output.write(|sink| write_indexed(&plan, threads, sink))?;
+        }
+    }
+    Ok(written)
+}
+
+fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
+    match losses {
+        [] => Ok(()),
+        _ if !strict => Ok(()),
+        [first, rest @ ..] => {
+            let failure = Failure::input(format_args!("{name}: {first}"));
+            let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
+            Err(rest
+                .iter()
+                .fold(failure, add)
+                .with_hint("nothing was written, because --strict allows nothing to get lost"))
+        }
+    }
+}
+
+/// What a version has no place for, in words with counts.
+fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
+    let releases = match indexed_writers(version) {
+        Some(range) => format!(" ({})", display_range(&range)),
+        None => String::new(),
+    };
+    let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
+    let flags = flags.map(|flags| format!("that the profile is {flags}"));
+    let counts = losses.counts().map(|(count, what)| match count {
+        // One "records' bitmaps" is a "record's bitmap".
+        1 => format!("1 {}", what.trim_end_matches('s').replacen("s' ", "'s ", 1)),
+        _ => format!("{} {what}", grouped(count)),
+    });
+    let lost = flags.into_iter().chain(counts);
+    lost.map(|what| {
+        format!("left out {what}, for which indexed version {version}{releases} has no place")
+    })
+    .collect()
+}
+
+/// What the text form has no place for, in words with counts. Build ids are not counted: text never has them.
+fn text_losses(profile: &InstrProfile) -> Vec<String> {
+    let memprof = profile.memprof.iter().map(|section| {
+        let bytes = plural(section.bytes.len() as u64, "byte");
+        format!("left out the MemProf section ({bytes}), for which text has no place")
+    });
+    let flags = profile
+        .kind
+        .contains(InstrKind::FUNCTION_ENTRY_ONLY)
+        .then(|| {
+            "left out that only function entries are covered, for which text has no place"
+                .to_owned()
+        });
+    memprof.chain(flags).collect()
+}

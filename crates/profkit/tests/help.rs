@@ -1,0 +1,61 @@
+//! What every command has in common: help with an example, completions, man pages.
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+use clap::{Command, CommandFactory};
+use profkit::cli::Cli;
+
+fn walk(command: &mut Command, path: &str, check: &mut impl FnMut(&str, &mut Command)) {
+    check(path, command);
+    for sub in command.get_subcommands_mut() {
+        let path = format!("{path} {}", sub.get_name());
+        walk(sub, &path, check);
+    }
+}
+
+#[test]
+fn the_help_of_every_command_has_an_example_that_names_it() {
+    let mut seen = 0;
+    walk(&mut Cli::command(), "profkit", &mut |path, command| {
+        let help = command.render_long_help().to_string();
+        let (_, examples) = help
+            .split_once("\nExample")
+            .unwrap_or_else(|| panic!("no example in the help of {path}:\n{help}"));
+        assert!(examples.contains(&format!("{path} ")), "{path}: {examples}");
+        seen += 1;
+    });
+    assert!(seen >= 5, "{seen}");
+}
+
+#[test]
+fn every_option_of_every_command_is_explained() {
+    walk(&mut Cli::command(), "profkit", &mut |path, command| {
+        assert!(command.get_about().is_some(), "{path}");
+        for argument in command.get_arguments() {
+            let id = argument.get_id();
+            assert!(argument.get_help().is_some(), "{path}: {id}");
+        }
+    });
+}
+
+#[test]
+fn the_definitions_contradict_nothing() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn examples_parse() {
+    walk(&mut Cli::command(), "profkit", &mut |_, command| {
+        let help = command.render_long_help().to_string();
+        let examples = help.split_once("\nExample").map_or("", |(_, rest)| rest);
+        for line in examples.lines() {
+            // What stands before a pipe is another program's, and what stands behind it.
+            for part in line.split(['|', '>']).map(str::trim) {
+                let words = part.split_whitespace();
+                if !part.starts_with("profkit ") || part.starts_with("profkit llvm-profdata") {
+                    continue;
+                }
+                let parsed = Cli::command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{part}: {}", parsed.unwrap_err());
+            }
+        }
+    });
+}

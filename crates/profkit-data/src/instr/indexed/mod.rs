@@ -42,6 +42,8 @@ mod memprof;
 mod reader;
 mod record;
 mod sections;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use header::IndexedHeader;

@@ -125,8 +125,8 @@ impl Losses {
     /// What was lost, as counts with a plural noun, for messages. Flags are apart.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
-            (self.bitmaps, "records' MC/DC bitmaps"),
-            (self.vtable_sites, "records' vtable value sites"),
+            (self.bitmaps, "MC/DC bitmaps"),
+            (self.vtable_sites, "value profiles of vtables"),
             (self.vtable_names, "vtable names"),
             (self.traces, "temporal traces"),
             (self.binary_ids, "build ids"),

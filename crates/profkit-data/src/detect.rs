@@ -78,7 +78,41 @@ pub fn is_text(data: &[u8]) -> bool {
         .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
 }
 
+/// Whether a text is a sample profile rather than an instrumentation profile: the first line that is no comment is
+/// `NAME:TOTAL:HEAD`, and what follows is not the hash of a function that is called so.
+pub fn is_sample_text(data: &[u8]) -> bool {
+    let mut lines = data
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+    let number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    let Some(first) = lines.next() else {
+        return false;
+    };
+    let mut fields = first.trim_ascii_end().rsplitn(3, |&byte| byte == b':');
+    let counts = [fields.next(), fields.next()];
+    let named = fields.next().is_some_and(|name| !name.is_empty());
+    named
+        && counts.iter().all(|field| field.is_some_and(number))
+        && !lines.next().is_some_and(|line| number(line.trim_ascii()))
+}
+
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The ULEB128 form of "SPROF42" + format byte, after its first byte; the second byte differs by one bit that the
 /// format byte spills into.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_text_is_told_from_a_function_with_such_a_name() {
+        assert!(is_sample_text(b"# by hand\nmain:100:5\n 1: 3\n"));
+        assert!(is_sample_text(b"_ZN3foo:1:0"));
+        assert!(!is_sample_text(b"main:100:5\n1234\n1\n7\n"));
+        assert!(!is_sample_text(b"a.c:main\n1234\n1\n7\n"));
+        assert!(!is_sample_text(b":ir\nmain\n1234\n1\n7\n"));
+        assert!(!is_sample_text(b":1:2\n 1: 3"));
+        assert!(!is_sample_text(b""));
+    }
+}

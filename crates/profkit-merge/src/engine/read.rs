@@ -9,7 +9,7 @@ use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
 use crate::{Remapping, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_abi::variant;
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
 use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
@@ -39,6 +39,9 @@ impl<'data> Source<'data> {
             FileKind::InstrIndexed => {
                 let profile = IndexedProfile::parse(data)?;
                 Ok(Source::Indexed(Box::new(profile.records())))
+            }
+            FileKind::Text if tolerant && is_sample_text(data) => {
+                Err(not_a_profile(FileKind::SampleBinary))
             }
             FileKind::Text => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
             other => Err(not_a_profile(other)),

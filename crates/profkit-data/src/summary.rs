@@ -1,6 +1,6 @@
 //! The profile summary: totals, maxima and how many blocks make up which share of all counts
 //! (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
-use crate::instr::RecordRef;
+use crate::instr::{RecordRef, is_pseudo};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 
 #[cfg(test)]
@@ -36,11 +36,22 @@ pub struct SummaryCutoff {
     pub blocks: u64,
 }
 
+/// What the two largest counts mean to the LLVM that a summary is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Markers {
+    /// As the first counter they mark a pseudo-hot or pseudo-warm record, which is left out (LLVM 16 and later).
+    #[default]
+    PseudoRecords,
+    /// 2^64 − 1 is no count anywhere and left out, but for its function; 2^64 − 2 is a count (LLVM 15 and earlier).
+    InvalidCounts,
+}
+
 /// Collects counters for a [`Summary`]. Builders over parts of a profile can be [merged](Self::merge) in any order.
 ///
 /// Memory is 16 to 24 bytes a distinct count above [`SMALL_COUNTS`], and half a megabyte once any counter was added.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryBuilder {
+    markers: Markers,
     functions: u64,
     max_function_count: u64,
     max_internal_count: u64,
@@ -63,24 +74,39 @@ impl SummaryBuilder {
         Self::default()
     }
 
-    /// Adds a record's counters, unless it is a pseudo-hot or pseudo-warm marker.
-    pub fn add_record(&mut self, record: &RecordRef<'_>) {
-        if !record.is_pseudo() {
-            self.add_counts(record.counts);
+    /// A builder that has seen nothing and takes markers as LLVM did at some time.
+    pub fn with_markers(markers: Markers) -> Self {
+        SummaryBuilder {
+            markers,
+            ..Self::default()
         }
     }
 
-    /// Adds the counters of one record that is no pseudo record.
+    /// Adds a record's counters, as far as they are counts.
+    pub fn add_record(&mut self, record: &RecordRef<'_>) {
+        self.add_counts(record.counts);
+    }
+
+    /// Adds the counters of one record, as far as they are counts.
     pub fn add_counts(&mut self, counts: &[u64]) {
+        let skipped = match self.markers {
+            Markers::PseudoRecords if is_pseudo(counts) => return,
+            Markers::PseudoRecords => None,
+            Markers::InvalidCounts => Some(u64::MAX),
+        };
         self.functions += 1;
         let Some((&first, internal)) = counts.split_first() else {
             return;
         };
-        self.max_function_count = self.max_function_count.max(first);
-        self.add_count(first);
+        if skipped != Some(first) {
+            self.max_function_count = self.max_function_count.max(first);
+            self.add_count(first);
+        }
         for &count in internal {
-            self.max_internal_count = self.max_internal_count.max(count);
-            self.add_count(count);
+            if skipped != Some(count) {
+                self.max_internal_count = self.max_internal_count.max(count);
+                self.add_count(count);
+            }
         }
     }
 

@@ -358,3 +358,106 @@ fn corners_have_the_same_bytes_in_every_release() {
         }
     }
 }
+
+/// MemProf records for merge, in LLVM's YAML.
+fn memprof_yaml(functions: u32) -> String {
+    let mut yaml = "---\nHeapProfileRecords:\n".to_owned();
+    for index in 1..=functions {
+        let guid = u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let frame = |line: u32| {
+            format!(
+                "{{ Function: {guid:#x}, LineOffset: {line}, Column: 3, IsInlineFrame: false }}"
+            )
+        };
+        write!(
+            yaml,
+            "  - GUID:            {guid:#x}\n    AllocSites:\n      - Callstack:\n          - {}\n          - {}\n        \
+             MemInfoBlock:\n          AllocCount:      {index}\n          TotalSize:       222\n          \
+             TotalLifetime:   333\n          TotalLifetimeAccessDensity: 444\n    CallSites:\n      - Frames:\n          \
+             - {}\n",
+            frame(index),
+            frame(7),
+            frame(9)
+        )
+        .unwrap();
+    }
+    yaml + "...\n"
+}
+
+/// A MemProf section is carried to another place in the file as LLVM would have written it there.
+#[test]
+fn memprof_sections_of_every_version_move_as_llvm_writes_them() {
+    let (newest, older) = (require_or_skip!(22), require_or_skip!(19));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let merge_all = |llvm: &Llvm, inputs: &[&str], output: &str, version: u32| {
+        let mut merge = Command::new(llvm.profdata());
+        merge
+            .arg("merge")
+            .args(inputs.iter().map(|name| path(name)));
+        merge.arg(format!("--memprof-version={version}"));
+        let run = merge.arg("-o").arg(path(output)).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        std::fs::read(path(output)).unwrap()
+    };
+    let few = ":ir\nmain\n1\n2\n3\n4\n\n";
+    let many: String = (0..50)
+        .map(|index| format!("f{index}\n7\n1\n{index}\n\n"))
+        .collect();
+    std::fs::write(path("few.proftext"), few).unwrap();
+    std::fs::write(path("many.proftext"), format!("{few}{many}")).unwrap();
+    std::fs::write(path("memory.yaml"), memprof_yaml(20)).unwrap();
+    let accesses = "DataAccessProfiles:\n  SampledRecords:\n    - Symbol:          abcde\n      AccessCount:     100\n      \
+        Locations:\n        - FileName:        file2.h\n          Line:            123\n...\n";
+    let with_accesses = memprof_yaml(20).replace("...\n", accesses);
+    std::fs::write(path("accesses.yaml"), with_accesses).unwrap();
+    // LLVM 19 takes no YAML, but what LLVM 22 wrote in our version 12.
+    let bytes = merge_all(&newest, &["memory.yaml"], "memory.profdata", 2);
+    let profile = IndexedProfile::parse(&bytes).unwrap().to_profile().unwrap();
+    std::fs::write(
+        path("memory.profdata"),
+        ours(&profile, &IndexedWriteOptions::for_version(12)),
+    )
+    .unwrap();
+    for (llvm, memory, versions) in [
+        (&newest, "memory.yaml", 2..=4),
+        (&newest, "accesses.yaml", 4..=4),
+        (&older, "memory.profdata", 0..=3),
+    ] {
+        for version in versions {
+            let start = merge_all(llvm, &["few.proftext", memory], "start.profdata", version);
+            let mut profile = IndexedProfile::parse(&start).unwrap().to_profile().unwrap();
+            let release = Release::new(u8::try_from(llvm.release()).unwrap());
+            let options = IndexedWriteOptions::for_llvm(release);
+            let what = format!("LLVM {}, MemProf version {version}", llvm.release());
+            check_equal(&what, &ours(&profile, &options), &start);
+            let moved = merge_all(llvm, &["many.proftext", memory], "moved.profdata", version);
+            profile.tables = from_text(format!("{few}{many}").as_bytes()).tables;
+            check_equal(&what, &ours(&profile, &options), &moved);
+        }
+    }
+}
+
+#[test]
+fn vtable_names_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out");
+    for (built, release, llvm) in built_sets() {
+        if built.set.mode != matrix::Mode::Vtables {
+            continue;
+        }
+        let mut all = Command::new(llvm.profdata());
+        all.args(["merge", "--keep-vtable-symbols", "-o"])
+            .arg(&output);
+        assert!(all.args(&built.raws).status().unwrap().success());
+        let file = std::fs::read(&output).unwrap();
+        let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
+        assert!(
+            profile.vtable_names.contains(&b"_ZTV6Square".to_vec()),
+            "{:?}",
+            profile.vtable_names
+        );
+        let options = IndexedWriteOptions::for_llvm(Release::new(release));
+        check_equal("vtables", &ours(&profile, &options), &file);
+    }
+}

@@ -15,6 +15,7 @@ pub mod value_data;
 
 pub use kind::InstrKind;
 pub use profile::{InstrProfile, MemProfSection, TemporalTrace, TemporalTraces};
+pub(crate) use record::is_pseudo;
 pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
 pub use source::InstrSource;
 pub use table::{FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef};

@@ -88,10 +88,10 @@ impl IndexedHeader {
             version_word,
             max_function_count,
             hash_offset: word(1)?,
-            memprof_offset: word(MEMPROF_SINCE)?,
-            binary_ids_offset: word(BINARY_IDS_SINCE)?,
-            traces_offset: word(TRACES_SINCE)?,
-            vtable_names_offset: word(VTABLES_SINCE)?,
+            memprof_offset: word(MEMPROF.since)?,
+            binary_ids_offset: word(BINARY_IDS.since)?,
+            traces_offset: word(TRACES.since)?,
+            vtable_names_offset: word(VTABLE_NAMES.since)?,
         })
     }
 
@@ -127,9 +127,9 @@ impl IndexedHeader {
             (1, unused, self.max_function_count),
             (1, "HashType", indexed::HASH_TYPE_MD5),
             (1, "HashOffset", self.hash_offset),
-            (MEMPROF_SINCE, "MemProfOffset", self.memprof_offset),
-            (BINARY_IDS_SINCE, "BinaryIdOffset", self.binary_ids_offset),
-            (TRACES_SINCE, "TemporalProfTracesOffset", self.traces_offset),
+            (MEMPROF.since, "MemProfOffset", self.memprof_offset),
+            (BINARY_IDS.since, "BinaryIdOffset", self.binary_ids_offset),
+            (TRACES.since, "TemporalProfTracesOffset", self.traces_offset),
             (VTABLES_SINCE, "VTableNamesOffset", self.vtable_names_offset),
         ];
         let version = self.version();
@@ -142,22 +142,8 @@ impl IndexedHeader {
 
     /// Appends the header.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let version = self.version();
-        let words = [
-            (1, indexed::MAGIC),
-            (1, self.version_word),
-            (1, self.max_function_count),
-            (1, indexed::HASH_TYPE_MD5),
-            (1, self.hash_offset),
-            (MEMPROF_SINCE, self.memprof_offset),
-            (BINARY_IDS_SINCE, self.binary_ids_offset),
-            (TRACES_SINCE, self.traces_offset),
-            (VTABLES_SINCE, self.vtable_names_offset),
-        ];
-        for (since, word) in words {
-            if version >= since {
-                out.extend_from_slice(&word.to_le_bytes());
-            }
+        for (_, _, word) in self.named_fields() {
+            out.extend_from_slice(&word.to_le_bytes());
         }
     }
 }
@@ -168,16 +154,71 @@ pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
 pub(super) const VALUES_SINCE: u32 = 3;
 /// First version with a summary (LLVM 3.9).
 pub(super) const SUMMARY_SINCE: u32 = 4;
-/// First version with a MemProf section (LLVM 15).
-pub(super) const MEMPROF_SINCE: u32 = 8;
-/// First version with build ids (LLVM 16).
-pub(super) const BINARY_IDS_SINCE: u32 = 9;
-/// First version with temporal traces (LLVM 17).
-pub(super) const TRACES_SINCE: u32 = 10;
 /// First version with MC/DC bitmaps in the records (LLVM 18).
 pub(super) const BITMAPS_SINCE: u32 = 11;
-/// First version with vtable names and vtable value sites (LLVM 19).
+/// First version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
+
+/// A section that the header points to.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// The first version that has it.
+    pub(super) since: u32,
+    /// Where the header holds its offset.
+    at: u64,
+    name: &'static str,
+}
+
+/// Since LLVM 15.
+pub(super) const MEMPROF: Section = Section {
+    since: 8,
+    at: 40,
+    name: "MemProf section",
+};
+/// Since LLVM 16.
+pub(super) const BINARY_IDS: Section = Section {
+    since: 9,
+    at: 48,
+    name: "build ids",
+};
+/// Since LLVM 17.
+pub(super) const TRACES: Section = Section {
+    since: 10,
+    at: 56,
+    name: "temporal traces",
+};
+/// Since LLVM 19.
+pub(super) const VTABLE_NAMES: Section = Section {
+    since: VTABLES_SINCE,
+    at: 64,
+    name: "vtable names",
+};
+
+impl Section {
+    /// A cursor at the section, if a file of this version has it.
+    pub(super) fn open<'data>(
+        &self,
+        data: &'data [u8],
+        version: u32,
+        offset: u64,
+    ) -> Result<Option<Cursor<'data>>> {
+        if version < self.since {
+            return Ok(None);
+        }
+        let mut cursor = Cursor::new(data, 0, Endian::Little);
+        cursor.take_u64(offset).map_err(|_| {
+            Error::new(
+                ErrorKind::Truncated,
+                format!("the offset of the {} lies beyond the file", self.name),
+            )
+            .at(self.at)
+            .within("header of indexed profile")
+            .found(format_args!("{offset:#x}"))
+            .expected(format_args!("at most {:#x}", data.len()))
+        })?;
+        Ok(Some(cursor))
+    }
+}
 
 /// The version number in a version word.
 pub(super) fn version_of(version_word: u64) -> u32 {
@@ -185,8 +226,11 @@ pub(super) fn version_of(version_word: u64) -> u32 {
 }
 
 fn header_len(version: u32) -> u64 {
-    let added = [MEMPROF_SINCE, BINARY_IDS_SINCE, TRACES_SINCE, VTABLES_SINCE];
-    40 + 8 * added.iter().filter(|&&since| version >= since).count() as u64
+    let added = [MEMPROF, BINARY_IDS, TRACES, VTABLE_NAMES];
+    40 + 8 * added
+        .iter()
+        .filter(|section| version >= section.since)
+        .count() as u64
 }
 
 #[cold]

@@ -77,54 +77,27 @@ impl<'data> IndexedProfile<'data> {
             Lengths::KeyAndData,
         )
         .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
-        let section = |since: u32, offset: u64, name: &'static str| {
-            (version >= since).then(|| {
-                let mut cursor = Cursor::new(data, 0, Endian::Little);
-                match cursor.take_u64(offset) {
-                    Ok(_) => Ok(cursor),
-                    Err(_) => Err(Error::new(
-                        ErrorKind::Truncated,
-                        format!("the offset of the {name} lies beyond the file"),
-                    )
-                    .at(8)
-                    .within("header of indexed profile")
-                    .found(format_args!("{offset:#x}"))
-                    .expected(format_args!("at most {:#x}", data.len()))),
-                }
+        let section = |section: &header::Section, offset| section.open(data, version, offset);
+        let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)?
+            .map(|mut cursor| {
+                sections::binary_ids_window(&mut cursor)
+                    .map_err(|error| error.within("build ids of indexed profile"))
             })
-        };
-        let binary_ids = section(
-            header::BINARY_IDS_SINCE,
-            header.binary_ids_offset,
-            "build ids",
-        )
-        .transpose()?
-        .map(|mut cursor| {
-            sections::binary_ids_window(&mut cursor)
-                .map_err(|error| error.within("build ids of indexed profile"))
-        })
-        .transpose()?;
-        let vtable_names = section(
-            header::VTABLES_SINCE,
-            header.vtable_names_offset,
-            "vtable names",
-        )
-        .transpose()?
-        .map(|mut cursor| {
-            sections::vtable_names_window(&mut cursor)
-                .map_err(|error| error.within("vtable names of indexed profile"))
-        })
-        .transpose()?;
+            .transpose()?;
+        let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?
+            .map(|mut cursor| {
+                sections::vtable_names_window(&mut cursor)
+                    .map_err(|error| error.within("vtable names of indexed profile"))
+            })
+            .transpose()?;
         let traces = match header.has_flag(variant::TEMPORAL) {
-            true => section(
-                header::TRACES_SINCE,
-                header.traces_offset,
-                "temporal traces",
-            )
-            .transpose()?,
+            true => section(&header::TRACES, header.traces_offset)?,
             false => None,
         };
-        let profile = IndexedProfile {
+        if header.has_flag(variant::MEMPROF) {
+            section(&header::MEMPROF, header.memprof_offset)?;
+        }
+        Ok(IndexedProfile {
             data,
             header,
             summary,
@@ -133,16 +106,7 @@ impl<'data> IndexedProfile<'data> {
             binary_ids,
             vtable_names,
             traces,
-        };
-        if header.has_flag(variant::MEMPROF) {
-            section(
-                header::MEMPROF_SINCE,
-                header.memprof_offset,
-                "MemProf section",
-            )
-            .transpose()?;
-        }
-        Ok(profile)
+        })
     }
 
     /// The header.
@@ -228,16 +192,16 @@ impl<'data> IndexedProfile<'data> {
             starts.push(("summaries", header.encoded_len()));
         }
         let version = header.version();
-        if header.has_flag(variant::MEMPROF) && version >= header::MEMPROF_SINCE {
+        if header.has_flag(variant::MEMPROF) && version >= header::MEMPROF.since {
             starts.push(("MemProf", header.memprof_offset));
         }
-        if version >= header::BINARY_IDS_SINCE {
+        if version >= header::BINARY_IDS.since {
             starts.push(("build ids", header.binary_ids_offset));
         }
         if version >= header::VTABLES_SINCE {
             starts.push(("vtable names", header.vtable_names_offset));
         }
-        if header.has_flag(variant::TEMPORAL) && version >= header::TRACES_SINCE {
+        if header.has_flag(variant::TEMPORAL) && version >= header::TRACES.since {
             starts.push(("temporal traces", header.traces_offset));
         }
         starts.sort_by_key(|&(_, start)| start);
@@ -292,7 +256,7 @@ impl<'data> IndexedProfile<'data> {
     /// The bytes of the MemProf section, where there is one: up to the next section, or the end of the file.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
-        if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF_SINCE {
+        if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
             return None;
         }
         let start = header.memprof_offset;

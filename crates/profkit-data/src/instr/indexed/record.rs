@@ -228,8 +228,12 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, version: u32) -> u64 {
 pub(super) fn encode_record(record: &RecordRef<'_>, version: u32, out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(&record.func_hash.0.to_le_bytes());
     out.extend_from_slice(&(record.counts.len() as u64).to_le_bytes());
-    out.reserve(8 * record.counts.len());
-    out.extend(record.counts.iter().flat_map(|count| count.to_le_bytes()));
+    let start = out.len();
+    out.resize(start + 8 * record.counts.len(), 0);
+    let (words, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+    for (word, count) in words.iter_mut().zip(record.counts) {
+        *word = count.to_le_bytes();
+    }
     if version >= BITMAPS_SINCE {
         out.extend_from_slice(&(record.bitmap.len() as u64).to_le_bytes());
         for &byte in record.bitmap {

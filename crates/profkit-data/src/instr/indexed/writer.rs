@@ -7,7 +7,7 @@ use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
-use crate::summary::SummaryBuilder;
+use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result};
 use llvm_order::NumberHash;
 use profkit_abi::{indexed, variant};
@@ -237,14 +237,15 @@ impl<'p> IndexedPlan<'p> {
                 !traces.traces.is_empty() || profile.kind.contains(InstrKind::TEMPORAL)
             })
             .filter(|traces| {
-                let known = version >= header::TRACES_SINCE;
+                let known = version >= header::TRACES.since;
                 losses.traces = if known { 0 } else { traces.traces.len() as u64 };
                 known
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
-            let known = version >= header::MEMPROF_SINCE
+            let known = version >= header::MEMPROF.since
+                // One that is not known is refused below, not dropped.
                 && memprof::version(section)
-                    .is_some_and(|version| options.known_memprof.contains(&version));
+                    .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
             known
         });
@@ -331,7 +332,14 @@ impl<'p> IndexedPlan<'p> {
 
     /// The summaries of a range of functions.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
-        let mut summaries = Summaries::default();
+        let builder = SummaryBuilder::with_markers(match self.version {
+            PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
+            _ => Markers::InvalidCounts,
+        });
+        let mut summaries = Summaries {
+            plain: builder.clone(),
+            context_sensitive: builder,
+        };
         for planned in self.functions.get(functions).unwrap_or_default() {
             let Some(function) = function(self.profile, planned) else {
                 continue;
@@ -515,6 +523,8 @@ fn insertion_order(
 
 /// First version whose writer (LLVM 17) sorts the names.
 const SORTED_SINCE: u32 = 10;
+/// First version whose writer (LLVM 16) knows pseudo records.
+const PSEUDO_RECORDS_SINCE: u32 = 9;
 /// First version whose writer (LLVM 19) hashes the hashes of a name with [`NumberHash::Mix`].
 const MIX_SINCE: u32 = 12;
 
@@ -583,7 +593,7 @@ fn encode_data<'p>(
 }
 
 fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Option<Vec<u8>> {
-    if version < header::BINARY_IDS_SINCE {
+    if version < header::BINARY_IDS.since {
         losses.binary_ids = profile.binary_ids.len() as u64;
         return None;
     }

@@ -24,14 +24,20 @@
 //! | 11 | 23 | uniform counters of GPU code |
 mod addresses;
 mod header;
+mod image;
 mod layout;
 mod profile;
 mod reader;
 mod record;
 mod sections;
+mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use addresses::AddressMap;
 pub use header::{PointerWidth, RawDialect, RawHeader, version_mismatch};
+pub use image::{RawForm, RawImage, RawImageRecord, RawImageVTable};
 pub use layout::{MAX_VALUE_KINDS, RecordLayout, VTableLayout};
 pub use profile::RawProfile;
 pub use reader::{ImplausibleCount, RawReadOptions, RawReader};

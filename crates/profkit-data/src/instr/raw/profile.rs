@@ -54,6 +54,14 @@ impl<'data> RawProfile<'data> {
     pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
         let data = file.get(offset..).unwrap_or_default();
         let header = RawHeader::read(data, offset as u64)?;
+        if header.pads_binary_ids() && !header.binary_ids_size.is_multiple_of(8) {
+            return Err(
+                Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
+                    .at(offset as u64 + 16)
+                    .within("raw header")
+                    .found(header.binary_ids_size),
+            );
+        }
         let layout = RecordLayout::of(&header);
         let (sections, fault) = RawSections::cut(data, offset as u64, &header, &layout);
         let mut profile = RawProfile {

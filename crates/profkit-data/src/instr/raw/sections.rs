@@ -76,39 +76,37 @@ impl<'data> RawSections<'data> {
             fault: None,
         };
         let vtable = VTableLayout::of(header.dialect.width);
-        let mut sections = RawSections::default();
-        if header.pads_binary_ids() && !header.binary_ids_size.is_multiple_of(8) {
-            cutter.fault = Some(
-                Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
-                    .at(offset)
-                    .within("raw header")
-                    .found(header.binary_ids_size),
-            );
-        }
-        sections.binary_ids = cutter.section("binary ids", header.binary_ids_size, 1);
-        sections.data = cutter.section("data records", header.num_data, layout.stride);
+        let binary_ids = cutter.section("binary ids", header.binary_ids_size, 1);
+        let data = cutter.section("data records", header.num_data, layout.stride);
         cutter.skip(header.padding_before_counters);
         let counter_len = header.dialect.counter_len();
-        sections.counters = cutter.section("counters", header.num_counters, counter_len);
+        let counters = cutter.section("counters", header.num_counters, counter_len);
         cutter.skip(header.padding_after_counters);
-        sections.bitmap = cutter.section("bitmap", header.num_bitmap_bytes, 1);
+        let bitmap = cutter.section("bitmap", header.num_bitmap_bytes, 1);
         cutter.skip(header.padding_after_bitmap);
-        sections.uniform_counters = cutter.section(
-            "uniform counters",
-            header.num_uniform_counters,
-            UNIFORM_COUNTER_LEN,
-        );
+        let (uniform, len) = (header.num_uniform_counters, UNIFORM_COUNTER_LEN);
+        let uniform_counters = cutter.section("uniform counters", uniform, len);
         cutter.skip(header.padding_after_uniform_counters);
-        sections.names = cutter.section("names", header.names_size, 1);
+        let names = cutter.section("names", header.names_size, 1);
         // Version 1 has nothing after the names, and what pads them is skipped as what lies between profiles is.
         if header.dialect.version > 1 {
             cutter.skip(padding_to_8(header.names_size));
         }
-        sections.vtables = cutter.section("vtable records", header.num_vtables, vtable.stride);
-        cutter.skip(padding_to_8(sections.vtables.size));
-        sections.vtable_names = cutter.section("vtable names", header.vnames_size, 1);
+        let vtables = cutter.section("vtable records", header.num_vtables, vtable.stride);
+        cutter.skip(padding_to_8(vtables.size));
+        let vtable_names = cutter.section("vtable names", header.vnames_size, 1);
         cutter.skip(padding_to_8(header.vnames_size));
-        sections.value_data = cutter.rest();
+        let sections = RawSections {
+            binary_ids,
+            data,
+            counters,
+            bitmap,
+            uniform_counters,
+            names,
+            vtables,
+            vtable_names,
+            value_data: cutter.rest(),
+        };
         (sections, cutter.fault)
     }
 }

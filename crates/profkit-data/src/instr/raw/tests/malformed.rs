@@ -1,0 +1,310 @@
+//! One mutation of a good file for each check, with its message.
+use super::*;
+
+fn put_u64(file: &mut [u8], at: usize, value: u64) {
+    file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn put_u32(file: &mut [u8], at: usize, value: u32) {
+    file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// The message that reading a mutated file of version 10 ends with.
+fn message(mutate: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut file = bytes(10);
+    mutate(&mut file);
+    texts(&read(&file).unwrap_err())
+}
+
+// Offsets in the file of version 10.
+const BINARY_IDS_SIZE: usize = 16;
+const NUM_DATA: usize = 24;
+const NAMES_SIZE: usize = 9 * 8;
+const BINARY_IDS: usize = 128;
+const RECORD_1: usize = BINARY_IDS + 32 + 64;
+const RECORD_2: usize = RECORD_1 + 64;
+
+fn names_at(file: &[u8]) -> usize {
+    usize::try_from(RawProfile::parse(file).unwrap().sections().names.offset).unwrap()
+}
+
+fn values_at(file: &[u8]) -> usize {
+    usize::try_from(
+        RawProfile::parse(file)
+            .unwrap()
+            .sections()
+            .value_data
+            .offset,
+    )
+    .unwrap()
+}
+
+#[test]
+fn an_empty_file() {
+    insta::assert_snapshot!(message(Vec::clear), @r"
+    the file is empty
+    Empty: -
+    ");
+}
+
+#[test]
+fn another_magic() {
+    insta::assert_snapshot!(message(|file| file[1] = b'x'), @r#"
+    not the magic of a raw profile in raw header at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either direction
+    BadMagic: -
+    "#);
+}
+
+#[test]
+fn a_version_of_the_future() {
+    insta::assert_snapshot!(message(|file| file[8] = 12), @r"
+    a raw version that nobody knows in raw header at offset 0x8: found 12, expected 1 to 11
+    UnsupportedVersion: Profile uses raw profile format version = 12; expected version = 10
+    PLEASE update this tool to version in the raw profile, or regenerate raw profile with expected version.
+    ");
+}
+
+#[test]
+fn a_cut_version_word() {
+    insta::assert_snapshot!(message(|file| file.truncate(12)), @r"
+    the file ends within the header in raw header at offset 0x0: found 12 bytes, expected 16 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn a_cut_header() {
+    insta::assert_snapshot!(message(|file| file.truncate(127)), @r"
+    the file ends within the header in raw header at offset 0x0: found 127 bytes, expected 128 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn a_version_5_header_of_neither_form() {
+    let mut file = bytes(5);
+    put_u64(&mut file, 9 * 8, 77);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    neither form of the version 5 header fits in raw header at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
+    BadHeader: -
+    ");
+    file.truncate(70);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    the file ends within the header in raw header at offset 0x0: found 70 bytes, expected 80 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn build_ids_of_an_odd_size() {
+    insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS_SIZE, 28)), @r"
+    BinaryIdsSize is not a multiple of 8 in raw header at offset 0x10: found 28
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn build_ids_beyond_the_file() {
+    insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS_SIZE, 1 << 40)), @r"
+    the file ends within a section in binary ids at offset 0x80: found 480 bytes left, expected 1099511627776 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn a_build_id_without_length() {
+    insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS, 0)), @r"
+    a build id is empty in binary ids at offset 0x80
+    Malformed: binary id length is 0
+    ");
+}
+
+#[test]
+fn a_build_id_beyond_its_section() {
+    insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS, 25)), @r"
+    a build id is cut in binary ids at offset 0x80: found 24 bytes left, expected 25 bytes
+    Malformed: not enough data to read binary id data
+    ");
+}
+
+#[test]
+fn a_cut_length_of_a_build_id() {
+    let mut image = image(dialect(7));
+    image.binary_ids = vec![BuildId(vec![1; 12])];
+    let mut file = image.to_bytes().unwrap();
+    put_u64(&mut file, 88, 8);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    the length of a build id is cut in binary ids at offset 0x68
+    Malformed: not enough data to read binary id length
+    ");
+}
+
+#[test]
+fn more_records_than_bytes() {
+    insta::assert_snapshot!(message(|file| put_u64(file, NUM_DATA, 4000)), @r"
+    the file ends within a section in data records at offset 0xa0: found 448 bytes left, expected 256000 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn more_records_than_numbers() {
+    insta::assert_snapshot!(message(|file| put_u64(file, NUM_DATA, u64::MAX)), @r"
+    the file ends within a section in data records at offset 0xa0: found 448 bytes left, expected more than 64 bits can count
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn value_data_that_begin_beyond_the_file() {
+    let cut = |file: &mut Vec<u8>| file.truncate(values_at(file) - 1);
+    insta::assert_snapshot!(message(cut), @r"
+    the file ends within a section in padding at offset 0x1db: found 4 bytes left, expected 5 bytes
+    BadHeader: -
+    ");
+}
+
+#[test]
+fn names_that_do_not_fit_their_section() {
+    let spoil = |file: &mut Vec<u8>| {
+        let at = names_at(file);
+        file[at] = 120;
+    };
+    insta::assert_snapshot!(message(spoil), @r"
+    a chunk of names runs past the end of its section in names at offset 0x198: found 25 bytes left, expected 120 bytes
+    Malformed: -
+    ");
+    insta::assert_snapshot!(message(|file| put_u64(file, NAMES_SIZE, 24)), @r"
+    a chunk of names runs past the end of its section in names at offset 0x198: found 22 bytes left, expected 25 bytes
+    Malformed: -
+    ");
+}
+
+#[test]
+fn a_record_without_counters() {
+    insta::assert_snapshot!(message(|file| put_u32(file, RECORD_1 + 48, 0)), @r"
+    a record without counters in data record 1 (function 0x11589a086a2abf99) at offset 0xe0
+    Malformed: number of counters is zero
+    ");
+}
+
+#[test]
+fn counters_before_their_section() {
+    insta::assert_snapshot!(message(|file| put_u64(file, RECORD_1 + 16, 0)), @r"
+    counters lie outside their section in data record 1 (function 0x11589a086a2abf99) at offset 0xe0: found offset -128, expected 0 to 47
+    Malformed: counter offset -128 is negative
+    ");
+}
+
+#[test]
+fn counters_after_their_section() {
+    insta::assert_snapshot!(message(|file| put_u64(file, RECORD_1 + 16, 176)), @r"
+    counters lie outside their section in data record 1 (function 0x11589a086a2abf99) at offset 0xe0: found offset 48, expected 0 to 47
+    Malformed: counter offset 48 is greater than the maximum counter offset 47
+    ");
+}
+
+#[test]
+fn more_counters_than_their_section_has() {
+    insta::assert_snapshot!(message(|file| put_u32(file, RECORD_1 + 48, 5)), @r"
+    a record has too many counters in data record 1 (function 0x11589a086a2abf99) at offset 0xe0: found 5, expected at most 4
+    Malformed: number of counters 5 is greater than the maximum number of counters 4
+    ");
+}
+
+#[test]
+fn a_bitmap_outside_its_section() {
+    insta::assert_snapshot!(message(|file| put_u64(file, RECORD_2 + 24, 0)), @r"
+    the bitmap lies outside its section in data record 2 (function 0xa41c63e27961742b) at offset 0x120: found offset -112, expected 0 to 2
+    Malformed: bitmap offset -112 is negative
+    ");
+    insta::assert_snapshot!(message(|file| put_u64(file, RECORD_2 + 24, 200)), @r"
+    the bitmap lies outside its section in data record 2 (function 0xa41c63e27961742b) at offset 0x120: found offset 88, expected 0 to 2
+    Malformed: bitmap offset 88 is greater than the maximum bitmap offset 2
+    ");
+}
+
+#[test]
+fn more_bitmap_than_its_section_has() {
+    insta::assert_snapshot!(message(|file| put_u32(file, RECORD_2 + 60, 4)), @r"
+    a record has too many bitmap bytes in data record 2 (function 0xa41c63e27961742b) at offset 0x120: found 4, expected at most 3
+    Malformed: number of bitmap bytes 4 is greater than the maximum number of bitmap bytes 3
+    ");
+}
+
+#[test]
+fn uniform_counters_outside_their_section() {
+    let mut image = image(dialect(11));
+    image
+        .records
+        .iter_mut()
+        .for_each(|record| record.uniform_counts.clone_from(&record.counts));
+    let mut file = image.to_bytes().unwrap();
+    put_u64(&mut file, 152 + 32 + 24, 1 << 20);
+    let profile = RawProfile::parse(&file).unwrap();
+    let error = profile
+        .uniform_counter_bytes(&profile.record(0).unwrap())
+        .unwrap_err();
+    insta::assert_snapshot!(error, @"uniform counters lie outside their section in data record 0 (function 0xdb956436e78dd5fa) at offset 0xb8: found offset 1048304, expected 0 to 47");
+}
+
+#[test]
+fn a_name_outside_the_names() {
+    let mut file = bytes(2);
+    put_u32(&mut file, 80, 99);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    a name lies outside the names in data record 0 at offset 0x50: found offset 0, 99 bytes, expected within 23 bytes
+    Malformed: -
+    ");
+}
+
+#[test]
+fn value_data_that_contradict_themselves() {
+    let spoil = |file: &mut Vec<u8>| {
+        let at = values_at(file);
+        put_u32(file, at + 8, 9);
+    };
+    insta::assert_snapshot!(message(spoil), @r"
+    there is no such value kind in value data of function 0x11589a086a2abf99 at offset 0x1e8: found 9, expected less than 3
+    Malformed: value kind is invalid
+    ");
+}
+
+#[test]
+fn cut_value_data() {
+    insta::assert_snapshot!(message(|file| file.truncate(values_at(file) + 20)), @r"
+    TotalSize runs past the end of the data in value data of function 0x11589a086a2abf99 at offset 0x1e0: found 72, expected at most 20
+    TooLarge: -
+    ");
+}
+
+#[test]
+fn something_else_after_a_profile() {
+    insta::assert_snapshot!(message(|file| file.extend([0, 0, 0, 0, 0, 0, 0, 0, 7])), @r"
+    there is no room for another header in what follows a profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
+    Malformed: not enough space for another header
+    ");
+    insta::assert_snapshot!(message(|file| file.extend([7; 128])), @r"
+    no profile follows, but something else does in what follows a profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
+    BadMagic: -
+    ");
+    let unaligned = |file: &mut Vec<u8>| {
+        file.extend([0; 4]);
+        file.extend(bytes(10));
+    };
+    insta::assert_snapshot!(message(unaligned), @r"
+    the next profile does not begin at a multiple of 8 in what follows a profile at offset 0x264
+    Malformed: insufficient padding
+    ");
+}
+
+#[test]
+fn reading_goes_on_after_a_bad_record() {
+    let mut file = bytes(10);
+    put_u32(&mut file, RECORD_1 + 48, 0);
+    let (records, errors) = read_on(&file, RawReadOptions::default());
+    assert_eq!(names(&records), ["main", "callee"]);
+    assert_eq!(errors.len(), 1);
+    // The bad record's value data were skipped, so that those of the next are its own.
+    assert_eq!(records[1].values.kind(2).unwrap().site_count(), 1);
+}

@@ -1,0 +1,599 @@
+//! The writer of raw profiles: any version, byte order and pointer width.
+use super::header::{RawDialect, RawHeader};
+use super::image::{RawImage, RawImageRecord};
+use super::layout::{RecordLayout, VTableLayout};
+use super::sections::padding_to_8;
+use crate::bytes::Sink;
+use crate::ids::NameRef;
+use crate::instr::{ValueData, value_data};
+use crate::names::{NAME_SEPARATOR, encode_blob_stored, encode_blob_zlib};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::{value_kind, variant};
+use std::collections::HashSet;
+
+/// Where the first section lies in memory before sliding. Nothing depends on the number: real ones differ from
+/// program to program.
+const FIRST_ADDRESS: u64 = 0x1_0000;
+/// The largest page of any machine.
+const MAX_PAGE: u64 = 1 << 30;
+
+impl RawImage {
+    /// Writes the profile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] for what the version or format cannot hold; nothing is written then. Else as the
+    /// sink.
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
+        let plan = Plan::of(self)?;
+        let mut head = Vec::with_capacity(plan.header.len);
+        plan.header.encode(&mut head);
+        debug_assert_eq!(head.len(), plan.header.len);
+        sink.put(&head)?;
+        for (bytes, padding) in plan.sections {
+            sink.put(&bytes)?;
+            put_zeros(sink, padding)?;
+        }
+        Ok(())
+    }
+
+    /// The profile's bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn put_zeros(sink: &mut dyn Sink, mut count: u64) -> Result<()> {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    while count > 0 {
+        let some = usize::try_from(count)
+            .unwrap_or(ZEROS.len())
+            .min(ZEROS.len());
+        sink.put(ZEROS.get(..some).unwrap_or_default())?;
+        count -= some as u64;
+    }
+    Ok(())
+}
+
+/// The header and, in file order, each section's bytes and the padding after it.
+struct Plan {
+    header: RawHeader,
+    sections: Vec<(Vec<u8>, u64)>,
+}
+
+/// Run-time addresses of the sections.
+struct Addresses {
+    data: u64,
+    counters: u64,
+    bitmap: u64,
+    uniform: u64,
+    names: u64,
+}
+
+impl Plan {
+    fn of(image: &RawImage) -> Result<Self> {
+        let mut header = RawHeader::empty(image.dialect)
+            .ok_or_else(|| cannot("there is no such raw version").found(image.dialect.version))?;
+        if image.form.short_v5_header {
+            header = header.as_short_v5();
+        }
+        check(image)?;
+        header.value_kind_last = value_kind_last(image.dialect.version);
+        let layout = RecordLayout::of(&header);
+
+        let binary_ids = binary_ids(image, header.pads_binary_ids());
+        let counters = counters(image);
+        let bitmap = image
+            .records
+            .iter()
+            .flat_map(|record| record.bitmap.iter().copied());
+        let bitmap: Vec<u8> = bitmap.collect();
+        let uniform = uniform_counters(image);
+        let names = if image.form.correlate {
+            Vec::new()
+        } else {
+            names(image)
+        };
+        let vtable_names = if image.form.correlate {
+            Vec::new()
+        } else {
+            vtable_names(image)
+        };
+        let record_count = if image.form.correlate {
+            0
+        } else {
+            image.records.len()
+        };
+        let data_len = (record_count * layout.stride) as u64;
+
+        header.binary_ids_size = binary_ids.len() as u64;
+        header.num_data = record_count as u64;
+        header.num_counters = (counters.len() / image.dialect.counter_len()) as u64;
+        header.num_bitmap_bytes = bitmap.len() as u64;
+        header.num_uniform_counters = uniform.len() as u64 / 8;
+        header.names_size = names.len() as u64;
+        header.vnames_size = vtable_names.len() as u64;
+        pad(&mut header, image, data_len, counters.len() as u64);
+
+        let addresses = place(&header, image, data_len, counters.len() as u64);
+        let relative = image.dialect.version >= 8
+            || (image.form.relative_snapshot && matches!(image.dialect.version, 6 | 7));
+        set_deltas(&mut header, image, &addresses, relative);
+
+        let (data, values, vtables) = if image.form.correlate {
+            (Vec::new(), Vec::new(), Vec::new())
+        } else {
+            let records = Records {
+                image,
+                layout: &layout,
+                addresses: &addresses,
+                relative,
+            };
+            (records.encode(), values(image)?, vtables(image))
+        };
+        header.num_vtables = (vtables.len() / VTableLayout::of(image.dialect.width).stride) as u64;
+        if matches!(image.dialect.version, 2 | 3) {
+            header.value_data_size = values.len() as u64;
+        }
+        let names_padding = match image.dialect.version {
+            // Version 1 pads what is aligned by 8 bytes more.
+            1 => 8 - header.names_size % 8,
+            _ => padding_to_8(header.names_size),
+        };
+        let vtables_padding = padding_to_8(vtables.len() as u64);
+        let vtable_names_padding = padding_to_8(header.vnames_size);
+        let sections = vec![
+            (binary_ids, 0),
+            (data, header.padding_before_counters),
+            (counters, header.padding_after_counters),
+            (bitmap, header.padding_after_bitmap),
+            (uniform, header.padding_after_uniform_counters),
+            (names, names_padding),
+            (vtables, vtables_padding),
+            (vtable_names, vtable_names_padding),
+            (values, 0),
+        ];
+        Ok(Plan { header, sections })
+    }
+}
+
+#[cold]
+fn cannot(message: &'static str) -> Error {
+    Error::new(ErrorKind::CannotRepresent, message).within("raw profile")
+}
+
+/// What each version's runtimes wrote: indirect calls, then memory sizes (LLVM 5), then vtables (LLVM 19).
+fn value_kind_last(version: u32) -> u64 {
+    match version {
+        1..=3 => 0,
+        4..=9 => 1,
+        _ => 2,
+    }
+}
+
+fn check(image: &RawImage) -> Result<()> {
+    let version = image.dialect.version;
+    let needs = |message: &'static str, first: u32, used: bool| {
+        if used && version < first {
+            return Err(cannot(message)
+                .found(format_args!("version {version}"))
+                .expected(format_args!("version {first} or later")));
+        }
+        Ok(())
+    };
+    let any = |test: fn(&RawImageRecord) -> bool| image.records.iter().any(test);
+    needs(
+        "the version has no build ids",
+        6,
+        !image.binary_ids.is_empty(),
+    )?;
+    needs(
+        "the version has no bitmaps",
+        9,
+        any(|record| !record.bitmap.is_empty()),
+    )?;
+    needs("the version has no vtables", 10, !image.vtables.is_empty())?;
+    needs(
+        "the version has no uniform counters",
+        11,
+        any(|record| !record.uniform_counts.is_empty()),
+    )?;
+    let has_kind = |record: &RawImageRecord, kind| {
+        record
+            .values
+            .kind(kind)
+            .is_some_and(|sites| sites.site_count() > 0)
+    };
+    for (kind, first) in [
+        (value_kind::INDIRECT_CALL_TARGET, 2),
+        (value_kind::MEM_OP_SIZE, 4),
+        (value_kind::VTABLE_TARGET, 10),
+    ] {
+        let used = image.records.iter().any(|record| has_kind(record, kind));
+        needs("the version has no such value kind", first, used)?;
+    }
+    let padding_from_5 = image.form.page_size.is_some() && image.form.short_v5_header;
+    needs(
+        "the version has no padding around counters",
+        if padding_from_5 { 6 } else { 5 },
+        image.form.page_size.is_some(),
+    )?;
+    for record in &image.records {
+        check_record(record, version).map_err(|error| {
+            error.within(format!(
+                "function {}",
+                String::from_utf8_lossy(&record.name)
+            ))
+        })?;
+    }
+    if image
+        .form
+        .page_size
+        .is_some_and(|page| !page.is_power_of_two() || page > MAX_PAGE)
+    {
+        return Err(cannot("no machine has such pages").expected("a power of two up to 1 GiB"));
+    }
+    if image.binary_ids.iter().any(|id| id.0.is_empty()) {
+        return Err(cannot("a build id is empty"));
+    }
+    Ok(())
+}
+
+fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
+    if version > 2 && (record.name.is_empty() || record.name.contains(&NAME_SEPARATOR)) {
+        return Err(cannot("a name is empty or holds byte 0x01"));
+    }
+    let sites = record
+        .values
+        .kinds()
+        .map(|(_, sites)| sites.site_count())
+        .max();
+    if sites.is_some_and(|sites| u16::try_from(sites).is_err()) {
+        return Err(cannot("a function has too many value sites").expected("at most 65535"));
+    }
+    // The time stamp takes up to 8 elements.
+    let longest = record
+        .counts
+        .len()
+        .max(record.bitmap.len())
+        .saturating_add(8);
+    if u32::try_from(longest).is_err() {
+        return Err(cannot("a function has too many counters or bitmap bytes"));
+    }
+    if !record.uniform_counts.is_empty() && record.uniform_counts.len() != record.counts.len() {
+        return Err(cannot(
+            "a function has not as many uniform counters as counters",
+        ));
+    }
+    Ok(())
+}
+
+fn binary_ids(image: &RawImage, padded: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for id in &image.binary_ids {
+        out.extend_from_slice(&image.dialect.endian.u64_bytes(id.0.len() as u64));
+        out.extend_from_slice(&id.0);
+        if padded {
+            out.resize(out.len().next_multiple_of(8), 0);
+        }
+    }
+    out
+}
+
+/// How many elements of the counter section a record has.
+fn counter_elements(image: &RawImage, record: &RawImageRecord) -> usize {
+    let stamp = match (
+        image.dialect.has(variant::TEMPORAL),
+        image.dialect.counter_len(),
+    ) {
+        (false, _) => 0,
+        (true, len) => 8 / len,
+    };
+    stamp + record.counts.len()
+}
+
+fn counters(image: &RawImage) -> Vec<u8> {
+    let endian = image.dialect.endian;
+    let mut out = Vec::new();
+    for record in &image.records {
+        if image.dialect.has(variant::TEMPORAL) {
+            out.extend_from_slice(&endian.u64_bytes(record.time_stamp));
+        }
+        if image.dialect.has(variant::BYTE_COVERAGE) {
+            // A byte starts as 0xff and is cleared when its code runs.
+            out.extend(
+                record
+                    .counts
+                    .iter()
+                    .map(|&count| if count == 0 { 0xff } else { 0 }),
+            );
+        } else {
+            record
+                .counts
+                .iter()
+                .for_each(|&count| out.extend_from_slice(&endian.u64_bytes(count)));
+        }
+    }
+    out
+}
+
+fn uniform_counters(image: &RawImage) -> Vec<u8> {
+    let counts = image
+        .records
+        .iter()
+        .flat_map(|record| &record.uniform_counts);
+    counts
+        .flat_map(|&count| image.dialect.endian.u64_bytes(count))
+        .collect()
+}
+
+fn names(image: &RawImage) -> Vec<u8> {
+    let names = image.records.iter().map(|record| record.name.as_slice());
+    if image.dialect.version <= 2 {
+        return names.flatten().copied().collect();
+    }
+    let mut seen = HashSet::new();
+    let unique: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
+    chunks(image, &unique)
+}
+
+fn vtable_names(image: &RawImage) -> Vec<u8> {
+    let names: Vec<_> = image
+        .vtables
+        .iter()
+        .map(|vtable| vtable.name.as_slice())
+        .collect();
+    chunks(image, &names)
+}
+
+fn chunks(image: &RawImage, names: &[&[u8]]) -> Vec<u8> {
+    let per_chunk = match image.form.names_per_chunk {
+        0 => names.len().max(1),
+        some => some,
+    };
+    let encode = |chunk: &[&[u8]]| {
+        let names = chunk.iter().copied();
+        if image.form.compress_names {
+            encode_blob_zlib(names)
+        } else {
+            encode_blob_stored(names)
+        }
+    };
+    names.chunks(per_chunk).flat_map(encode).collect()
+}
+
+fn pad(header: &mut RawHeader, image: &RawImage, data_len: u64, counters_len: u64) {
+    if !header.has_counter_padding() {
+        return;
+    }
+    if let Some(page) = image.form.page_size.filter(|&page| page > 0) {
+        let to_page = |size: u64| size.next_multiple_of(page) - size;
+        let before = header.len as u64 + header.binary_ids_size + data_len;
+        header.padding_before_counters = to_page(before);
+        header.padding_after_counters = to_page(counters_len);
+        if image.dialect.version >= 9 {
+            header.padding_after_bitmap = to_page(header.num_bitmap_bytes);
+        }
+    } else {
+        header.padding_after_counters = padding_to_8(counters_len);
+        header.padding_after_bitmap = padding_to_8(header.num_bitmap_bytes);
+    }
+}
+
+fn place(header: &RawHeader, image: &RawImage, data_len: u64, counters_len: u64) -> Addresses {
+    let data = FIRST_ADDRESS.wrapping_add(image.form.slide);
+    let counters = data.wrapping_add(data_len + header.padding_before_counters);
+    let bitmap = counters.wrapping_add(counters_len + header.padding_after_counters);
+    let uniform = bitmap.wrapping_add(header.num_bitmap_bytes + header.padding_after_bitmap);
+    let names = uniform.wrapping_add(header.num_uniform_counters * 8);
+    Addresses {
+        data,
+        counters,
+        bitmap,
+        uniform,
+        names,
+    }
+}
+
+fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, relative: bool) {
+    if image.form.correlate {
+        return;
+    }
+    let dialect = image.dialect;
+    let from_data = |address: u64| pointer(dialect, address.wrapping_sub(addresses.data));
+    header.counters_delta = if relative {
+        from_data(addresses.counters)
+    } else {
+        pointer(dialect, addresses.counters)
+    };
+    if dialect.version >= 9 {
+        // Without a bitmap compiler-rt subtracts from a null pointer.
+        let bitmap = if header.num_bitmap_bytes > 0 {
+            addresses.bitmap
+        } else {
+            0
+        };
+        header.bitmap_delta = from_data(bitmap);
+    }
+    if header.num_uniform_counters > 0 {
+        header.uniform_counters_delta = from_data(addresses.uniform);
+    }
+    header.names_delta = pointer(dialect, addresses.names);
+}
+
+/// The low bits that a pointer has.
+fn pointer(dialect: RawDialect, address: u64) -> u64 {
+    match dialect.width.bytes() {
+        4 => address & u64::from(u32::MAX),
+        _ => address,
+    }
+}
+
+struct Records<'a> {
+    image: &'a RawImage,
+    layout: &'a RecordLayout,
+    addresses: &'a Addresses,
+    relative: bool,
+}
+
+/// Running ends of the sections that records point into.
+#[derive(Default)]
+struct Ends {
+    counters: u64,
+    bitmap: u64,
+    uniform: u64,
+    names: u64,
+}
+
+impl Records<'_> {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.image.records.len() * self.layout.stride);
+        let mut ends = Ends::default();
+        for record in &self.image.records {
+            self.encode_one(record, &mut ends, &mut out);
+        }
+        out
+    }
+
+    fn encode_one(&self, record: &RawImageRecord, ends: &mut Ends, out: &mut Vec<u8>) {
+        let (image, layout, addresses) = (self.image, self.layout, self.addresses);
+        let dialect = image.dialect;
+        let own = addresses.data.wrapping_add(out.len() as u64);
+        let mut bytes = vec![0; layout.stride];
+        let mut fields = Fields {
+            dialect,
+            bytes: &mut bytes,
+        };
+        let elements = counter_elements(image, record);
+        let name_size = u32::try_from(record.name.len()).unwrap_or(u32::MAX);
+        fields.u64(layout.name_ref, NameRef::of(&record.name).0);
+        fields.u32(layout.name_size, name_size);
+        fields.pointer(layout.name_ptr, addresses.names.wrapping_add(ends.names));
+        fields.u64(Some(layout.func_hash), record.func_hash.0);
+        let counter = addresses.counters.wrapping_add(ends.counters);
+        let counter = if self.relative {
+            counter.wrapping_sub(own)
+        } else {
+            counter
+        };
+        fields.pointer(Some(layout.counter_ptr), counter);
+        if !record.uniform_counts.is_empty() {
+            let uniform = addresses
+                .uniform
+                .wrapping_add(ends.uniform)
+                .wrapping_sub(own);
+            fields.pointer(layout.uniform_counter_ptr, uniform);
+        }
+        if !record.bitmap.is_empty() {
+            let bitmap = addresses.bitmap.wrapping_add(ends.bitmap).wrapping_sub(own);
+            fields.pointer(layout.bitmap_ptr, bitmap);
+        }
+        if record.address != 0 {
+            let address = record.address.wrapping_add(image.form.slide);
+            fields.pointer(layout.function_pointer, address);
+        }
+        fields.u32(
+            Some(layout.num_counters),
+            u32::try_from(elements).unwrap_or(u32::MAX),
+        );
+        for (kind, sites) in record.values.kinds().take(layout.value_kinds) {
+            let at = layout.num_value_sites + 2 * kind as usize;
+            fields.u16(
+                Some(at),
+                u16::try_from(sites.site_count()).unwrap_or(u16::MAX),
+            );
+        }
+        fields.u16(layout.offload_device_wave_size, record.wave_size);
+        let bitmap_len = u32::try_from(record.bitmap.len()).unwrap_or(u32::MAX);
+        fields.u32(layout.num_bitmap_bytes, bitmap_len);
+        out.append(&mut bytes);
+
+        ends.counters += (elements * dialect.counter_len()) as u64;
+        ends.bitmap += record.bitmap.len() as u64;
+        ends.uniform += 8 * record.uniform_counts.len() as u64;
+        ends.names += record.name.len() as u64;
+    }
+}
+
+/// Puts numbers into a record; a field that the version lacks is left out.
+struct Fields<'a> {
+    dialect: RawDialect,
+    bytes: &'a mut [u8],
+}
+
+impl Fields<'_> {
+    fn put(&mut self, at: Option<usize>, value: &[u8]) {
+        let place = at.and_then(|at| self.bytes.get_mut(at..at + value.len()));
+        if let Some(place) = place {
+            place.copy_from_slice(value);
+        }
+    }
+
+    fn u16(&mut self, at: Option<usize>, value: u16) {
+        self.put(at, &self.dialect.endian.u16_bytes(value));
+    }
+
+    fn u32(&mut self, at: Option<usize>, value: u32) {
+        self.put(at, &self.dialect.endian.u32_bytes(value));
+    }
+
+    fn u64(&mut self, at: Option<usize>, value: u64) {
+        self.put(at, &self.dialect.endian.u64_bytes(value));
+    }
+
+    fn pointer(&mut self, at: Option<usize>, value: u64) {
+        let value = pointer(self.dialect, value);
+        match u32::try_from(value) {
+            Ok(value) if self.dialect.width.bytes() == 4 => self.u32(at, value),
+            _ => self.u64(at, value),
+        }
+    }
+}
+
+fn values(image: &RawImage) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut slid = ValueData::default();
+    for record in image
+        .records
+        .iter()
+        .filter(|record| !record.values.is_empty())
+    {
+        slid.clone_from(&record.values);
+        for (kind, sites) in slid.kinds_mut() {
+            if kind != value_kind::MEM_OP_SIZE {
+                let addresses = sites
+                    .entries_mut()
+                    .iter_mut()
+                    .filter(|entry| entry.value != 0);
+                addresses.for_each(|entry| {
+                    let address = entry.value.wrapping_add(image.form.slide);
+                    entry.value = pointer(image.dialect, address);
+                });
+            }
+        }
+        value_data::encode(&slid, image.dialect.endian, &mut out)?;
+    }
+    Ok(out)
+}
+
+fn vtables(image: &RawImage) -> Vec<u8> {
+    let layout = VTableLayout::of(image.dialect.width);
+    let mut out = Vec::new();
+    for vtable in &image.vtables {
+        let mut bytes = vec![0; layout.stride];
+        let mut fields = Fields {
+            dialect: image.dialect,
+            bytes: &mut bytes,
+        };
+        fields.u64(Some(layout.name_hash), vtable.name_hash().0);
+        let address = vtable.address.wrapping_add(image.form.slide);
+        fields.pointer(Some(layout.pointer), address);
+        fields.u32(Some(layout.size), vtable.size);
+        out.append(&mut bytes);
+    }
+    out
+}

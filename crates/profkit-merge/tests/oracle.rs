@@ -1,0 +1,97 @@
+//! Real programs, merged by llvm-profdata and by us: the bytes are equal.
+mod common;
+
+use common::{Files, indexed, text, threads};
+use profkit_merge::Policy;
+use profkit_testkit::matrix::{Compiler, Mode, Set, Unavailable};
+use profkit_testkit::{Llvm, require_or_skip, skip};
+use std::path::Path;
+use std::process::Command;
+
+const SETS: [(Mode, &str); 10] = [
+    (Mode::Ir, "shapes"),
+    (Mode::Ir, "host"),
+    (Mode::CsIr, "layers"),
+    (Mode::Fe, "conditions"),
+    (Mode::FeValues, "shapes"),
+    (Mode::FunctionEntry, "plain"),
+    (Mode::BlockCoverage, "conditions"),
+    (Mode::Mcdc, "conditions"),
+    (Mode::Temporal, "shapes"),
+    (Mode::Vtables, "shapes"),
+];
+
+fn tool(llvm: &Llvm, folder: &Path, files: &Files, extra: &[&str]) -> Vec<u8> {
+    let out = folder.join("out.profdata");
+    let mut command = Command::new(llvm.profdata());
+    command.arg("merge").args(extra).arg("-o").arg(&out);
+    for (index, (_, weight, bytes)) in files.0.iter().enumerate() {
+        let path = folder.join(format!("{index}.profraw"));
+        std::fs::write(&path, bytes).unwrap();
+        command.arg(format!("--weighted-input={weight},{}", path.display()));
+    }
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    std::fs::read(out).unwrap()
+}
+
+fn compare(release: u32, version: u32) {
+    let llvm = require_or_skip!(release);
+    let folder = tempfile::tempdir().unwrap();
+    for (mode, program) in SETS {
+        let set = Set::new(Compiler::Clang(release), mode, program);
+        let raws = match set.build() {
+            Ok(built) => built.raws,
+            Err(Unavailable::Lacks(_)) => continue,
+            Err(other) => {
+                skip(&format!("{set}: {other}"));
+                continue;
+            }
+        };
+        let read = |index: usize| (format!("{index}"), std::fs::read(&raws[index]).unwrap());
+        for order in [&[0, 1, 2][..], &[2, 0, 1, 1, 0], &[1]] {
+            for weights in [&[1, 1, 1, 1, 1], &[3, 1, 2, 1, 7]] {
+                let files = Files::new(order.iter().map(|&index| read(index))).weighted(weights);
+                let equal_weights = weights[1..] == weights[..4];
+                for count in [1, 2, 3] {
+                    let j = count.to_string();
+                    let theirs = tool(&llvm, folder.path(), &files, &["-j", &j]);
+                    let what = format!("{set} {order:?} {weights:?} -j {count}");
+                    for slow in [false, true] {
+                        let options = threads(count).no_fast_path(slow);
+                        let llvm_way = options.clone().policy(Policy::Llvm);
+                        let ours = files.merge(&llvm_way).unwrap();
+                        assert!(ours.report.is_clean(), "{what}: {:?}", ours.report.events);
+                        let ours = indexed(&ours.profiles[0].profile, version);
+                        assert!(ours == theirs, "{what}, LLVM's policy, slow {slow}");
+                        // With weights LLVM forgets that of values that are new.
+                        if equal_weights {
+                            let ours = files.merge(&options).unwrap();
+                            let ours = indexed(&ours.profiles[0].profile, version);
+                            assert!(ours == theirs, "{what}, tolerant, slow {slow}");
+                        }
+                    }
+                }
+                let theirs = tool(&llvm, folder.path(), &files, &["--text", "-j", "1"]);
+                let options = threads(1).policy(Policy::Llvm);
+                let ours = files.merge(&options).unwrap();
+                let ours = text(&ours.profiles[0].profile);
+                assert!(ours.into_bytes() == theirs, "{set}, text");
+            }
+        }
+    }
+}
+
+#[test]
+fn real_programs_merge_to_the_bytes_of_llvm_22() {
+    compare(22, 13);
+}
+
+#[test]
+fn real_programs_merge_to_the_bytes_of_llvm_19() {
+    compare(19, 12);
+}

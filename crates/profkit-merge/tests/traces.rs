@@ -1,0 +1,114 @@
+//! Temporal traces beyond the reservoir: the same sample as LLVM's.
+mod common;
+
+use common::{Files, text, threads};
+use profkit_merge::{Policy, TraceOptions};
+use profkit_testkit::require_or_skip;
+use std::fmt::Write;
+use std::process::Command;
+
+/// A text profile with traces `from..to`, of a stream that was `stream` long.
+fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
+    let mut text = format!(":ir\n:temporal_prof_traces\n{}\n{stream}\n", to - from);
+    for id in from..to {
+        writeln!(text, "{}\nf{id},g{},h", 1 + id % 3, id % 7).unwrap();
+    }
+    for id in from..to {
+        write!(text, "f{id}\n1\n1\n1\n").unwrap();
+    }
+    text.into_bytes()
+}
+
+/// Chunks of one stream of traces.
+fn cut(sizes: &[(usize, usize)]) -> Files {
+    let mut next = 0;
+    let mut files = Vec::new();
+    for (index, &(size, stream)) in sizes.iter().enumerate() {
+        files.push((
+            format!("{index}.proftext"),
+            profile(next, next + size, stream),
+        ));
+        next += size;
+    }
+    Files::new(files)
+}
+
+fn compare(release: u32) {
+    let llvm = require_or_skip!(release);
+    let folder = tempfile::tempdir().unwrap();
+    let one_by_one: Vec<_> = (0..350).map(|_| (1, 1)).collect();
+    let cases = [
+        (cut(&one_by_one), 100, 10_000),
+        (
+            cut(&[(40, 40), (80, 80), (90, 90), (1, 1), (100, 100)]),
+            100,
+            10_000,
+        ),
+        // Samples of longer streams, before and after the reservoir is full.
+        (cut(&[(100, 5_000), (30, 30), (100, 300)]), 100, 10_000),
+        (
+            cut(&[(30, 30), (100, 5_000), (100, 300), (2, 2)]),
+            100,
+            10_000,
+        ),
+        (cut(&[(100, 101), (100, 100_000)]), 100, 10_000),
+        (cut(&[(9, 9), (5, 5)]), 4, 2),
+        (cut(&[(3, 3), (5, 5)]), 0, 10_000),
+    ];
+    for (case, (files, size, length)) in cases.iter().enumerate() {
+        let list = folder.path().join("list");
+        let mut paths = String::new();
+        for (index, (_, _, bytes)) in files.0.iter().enumerate() {
+            let path = folder.path().join(format!("{index}.proftext"));
+            std::fs::write(&path, bytes).unwrap();
+            writeln!(paths, "{}", path.display()).unwrap();
+        }
+        std::fs::write(&list, paths).unwrap();
+        for count in [1, 2, 3] {
+            let out = folder.path().join("out");
+            let status = Command::new(llvm.profdata())
+                .args(["merge", "--text", "-j", &count.to_string()])
+                .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
+                .arg(format!("--temporal-profile-max-trace-length={length}"))
+                .arg("-f")
+                .arg(&list)
+                .arg("-o")
+                .arg(&out)
+                .status()
+                .unwrap();
+            assert!(status.success());
+            let theirs = std::fs::read_to_string(&out).unwrap();
+            let sampling = TraceOptions {
+                reservoir_size: *size,
+                max_length: *length,
+            };
+            let options = threads(count).traces(sampling);
+            let ours = files.merge(&options.clone().policy(Policy::Llvm)).unwrap();
+            assert!(
+                text(&ours.profiles[0].profile) == theirs,
+                "release {release}, case {case}, -j {count}"
+            );
+            // Ours is LLVM's with one thread, whatever the threads.
+            if count == 1 {
+                for own in [1, 2, 3] {
+                    let options = threads(own).traces(sampling);
+                    let ours = files.merge(&options).unwrap();
+                    assert!(
+                        text(&ours.profiles[0].profile) == theirs,
+                        "case {case}, {own} threads"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_sample_is_that_of_llvm_22() {
+    compare(22);
+}
+
+#[test]
+fn the_sample_is_that_of_llvm_19() {
+    compare(19);
+}

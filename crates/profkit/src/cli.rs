@@ -1,5 +1,5 @@
 //! The native command line: which commands there are.
-use crate::{completions, exit, llvm_profdata, merge, show};
+use crate::{completions, doctor, exit, llvm_profdata, merge, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -53,6 +53,8 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Say what files are, which LLVM can use them, what is wrong with them and what to do
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
@@ -71,6 +73,7 @@ impl Cli {
             Command::Merge(args) => merge::merge(args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),
         })

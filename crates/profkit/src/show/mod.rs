@@ -15,7 +15,7 @@ use crate::io::{Input, printer};
 use json::JsonPrinter;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
-use profkit_data::instr::{InstrSource, Record};
+use profkit_data::instr::{InstrKind, InstrSource, Record};
 use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
 use source::{Facts, Source};
 use std::io;
@@ -133,7 +133,10 @@ impl<'a> Show<'a> {
             self.lookup(&source, &mut missing)?;
         }
         let all_found = args.filters() && args.function_contains.is_empty() && missing.is_empty();
-        let mut totals = Totals::new(args.hot.unwrap_or(0));
+        let mut totals = Totals::new(
+            args.hot.unwrap_or(0),
+            facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
+        );
         if args.needs_all_records() || !all_found {
             self.records(&mut source, &mut totals, &mut missing)?;
         }

@@ -15,6 +15,7 @@ pub struct Totals {
     /// Of records of the first stage, and of context-sensitive ones.
     stages: [SummaryBuilder; 2],
     pub context_sensitive: u64,
+    two_stages: bool,
     /// By value kind.
     pub values: [ValueTotals; 3],
     pub bitmap_records: u64,
@@ -31,8 +32,10 @@ pub struct ValueTotals {
 }
 
 impl Totals {
-    pub fn new(hot: usize) -> Self {
+    /// Totals with the `hot` hottest functions, of a profile that does or does not have a context-sensitive stage.
+    pub fn new(hot: usize, two_stages: bool) -> Self {
         Totals {
+            two_stages,
             hottest: Hottest {
                 most: hot,
                 ..Hottest::default()
@@ -43,7 +46,8 @@ impl Totals {
 
     pub fn add(&mut self, record: &Record) {
         self.records += 1;
-        let context_sensitive = record.func_hash.is_context_sensitive();
+        // In a profile without that stage the bit is part of the hash.
+        let context_sensitive = self.two_stages && record.func_hash.is_context_sensitive();
         self.context_sensitive += u64::from(context_sensitive);
         if record.is_pseudo() {
             self.pseudo_records += 1;

@@ -221,7 +221,8 @@ impl<'data> TextReader<'data> {
             let byte = self
                 .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
                 .map_err(|error| error.within(format!("bitmap byte {index} of {count}")))?;
-            record.bitmap.push(byte as u8);
+            // The number is at most the largest byte.
+            record.bitmap.push(u8::try_from(byte).unwrap_or(u8::MAX));
         }
         Ok(())
     }

@@ -280,8 +280,11 @@ impl<'sink> TextWriter<'sink> {
     /// A number and a line end.
     #[inline]
     fn number(&mut self, number: u64) {
-        if number < 10 {
-            self.buffer.extend_from_slice(&[b'0' + number as u8, b'\n']);
+        if let Some(&digit) = usize::try_from(number)
+            .ok()
+            .and_then(|one| b"0123456789".get(one))
+        {
+            self.buffer.extend_from_slice(&[digit, b'\n']);
             return;
         }
         self.text(itoa::Buffer::new().format(number).as_bytes());

@@ -1,0 +1,171 @@
+//! Checks of an indexed profile beyond reading it: does it agree with itself?
+use profkit_abi::{indexed, raw};
+use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::ids::NameRef;
+use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::{Record, TemporalTraces};
+use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_data::{Error, ErrorKind};
+
+/// A name whose stored hash is not its MD5 cannot be found by a compiler.
+pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
+    let expected = NameRef::of(&record.name);
+    (record.name_ref != expected).then(|| {
+        Error::new(
+            ErrorKind::Malformed,
+            "the stored hash of a name is not its MD5",
+        )
+        .at(offset)
+        .within("hash table of indexed profile")
+        .found(record.name_ref)
+        .expected(expected)
+        .with_hint("compilers look functions up by this hash: merge the profiles of the runs again")
+    })
+}
+
+/// A counter beyond what a program can reach.
+pub fn implausible_counter(record: &Record) -> Option<Error> {
+    if record.is_pseudo() {
+        return None;
+    }
+    let (index, &count) = (0..).zip(&record.counts).find(|&(_, &count): &(u64, _)| {
+        count > raw::MAX_PLAUSIBLE_COUNT && count < indexed::MAX_COUNT
+    })?;
+    Some(
+        Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
+            .within(format!("counter {index} of function {}", record.name_ref))
+            .found(count)
+            .expected("at most 2^56"),
+    )
+}
+
+/// Gathers the summaries that the records of an indexed profile give.
+#[derive(Debug, Default)]
+pub struct Resummed {
+    stages: [SummaryBuilder; 2],
+}
+
+impl Resummed {
+    pub fn add(&mut self, record: &Record) {
+        // LLVM's writer goes by the hash alone: a front-end function whose hash has bit 60 by chance is in no summary.
+        let stage = usize::from(record.func_hash.is_context_sensitive());
+        if let Some(stage) = self.stages.get_mut(stage)
+            && !record.is_pseudo()
+        {
+            stage.add_counts(&record.counts);
+        }
+    }
+
+    /// What the file's summaries state otherwise.
+    pub fn differences(self, profile: &IndexedProfile<'_>) -> Vec<Error> {
+        let [first, second] = self.stages;
+        let stated = [
+            ("summary", profile.summary(), first),
+            ("context-sensitive summary", profile.cs_summary(), second),
+        ];
+        let mut errors = Vec::new();
+        for (name, stated, builder) in stated {
+            let Some(stated) = stated else { continue };
+            let cutoffs = stated.cutoffs.iter();
+            let cutoffs = cutoffs.map(|one| u32::try_from(one.cutoff).unwrap_or(u32::MAX));
+            let cutoffs: Vec<_> = cutoffs.collect();
+            errors.extend(difference(name, stated, &builder.finish_with(&cutoffs)));
+        }
+        errors
+    }
+}
+
+fn difference(name: &'static str, stated: &Summary, actual: &Summary) -> Option<Error> {
+    let fields = [
+        ("number of functions", stated.functions, actual.functions),
+        ("number of counters", stated.blocks, actual.blocks),
+        (
+            "largest first counter",
+            stated.max_function_count,
+            actual.max_function_count,
+        ),
+        ("largest counter", stated.max_count, actual.max_count),
+        (
+            "largest counter that is not a first",
+            stated.max_internal_count,
+            actual.max_internal_count,
+        ),
+        ("sum of counters", stated.total_count, actual.total_count),
+    ];
+    let differs = |what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
+        Error::new(
+            ErrorKind::Malformed,
+            format!("the stated {what} is not that of the records"),
+        )
+        .within(format!("{name} of indexed profile"))
+        .found(found)
+        .expected(expected)
+        .with_hint("hotness thresholds come from the summary: merge the file again to renew it")
+    };
+    if let Some((what, found, expected)) = fields.iter().find(|(_, one, two)| one != two) {
+        return Some(differs(what, found, expected));
+    }
+    let mut cutoffs = stated.cutoffs.iter().zip(&actual.cutoffs);
+    let (found, expected) = cutoffs.find(|(one, two)| one != two)?;
+    let threshold = |one: &profkit_data::summary::SummaryCutoff| {
+        format!("{} counters of at least {}", one.blocks, one.min_count)
+    };
+    let what = format!("threshold for {}%", found.cutoff as f64 / 10_000.0);
+    Some(differs(&what, &threshold(found), &threshold(expected)))
+}
+
+/// Whether the sections fill the file: each ends where the next begins, the last at the end of the file. Padding to a
+/// multiple of 8 is fine. The length of a MemProf section is not known here.
+pub fn section_gaps(
+    profile: &IndexedProfile<'_>,
+    data: &[u8],
+    traces: &TemporalTraces,
+) -> Vec<Error> {
+    let word_at = |offset: u64| {
+        let mut cursor = Cursor::new(data, 0, Endian::Little);
+        cursor.take_u64(offset).ok()?;
+        cursor.u64().ok()
+    };
+    let mut errors = Vec::new();
+    for (name, offset, reaches) in profile.named_sections() {
+        let end = match name {
+            "index of the hash table" => profile.table().end(),
+            "build ids" => offset
+                .saturating_add(8)
+                .saturating_add(word_at(offset).unwrap_or(0)),
+            "vtable names" => {
+                let len = word_at(offset).and_then(|len| len.checked_next_multiple_of(8));
+                offset.saturating_add(8).saturating_add(len.unwrap_or(0))
+            }
+            "temporal traces" => {
+                let lengths = traces
+                    .traces
+                    .iter()
+                    .map(|trace| 2 + trace.functions.len() as u64);
+                offset + 8 * (2 + lengths.sum::<u64>())
+            }
+            _ => continue,
+        };
+        let next = offset + reaches;
+        if end > next {
+            errors.push(
+                Error::new(ErrorKind::Malformed, "a section overlaps the next")
+                    .at(next)
+                    .within(format!("{name} of indexed profile"))
+                    .found(format_args!("an end at {end:#x}"))
+                    .expected(format_args!("at most {next:#x}")),
+            );
+        } else if end
+            .checked_next_multiple_of(8)
+            .is_some_and(|end| end < next)
+        {
+            errors.push(
+                Error::new(ErrorKind::Malformed, "bytes that belong to no section")
+                    .at(end)
+                    .within(format!("indexed profile, after its {name}"))
+                    .found(format_args!("{} bytes", next - end)),
+            );
+        }
+    }
+    errors
+}

@@ -1,0 +1,72 @@
+//! What each LLVM release can do with a file.
+use profkit_abi::value_kind;
+use profkit_data::instr::releases::{RELEASES, Release, ReleaseFacts};
+use profkit_data::instr::{InstrKind, Record};
+
+/// Oldest release of the table.
+const FIRST: u8 = 13;
+
+/// What one release can do, going by versions alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Support {
+    pub release: Release,
+    /// Its llvm-profdata reads the file.
+    pub reads: bool,
+    /// Its clang takes the file in `-fprofile-use` or `-fprofile-instr-use`.
+    pub compiles: bool,
+}
+
+fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {
+    let releases = RELEASES.iter().filter(|facts| facts.release.major >= FIRST);
+    releases
+        .map(|facts| {
+            let (reads, compiles) = support(facts);
+            Support {
+                release: facts.release,
+                reads,
+                compiles,
+            }
+        })
+        .collect()
+}
+
+/// For a raw profile: one version a release, and compilers take none.
+pub fn of_raw(version: u32) -> Vec<Support> {
+    table(|facts| (facts.reads_raw(version), false))
+}
+
+/// For an indexed profile.
+pub fn of_indexed(version: u32) -> Vec<Support> {
+    table(|facts| {
+        let reads = facts.reads_indexed(version);
+        (reads, reads)
+    })
+}
+
+/// For a text profile that needs at least `oldest`.
+pub fn of_text(oldest: Release) -> Vec<Support> {
+    table(|facts| (facts.release >= oldest, false))
+}
+
+/// The oldest release whose text reader knows the directives of a kind.
+pub fn oldest_for_kind(kind: InstrKind) -> Release {
+    const SINCE: [(InstrKind, u8); 5] = [
+        (InstrKind::CONTEXT_SENSITIVE, 9),
+        (InstrKind::ENTRY_FIRST, 11),
+        (InstrKind::SINGLE_BYTE_COVERAGE, 17),
+        (InstrKind::TEMPORAL, 17),
+        (InstrKind::LOOP_ENTRIES, 21),
+    ];
+    let needed = SINCE.iter().filter(|(bit, _)| kind.contains(*bit));
+    let newest = needed.map(|&(_, release)| release).max();
+    Release::new(newest.unwrap_or(4))
+}
+
+/// The oldest release whose text reader knows all parts of a record.
+pub fn oldest_for_record(record: &Record) -> Release {
+    let vtables = record.values.kind(value_kind::VTABLE_TARGET);
+    if vtables.is_some_and(|vtables| vtables.site_count() > 0) {
+        return Release::new(19);
+    }
+    Release::new(if record.bitmap.is_empty() { 4 } else { 18 })
+}

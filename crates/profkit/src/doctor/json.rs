@@ -1,0 +1,82 @@
+//! Diagnoses for programs. docs/formats/doctor-json.md is the schema.
+use super::Tally;
+use super::examine::{Diagnosis, Verdict};
+use crate::show::json;
+use profkit_data::ids::BuildId;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Raised when a member is renamed, removed or changes its meaning. New members do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+pub fn begin(out: &mut dyn Write) -> io::Result<()> {
+    write!(
+        out,
+        "{{\"schema\":\"profkit-doctor\",\"schema_version\":{SCHEMA_VERSION},\n\"files\":["
+    )
+}
+
+pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
+    out.write_all(if first { b"\n" } else { b",\n" })?;
+    let mut value = match (&diagnosis.facts, diagnosis.size) {
+        (Some(facts), Some(size)) => json::file(&diagnosis.name, size, facts),
+        (_, Some(size)) => json!({ "path": diagnosis.name, "size": size }),
+        (_, None) => json!({ "path": diagnosis.name }),
+    };
+    if let Some(members) = value.as_object_mut() {
+        let mut put = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        put(
+            "verdict",
+            match diagnosis.verdict {
+                Verdict::Sound => "sound",
+                Verdict::Damaged => "damaged",
+                Verdict::Unsupported => "unsupported",
+            }
+            .into(),
+        );
+        put("description", diagnosis.what.clone().into());
+        if diagnosis.facts.is_some() {
+            put("functions", diagnosis.functions.into());
+            if let Some(stated) = diagnosis.functions_stated {
+                put("functions_stated", stated.into());
+            }
+            put("functions_without_names", diagnosis.nameless.into());
+            put("functions_without_values", diagnosis.without_values.into());
+            let ids = diagnosis.binary_ids.iter().map(BuildId::to_string);
+            put("binary_ids", ids.collect::<Vec<_>>().into());
+        }
+        if diagnosis.profiles > 0 {
+            put("profiles", diagnosis.profiles.into());
+        }
+        let support = diagnosis.support.iter().map(|support| {
+            json!({
+                "release": support.release.to_string(),
+                "llvm_profdata": support.reads,
+                "clang": support.compiles,
+            })
+        });
+        put("llvm", support.collect::<Vec<_>>().into());
+        let damage = diagnosis.damage.iter().map(json::error);
+        put("damage", damage.collect::<Vec<_>>().into());
+        put("damage_count", diagnosis.damage_count.into());
+        let next = diagnosis
+            .next
+            .iter()
+            .map(|(command, purpose)| json!({ "command": command, "purpose": purpose }));
+        put("next", next.collect::<Vec<_>>().into());
+    }
+    serde_json::to_writer(out, &value)?;
+    Ok(())
+}
+
+pub fn end(out: &mut dyn Write, tally: Tally) -> io::Result<()> {
+    let tally = json!({
+        "sound": tally.sound,
+        "damaged": tally.damaged,
+        "unsupported": tally.unsupported,
+        "passed_over": tally.passed_over,
+    });
+    writeln!(out, "\n],\n\"tally\":{tally}}}")
+}

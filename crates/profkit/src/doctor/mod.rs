@@ -1,0 +1,180 @@
+//! `profkit doctor`: what files are, which LLVM can do what with them, what is wrong, and what to do next.
+mod checks;
+mod compatibility;
+mod examine;
+mod json;
+mod text;
+
+use crate::exit::{self, Failure, Status};
+use crate::io::{Input, is_stdio, printer};
+use crate::show::Format;
+use clap::Args;
+use examine::{Diagnosis, Verdict, examine, examine_unread};
+use profkit_data::detect::{FileKind, detect};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Every record is decoded, names are inflated and hashed, hash tables and summaries are checked against the records.
+Of folders, files are looked at that are profiles by content, or named as such (.profraw, .profdata, .proftext,
+.memprofraw).
+
+Exit code 1 if a file is damaged or no profile.
+
+Examples:
+  profkit doctor default.profraw
+  profkit doctor --format json /ci/profiles | jq '.files[] | select(.verdict != \"sound\")'";
+
+/// Arguments of `profkit doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DoctorArgs {
+    /// Profiles, or folders of profiles; - is standard input
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// Output format; docs/formats/doctor-json.md describes the JSON
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}
+
+/// How many files came to which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    sound: u64,
+    damaged: u64,
+    unsupported: u64,
+    /// Files of folders that are no profiles.
+    passed_over: u64,
+}
+
+/// Examines files and folders.
+///
+/// # Errors
+/// If standard output cannot be written. Whatever is wrong with a file is in what is printed.
+pub fn run(args: &DoctorArgs) -> exit::Result {
+    let mut reporter = Reporter {
+        format: args.format,
+        out: printer(),
+        tally: Tally::default(),
+        files: 0,
+    };
+    reporter
+        .all(&args.paths)
+        .map_err(|error| Failure::print(&error))?;
+    Ok(match reporter.tally.damaged {
+        0 => Status::Done,
+        _ => Status::InputBad,
+    })
+}
+
+struct Reporter<W> {
+    format: Format,
+    out: W,
+    tally: Tally,
+    files: u64,
+}
+
+impl<W: io::Write> Reporter<W> {
+    fn all(&mut self, paths: &[PathBuf]) -> io::Result<()> {
+        if self.format == Format::Json {
+            json::begin(&mut self.out)?;
+        }
+        for path in paths {
+            if path.is_dir() {
+                self.folder(path)?;
+            } else {
+                self.file(path)?;
+            }
+        }
+        match self.format {
+            Format::Json => json::end(&mut self.out, self.tally)?,
+            Format::Text => text::end(&mut self.out, self.tally)?,
+        }
+        self.out.flush()
+    }
+
+    /// Files of a folder in order of their names, those of its folders after them. Links to folders are not followed.
+    fn folder(&mut self, folder: &Path) -> io::Result<()> {
+        let entries = std::fs::read_dir(folder).and_then(|entries| {
+            let entries = entries.map(|entry| {
+                let entry = entry?;
+                Ok((entry.file_type()?.is_dir(), entry.path()))
+            });
+            entries.collect::<io::Result<Vec<_>>>()
+        });
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(error) => {
+                let failure = Failure::io("cannot read", folder.display(), &error);
+                return self.report(&examine_unread(&folder.display().to_string(), &failure));
+            }
+        };
+        entries.sort();
+        for (is_folder, path) in entries {
+            if is_folder {
+                self.folder(&path)?;
+            } else if is_candidate(&path) {
+                self.file(&path)?;
+            } else {
+                self.tally.passed_over += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> io::Result<()> {
+        let diagnosis = match Input::open(path) {
+            Ok(input) => examine(input.name(), &input),
+            Err(failure) => {
+                let name = if is_stdio(path) {
+                    crate::io::STDIN_NAME.to_owned()
+                } else {
+                    path.display().to_string()
+                };
+                examine_unread(&name, &failure)
+            }
+        };
+        self.report(&diagnosis)
+    }
+
+    fn report(&mut self, diagnosis: &Diagnosis) -> io::Result<()> {
+        *match diagnosis.verdict {
+            Verdict::Sound => &mut self.tally.sound,
+            Verdict::Damaged => &mut self.tally.damaged,
+            Verdict::Unsupported => &mut self.tally.unsupported,
+        } += 1;
+        let first = self.files == 0;
+        self.files += 1;
+        match self.format {
+            Format::Json => json::file(&mut self.out, diagnosis, first),
+            Format::Text => text::file(&mut self.out, diagnosis, first),
+        }
+    }
+}
+
+/// Whether a file of a folder is to be looked at.
+fn is_candidate(path: &Path) -> bool {
+    const EXTENSIONS: [&str; 4] = ["profraw", "profdata", "proftext", "memprofraw"];
+    if path
+        .extension()
+        .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
+    {
+        return true;
+    }
+    let mut head = Vec::new();
+    let read = std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .and_then(|_| std::fs::File::open(path).ok())
+        .and_then(|file| file.take(16).read_to_end(&mut head).ok());
+    read.is_some()
+        && matches!(
+            detect(&head),
+            FileKind::InstrRaw
+                | FileKind::InstrIndexed
+                | FileKind::MemProfRaw
+                | FileKind::SampleBinary
+                | FileKind::SampleGcov
+        )
+}

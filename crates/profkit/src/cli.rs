@@ -44,6 +44,8 @@ pub enum Command {
     Merge(merge::MergeArgs),
     /// Show what is in a profile, for people or as JSON
     Show(show::ShowArgs),
+    /// Say what files are, which LLVM can use them, what is wrong with them and what to do
+    Doctor(doctor::DoctorArgs),
     /// Convert an instrumentation profile: raw, indexed or text to indexed or text
     Convert(merge::ConvertArgs),
     /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
@@ -53,8 +55,6 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Say what files are, which LLVM can use them, what is wrong with them and what to do
-    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder

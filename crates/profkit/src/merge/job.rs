@@ -125,6 +125,10 @@ impl Job {
                 }
             }
         };
+        if let Some(path) = &self.report.report {
+            // Known before the profile is written, not after.
+            Output::new(path, Content::Text)?;
+        }
         let MergeOutcome {
             profiles, report, ..
         } = match merge_instr(inputs, &self.options) {

@@ -86,8 +86,7 @@ fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
     let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
     let flags = flags.map(|flags| format!("that the profile is {flags}"));
     let counts = losses.counts().map(|(count, what)| match count {
-        // One "records' bitmaps" is a "record's bitmap".
-        1 => format!("1 {}", what.trim_end_matches('s').replacen("s' ", "'s ", 1)),
+        1 => format!("1 {}", what.trim_end_matches('s')),
         _ => format!("{} {what}", grouped(count)),
     });
     let lost = flags.into_iter().chain(counts);

@@ -177,12 +177,14 @@ impl<'data> RawProfile<'data> {
     /// From version 8 a pointer is the distance from its record, and the delta that from the first record.
     #[inline]
     fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
+        let base = self.base(record, delta, relative);
+        self.header.dialect.width.difference(pointer, base)
+    }
+
+    #[inline]
+    fn base(&self, record: &RawRecord, delta: u64, relative: bool) -> u64 {
         let index = if relative { record.index as u64 } else { 0 };
-        let moved = index.wrapping_mul(self.layout.stride as u64);
-        self.header
-            .dialect
-            .width
-            .difference(pointer, delta.wrapping_sub(moved))
+        delta.wrapping_sub(index.wrapping_mul(self.layout.stride as u64))
     }
 
     /// The bytes of a record's counters: 8 or 1 bytes each ([`RawDialect::counter_len`]); in a temporal profile the
@@ -200,6 +202,10 @@ impl<'data> RawProfile<'data> {
         let range = Range {
             section: &self.sections.counters,
             offset: self.counter_offset(record),
+            llvm_offset: record
+                .counter_ptr
+                .wrapping_sub(self.base(record, self.header.counters_delta, self.relative_counters))
+                .cast_signed(),
             count: record.num_counters,
             element: self.header.dialect.counter_len(),
             outside: "counters lie outside their section",
@@ -222,6 +228,10 @@ impl<'data> RawProfile<'data> {
         let range = Range {
             section: &self.sections.bitmap,
             offset: self.bitmap_offset(record),
+            llvm_offset: record
+                .bitmap_ptr
+                .wrapping_sub(self.base(record, self.header.bitmap_delta, true))
+                .cast_signed(),
             count: record.num_bitmap_bytes,
             element: 1,
             outside: "the bitmap lies outside its section",
@@ -245,6 +255,7 @@ impl<'data> RawProfile<'data> {
         let range = Range {
             section: &self.sections.uniform_counters,
             offset: self.section_offset(record, record.uniform_counter_ptr, delta, true),
+            llvm_offset: self.section_offset(record, record.uniform_counter_ptr, delta, true),
             count: record.num_counters,
             element: UNIFORM_COUNTER_LEN,
             outside: "uniform counters lie outside their section",
@@ -273,6 +284,7 @@ impl<'data> RawProfile<'data> {
         let Range {
             section,
             offset,
+            llvm_offset,
             count,
             element,
             llvm_noun,
@@ -293,11 +305,11 @@ impl<'data> RawProfile<'data> {
         let Some(start) = start else {
             return self
                 .bad_record(record, range.outside, || {
-                    if offset < 0 {
-                        format!("{llvm_noun} offset {offset} is negative")
+                    if llvm_offset < 0 {
+                        format!("{llvm_noun} offset {llvm_offset} is negative")
                     } else {
                         let last = len.cast_signed() - 1;
-                        format!("{llvm_noun} offset {offset} is greater than the maximum {llvm_noun} offset {last}")
+                        format!("{llvm_noun} offset {llvm_offset} is greater than the maximum {llvm_noun} offset {last}")
                     }
                 })
                 .found(format_args!("offset {offset}"))
@@ -437,6 +449,8 @@ const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,
     offset: i64,
+    /// The same without wrapping at 32 bits: LLVM's readers calculate 32-bit files in 64 bits.
+    llvm_offset: i64,
     count: u32,
     element: usize,
     outside: &'static str,

@@ -308,3 +308,22 @@ fn reading_goes_on_after_a_bad_record() {
     // The bad record's value data were skipped, so that those of the next are its own.
     assert_eq!(records[1].values.kind(2).unwrap().site_count(), 1);
 }
+
+#[test]
+fn offsets_of_32_bit_files_are_worded_as_llvm_calculates_them() {
+    let narrow = RawDialect {
+        width: PointerWidth::Bits32,
+        ..dialect(10)
+    };
+    let mut file = image(narrow).to_bytes().unwrap();
+    put_u32(&mut file, 128 + 32 + 48 + 16, 0);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    counters lie outside their section in data record 1 (function 0x11589a086a2abf99) at offset 0xd0: found offset -96, expected 0 to 47
+    Malformed: counter offset -96 is negative
+    ");
+    put_u32(&mut file, 128 + 32 + 48 + 16, 0x8000_0000);
+    insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
+    counters lie outside their section in data record 1 (function 0x11589a086a2abf99) at offset 0xd0: found offset 2147483552, expected 0 to 47
+    Malformed: counter offset 2147483552 is greater than the maximum counter offset 47
+    ");
+}

@@ -304,6 +304,7 @@ pub struct LlvmFault {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names are LLVM's")]
 pub enum LlvmCode {
+    EndOfFile = 1,
     UnrecognizedFormat = 2,
     BadMagic = 3,
     BadHeader = 4,
@@ -327,6 +328,7 @@ pub enum LlvmCode {
 impl From<&Error> for LlvmFault {
     fn from(error: &Error) -> Self {
         let code = match error.kind() {
+            ErrorKind::EndOfFile => LlvmCode::EndOfFile,
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
@@ -353,17 +355,36 @@ impl From<&Error> for LlvmFault {
 
 /// Events of one thread, capped by reason. A thread sees inputs in rising order, so that the first of each reason are
 /// kept and the union over threads holds the first of all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventLog {
     events: Vec<Event>,
     counts: BTreeMap<Reason, u64>,
+    limit: u64,
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        EventLog {
+            events: Vec::new(),
+            counts: BTreeMap::new(),
+            limit: EVENTS_PER_REASON as u64,
+        }
+    }
 }
 
 impl EventLog {
+    /// A log that keeps every event: LLVM's tool prints a line for each.
+    pub(crate) fn unlimited() -> Self {
+        EventLog {
+            limit: u64::MAX,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn push(&mut self, event: Event) {
         let count = self.counts.entry(event.reason).or_default();
         *count += 1;
-        if *count <= EVENTS_PER_REASON as u64 {
+        if *count <= self.limit {
             self.events.push(event);
         }
     }
@@ -372,11 +393,11 @@ impl EventLog {
         self.counts.is_empty()
     }
 
-    /// Whether more than `EVENTS_PER_REASON` events of this reason came; callers may then save the work of making one.
+    /// Whether more events than are kept of this reason came; callers may then save the work of making one.
     pub(crate) fn is_full(&self, reason: Reason) -> bool {
         self.counts
             .get(&reason)
-            .is_some_and(|&count| count >= EVENTS_PER_REASON as u64)
+            .is_some_and(|&count| count >= self.limit)
     }
 
     /// Counts an event that [`is_full`](Self::is_full) would not keep.
@@ -407,12 +428,12 @@ impl EventLog {
         self.events.retain(|event| {
             let count = kept.entry(event.reason).or_default();
             *count += 1;
-            *count <= EVENTS_PER_REASON as u64
+            *count <= self.limit
         });
         let omitted = self
             .counts
             .into_iter()
-            .map(|(reason, count)| (reason, count.saturating_sub(EVENTS_PER_REASON as u64)))
+            .map(|(reason, count)| (reason, count.saturating_sub(self.limit)))
             .filter(|&(_, count)| count > 0)
             .collect();
         (self.events, omitted)

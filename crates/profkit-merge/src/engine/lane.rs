@@ -166,7 +166,10 @@ impl<'a> Lane<'a> {
         Lane {
             context,
             groups: Vec::new(),
-            log: EventLog::default(),
+            log: match context.options.policy {
+                Policy::Tolerant => EventLog::default(),
+                Policy::Llvm => EventLog::unlimited(),
+            },
             totals: Totals::default(),
             generations: Generations::default(),
             pending: Vec::new(),

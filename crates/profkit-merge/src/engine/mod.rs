@@ -79,14 +79,14 @@ pub fn merge_instr(
     }
     if context.fast {
         let lanes = run(&context, threads);
-        if let Some(outcome) = finish_llvm(&context, lanes)? {
+        if let Some(outcome) = finish_llvm(&context, lanes, threads)? {
             return Ok(outcome);
         }
         // The order of inputs matters here: do it LLVM's way.
         context.fast = false;
     }
     let lanes = run(&context, threads);
-    finish_llvm(&context, lanes).map(Option::unwrap_or_default)
+    finish_llvm(&context, lanes, threads).map(Option::unwrap_or_default)
 }
 
 /// What all lanes share.
@@ -163,7 +163,6 @@ impl TraceQueue {
 }
 
 fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     match (options.policy, options.threads) {
         (Policy::Llvm, Some(threads)) => threads.get(),
         (Policy::Llvm, None) => cores().min(inputs.div_ceil(2)),
@@ -171,7 +170,12 @@ fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
     }
 }
 
-/// Reads all inputs, each lane on a thread of its own.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Reads all inputs. With [`Policy::Llvm`] there is a lane for each writer that LLVM would have and that gets an input;
+/// else one for each thread.
 fn run<'a>(context: &'a Context<'a>, threads: usize) -> Vec<Lane<'a>> {
     let count = context.inputs.len();
     let next = AtomicUsize::new(0);
@@ -194,23 +198,35 @@ fn run<'a>(context: &'a Context<'a>, threads: usize) -> Vec<Lane<'a>> {
         lane.settle_layouts();
         lane
     };
-    if threads <= 1 {
-        return vec![work(0)];
+    // Lanes without inputs would be empty, and more threads than cores help nobody.
+    let lanes = threads.min(count);
+    let workers = match context.rule {
+        Rule::Tolerant => lanes,
+        Rule::Llvm => lanes.min(cores()),
+    };
+    if workers <= 1 {
+        return (0..lanes.max(1)).map(work).collect();
     }
-    // LLVM makes as many writers as it is told to; more threads than cores and inputs help nobody.
+    let work = |worker: usize| -> Vec<_> {
+        (worker..lanes)
+            .step_by(workers)
+            .map(|number| (number, work(number)))
+            .collect()
+    };
     let work = &work;
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads)
-            .map(|number| scope.spawn(move || work(number)))
+        let others: Vec<_> = (1..workers)
+            .map(|worker| scope.spawn(move || work(worker)))
             .collect();
-        let mut lanes = vec![work(0)];
+        let mut lanes = work(0);
         for other in others {
             match other.join() {
-                Ok(lane) => lanes.push(lane),
+                Ok(more) => lanes.extend(more),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        lanes
+        lanes.sort_by_key(|&(number, _)| number);
+        lanes.into_iter().map(|(_, lane)| lane).collect()
     })
 }
 
@@ -371,12 +387,14 @@ fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
     }
 }
 
-/// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again.
+/// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again. Writers beyond the lanes
+/// have got no input and are empty.
 ///
 /// `None` if the lanes added profiles by layout, and the result may depend on the order of inputs.
 fn finish_llvm(
     context: &Context<'_>,
     lanes: Vec<Lane<'_>>,
+    writers: usize,
 ) -> Result<Option<MergeOutcome>, MergeError> {
     let fast = lanes.iter().any(|lane| lane.totals.fast_profiles > 0);
     if fast
@@ -388,11 +406,12 @@ fn finish_llvm(
     }
     let mut lanes: Vec<Option<Lane<'_>>> = lanes.into_iter().map(Some).collect();
     let mut late = Vec::new();
-    let mut end = lanes.len();
+    let mut end = writers;
     let mut middle = end / 2;
     while middle > 0 {
         let odd = (end % 2 == 1).then_some((0, end - 1));
-        for (into, from) in (0..middle).map(|low| (low, low + middle)).chain(odd) {
+        let low_half = 0..middle.min(lanes.len());
+        for (into, from) in low_half.map(|low| (low, low + middle)).chain(odd) {
             let from = lanes.get_mut(from).and_then(Option::take);
             if let (Some(from), Some(Some(into))) = (from, lanes.get_mut(into)) {
                 into.absorb_llvm(from, &mut late)

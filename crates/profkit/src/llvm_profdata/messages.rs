@@ -2,6 +2,7 @@
 use super::help::LLVM_VERSION;
 use crate::exit::io_text;
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::{LlvmCode, LlvmFault};
 use std::io::{self, IsTerminal, Write};
 
 const ERROR: (&str, &str) = ("error: ", "31");
@@ -52,7 +53,7 @@ impl Fault {
 
     /// An error of a profile.
     pub fn profile(whence: &[u8], error: &Error) -> Self {
-        let fault = Self::of(whence, profile_text(error));
+        let fault = Self::of(whence, fault_text(&LlvmFault::from(error)));
         match error.kind() {
             ErrorKind::UnrecognizedFormat => {
                 fault.with_note("Perhaps you forgot to use the --sample or --memory option?")
@@ -76,30 +77,34 @@ impl Fault {
     }
 }
 
-/// LLVM's text for a reader's error: that of the code, and after a colon the detail that LLVM gives.
-pub fn profile_text(error: &Error) -> String {
-    let text = match error.kind() {
-        ErrorKind::UnrecognizedFormat => "unrecognized instrumentation profile encoding format",
-        ErrorKind::BadMagic => "invalid instrumentation profile data (bad magic)",
-        ErrorKind::BadHeader => "invalid instrumentation profile data (file header is corrupt)",
-        // Only raw versions come with a detail.
-        ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
-            "raw profile version mismatch"
+/// LLVM's text for an error: that of the code (`getInstrProfErrString`), and after a colon the detail that LLVM gives.
+pub fn fault_text(fault: &LlvmFault) -> String {
+    let text = match fault.code {
+        LlvmCode::EndOfFile => "end of File",
+        LlvmCode::UnrecognizedFormat => "unrecognized instrumentation profile encoding format",
+        LlvmCode::BadMagic => "invalid instrumentation profile data (bad magic)",
+        LlvmCode::BadHeader => "invalid instrumentation profile data (file header is corrupt)",
+        LlvmCode::UnsupportedVersion => "unsupported instrumentation profile format version",
+        LlvmCode::UnsupportedHashType => "unsupported instrumentation profile hash type",
+        LlvmCode::TooLarge => "too much profile data",
+        LlvmCode::Truncated => "truncated profile data",
+        LlvmCode::MissingCorrelationInfo => "debug info/binary for correlation is required",
+        LlvmCode::HashMismatch => "function control flow change detected (hash mismatch)",
+        LlvmCode::CountMismatch => "function basic block count change detected (counter mismatch)",
+        LlvmCode::BitmapMismatch => "function bitmap size change detected (bitmap size mismatch)",
+        LlvmCode::CounterOverflow => "counter overflow",
+        LlvmCode::ValueSiteCountMismatch => {
+            "function value site count change detected (counter mismatch)"
         }
-        ErrorKind::UnsupportedVersion => "unsupported instrumentation profile format version",
-        ErrorKind::UnsupportedHashType => "unsupported instrumentation profile hash type",
-        ErrorKind::TooLarge | ErrorKind::LimitExceeded => "too much profile data",
-        ErrorKind::Truncated => "truncated profile data",
-        ErrorKind::MissingCorrelation => "debug info/binary for correlation is required",
-        ErrorKind::UncompressFailed => "failed to uncompress data (zlib)",
-        ErrorKind::Empty => "empty raw profile file",
-        ErrorKind::CounterTooLarge => {
+        LlvmCode::UncompressFailed => "failed to uncompress data (zlib)",
+        LlvmCode::EmptyRawProfile => "empty raw profile file",
+        LlvmCode::RawProfileVersionMismatch => "raw profile version mismatch",
+        LlvmCode::CounterValueTooLarge => {
             "excessively large counter value suggests corrupted profile data"
         }
-        ErrorKind::EndOfFile => "end of File",
         _ => "malformed instrumentation profile data",
     };
-    match error.detail_for_llvm() {
+    match &fault.detail {
         Some(detail) => format!("{text}: {detail}"),
         None => text.to_owned(),
     }

@@ -3,9 +3,12 @@
 mod command_line;
 mod help;
 mod input;
+mod inputs;
 mod lines;
+mod merge;
 mod messages;
 mod output;
+mod pattern;
 mod show;
 mod values;
 
@@ -54,7 +57,7 @@ fn run_command(program: &str, parsed: &Parsed, messages: &Messages) -> Result<()
         Commands::ORDER => Err(Fault::later("order")),
         Commands::OVERLAP => Err(Fault::later("overlap")),
         Commands::SHOW => show::run(program, parsed, messages),
-        _ => Err(Fault::later("merge")),
+        _ => merge::run(program, parsed, messages),
     }
 }
 

@@ -59,8 +59,10 @@ pub enum OptionKind {
     TextList,
     /// An unsigned number of 32 bits.
     U32,
-    /// An unsigned number of 64 bits.
+    /// An unsigned number of 64 bits, of C's type `unsigned long`.
     U64,
+    /// The same of type `unsigned long long`, which messages name.
+    LongU64,
     /// A number of 32 bits.
     I32,
     /// Unsigned numbers of 32 bits with commas between, as often as wanted.
@@ -141,7 +143,7 @@ const fn alias(
 }
 
 use OptionKind::{
-    Choice, Flag, Float, Help, I32, Member, Text, TextList, U32, U32List, U64, Version,
+    Choice, Flag, Float, Help, I32, LongU64, Member, Text, TextList, U32, U32List, U64, Version,
 };
 
 const TOP: Commands = Commands::TOP;
@@ -248,8 +250,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("show-prof-sym-list", Flag, SHOW, "", "Sample profiles: show the profile symbol list"),
     option("show-sec-info-only", Flag, SHOW, "", "Sample profiles: show only the sections of the extensible binary encoding"),
     // Comparing and ordering.
-    option("value-cutoff", U64, OVERLAP, "ulong", "Show functions of the second profile whose largest count is above this"),
-    option("similarity-cutoff", U64, OVERLAP, "ulong", "Sample profiles: show functions whose similarity is below this, in millionths"),
+    option("value-cutoff", LongU64, OVERLAP, "ulong", "Show functions of the second profile whose largest count is above this"),
+    option("similarity-cutoff", LongU64, OVERLAP, "ulong", "Sample profiles: show functions whose similarity is below this, in millionths"),
     option("cs", Flag, OVERLAP, "", "Compare context-sensitive counts"),
     option("num-test-traces", U32, ORDER, "uint", "Set the last so many traces aside, and rate the order by them"),
     // Everywhere.

@@ -320,6 +320,7 @@ impl Parser<'_> {
             OptionKind::Text | OptionKind::TextList => Some(Value::Text(value.to_vec())),
             OptionKind::U32 => self.number(name, value, "uint", u64::from(u32::MAX)),
             OptionKind::U64 => self.number(name, value, "ulong", u64::MAX),
+            OptionKind::LongU64 => self.number(name, value, "ullong", u64::MAX),
             OptionKind::I32 => self.number(name, value, "int", i32::MAX.unsigned_abs().into()),
             OptionKind::U32List => {
                 for part in value.split(|&byte| byte == b',') {

@@ -1,0 +1,215 @@
+//! The inputs of `merge`: files, folders, weights and lists (`addWeightedInput` and `parseInputFilenamesFile` in
+//! `llvm-profdata.cpp`).
+use super::command_line::Parsed;
+use super::input;
+use super::messages::Fault;
+use super::path_from_bytes;
+use crate::io::read_into;
+use profkit_data::detect::{FileKind, detect};
+use profkit_merge::{InputData, Inputs, Weight};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+
+const STDIN: &[u8] = b"-";
+const NOT_FOUND: &str = "No such file or directory";
+/// How deep folders may nest before we take it for a loop.
+const MOST_FOLDERS: usize = 256;
+
+/// A file with its weight.
+#[derive(Clone, Debug)]
+pub struct InputFile {
+    /// The name as messages have it.
+    pub name: Vec<u8>,
+    /// How much its counts count.
+    pub weight: u64,
+    text: String,
+}
+
+/// The files to merge, in LLVM's order.
+#[derive(Debug, Default)]
+pub struct InputList {
+    /// The files.
+    pub files: Vec<InputFile>,
+    stdin: OnceLock<io::Result<Vec<u8>>>,
+    /// The first MemProf profile that was met.
+    memprof: Mutex<Option<usize>>,
+}
+
+impl InputList {
+    /// Collects all inputs of a command line.
+    ///
+    /// # Errors
+    /// A file that is not there, a weight that is none, a list that cannot be read.
+    pub fn new(parsed: &Parsed) -> Result<Self, Fault> {
+        let mut list = InputList::default();
+        for name in &parsed.positionals {
+            list.add(name, 1)?;
+        }
+        for entry in parsed.texts("weighted-input") {
+            list.add_weighted(entry)?;
+        }
+        let listed = parsed.text("input-files");
+        if !listed.is_empty() {
+            let bytes = input::read(listed)?;
+            for line in bytes.as_ref().split(|&byte| byte == b'\n') {
+                if !line.is_empty() {
+                    list.add_line(line)?;
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), Fault> {
+        const BLANK: &[u8] = b" \t\x0b\x0c\r";
+        let is_blank = |byte: &u8| BLANK.contains(byte);
+        let start = line.iter().position(|byte| !is_blank(byte));
+        let end = line.iter().rposition(|byte| !is_blank(byte));
+        let entry = match (start, end) {
+            (Some(start), Some(end)) => line.get(start..=end).unwrap_or_default(),
+            _ => &[],
+        };
+        if entry.starts_with(b"#") {
+            Ok(())
+        } else if entry.contains(&b',') {
+            self.add_weighted(entry)
+        } else {
+            self.add(entry, 1)
+        }
+    }
+
+    /// `WEIGHT,FILE`.
+    fn add_weighted(&mut self, entry: &[u8]) -> Result<(), Fault> {
+        let (weight, name) = match entry.iter().position(|&byte| byte == b',') {
+            Some(comma) => (
+                entry.get(..comma).unwrap_or_default(),
+                entry.get(comma + 1..).unwrap_or_default(),
+            ),
+            None => (entry, [].as_slice()),
+        };
+        let weight = std::str::from_utf8(weight)
+            .ok()
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|text| text.parse().ok())
+            .filter(|&weight| weight >= 1)
+            .ok_or_else(|| Fault::new("input weight must be a positive integer"))?;
+        match name {
+            [b'~', rest @ ..] if matches!(rest, [] | [b'/', ..]) => {
+                let home = std::env::var_os("HOME").unwrap_or_default();
+                self.add(&[home.as_encoded_bytes(), rest].concat(), weight)
+            }
+            _ => self.add(name, weight),
+        }
+    }
+
+    fn add(&mut self, name: &[u8], weight: u64) -> Result<(), Fault> {
+        if name == STDIN {
+            self.push(name, weight);
+            return Ok(());
+        }
+        let path = path_from_bytes(name);
+        match fs::metadata(&path) {
+            Err(_) => return Err(Fault::of(name, NOT_FOUND)),
+            Ok(metadata) if metadata.is_file() => self.push(name, weight),
+            Ok(metadata) if metadata.is_dir() => self
+                .add_folder(&path, weight, 0)
+                .map_err(|error| Fault::io(name, &error))?,
+            // Pipes and devices: LLVM passes them over.
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    /// All files below a folder, in the order in which the system lists them.
+    fn add_folder(&mut self, folder: &Path, weight: u64, depth: usize) -> io::Result<()> {
+        if depth > MOST_FOLDERS {
+            return Err(io::Error::other("Too many levels of symbolic links"));
+        }
+        for entry in fs::read_dir(folder)? {
+            let path: PathBuf = entry?.path();
+            match fs::metadata(&path) {
+                Ok(metadata) if metadata.is_file() => {
+                    self.push(path.as_os_str().as_encoded_bytes(), weight);
+                }
+                Ok(metadata) if metadata.is_dir() => self.add_folder(&path, weight, depth + 1)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, name: &[u8], weight: u64) {
+        self.files.push(InputFile {
+            name: name.to_vec(),
+            weight,
+            text: String::from_utf8_lossy(name).into_owned(),
+        });
+    }
+
+    /// The name of the first MemProf profile that a merge met, if there was one.
+    pub fn memprof(&self) -> Option<&[u8]> {
+        let first = match self.memprof.lock() {
+            Ok(first) => *first,
+            Err(poisoned) => *poisoned.into_inner(),
+        };
+        self.files.get(first?).map(|file| file.name.as_slice())
+    }
+
+    /// LLVM takes raw MemProf profiles, and text that begins like YAML, for MemProf.
+    fn note_memprof(&self, index: usize, data: &[u8]) {
+        if detect(data) != FileKind::MemProfRaw && !data.starts_with(b"---") {
+            return;
+        }
+        let mut first = match self.memprof.lock() {
+            Ok(first) => first,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        *first = Some(first.map_or(index, |before| before.min(index)));
+    }
+}
+
+impl Inputs for InputList {
+    fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    fn name(&self, index: usize) -> &str {
+        self.files.get(index).map_or("", |file| &file.text)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        let file = self.files.get(index);
+        file.map_or(Weight::ONE, |file| Weight::integer(file.weight))
+    }
+
+    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+        let Some(file) = self.files.get(index) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if file.name == STDIN {
+            let read = self.stdin.get_or_init(|| {
+                let mut bytes = Vec::new();
+                read_into(Path::new("-"), &mut bytes).map(|_| bytes)
+            });
+            return match read {
+                Ok(bytes) => {
+                    self.note_memprof(index, bytes);
+                    Ok(InputData::Borrowed(bytes))
+                }
+                Err(error) => Err(error.kind().into()),
+            };
+        }
+        match read_into(&path_from_bytes(&file.name), scratch)? {
+            Some(map) => {
+                self.note_memprof(index, &map);
+                Ok(InputData::Owned(Box::new(map)))
+            }
+            None => {
+                self.note_memprof(index, scratch);
+                Ok(InputData::Borrowed(scratch))
+            }
+        }
+    }
+}

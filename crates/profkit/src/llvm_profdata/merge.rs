@@ -1,0 +1,315 @@
+//! `merge` of instrumentation profiles, as `mergeInstrProfile` in `llvm-profdata.cpp` does it.
+use super::command_line::{FORMAT, KIND, Parsed};
+use super::inputs::InputList;
+use super::lines::Lines;
+use super::messages::{self, Fault, Messages, fault_text};
+use super::pattern::Pattern;
+use super::{input, output};
+use crate::encode::write_indexed;
+use crate::io::Content;
+use profkit_abi::value_kind;
+use profkit_data::instr::InstrProfile;
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+use profkit_data::instr::releases::Release;
+use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_merge::{
+    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Remapping,
+    TraceOptions, merge_instr,
+};
+use std::num::NonZeroUsize;
+
+/// The release whose rules are followed.
+const RELEASE: Release = Release::new(22);
+/// What `--write-prev-version` writes.
+const PREVIOUS_VERSION: u32 = 11;
+const HINT: &str =
+    "Make sure that all profile data to be merged is generated from the same binary.";
+
+/// Runs `merge`.
+pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
+    let inputs = InputList::new(parsed)?;
+    if inputs.is_empty() {
+        return Err(Fault::new(format!(
+            "no input files specified. See {program} merge -help"
+        )));
+    }
+    if parsed.flag("dump-input-file-list") {
+        return list(&inputs);
+    }
+    let remapping = remapping(parsed)?;
+    let sample = parsed.word(KIND) == Some("sample");
+    if !parsed.text("supplement-instr-with-sample").is_empty() {
+        return Err(match sample {
+            true => Fault::new("-supplement-instr-with-sample can only work with -instr. "),
+            false => Fault::later("--supplement-instr-with-sample"),
+        });
+    }
+    if sample {
+        return Err(Fault::later("merging sample profiles (--sample)"));
+    }
+    let text = match parsed.word(FORMAT) {
+        Some("gcc") => return Err(Fault::new("unknown format is specified")),
+        format => format == Some("text"),
+    };
+    check_correlation(parsed)?;
+
+    let keep = filter(parsed.text("function"));
+    let drop = filter(parsed.text("no-function"));
+    let options = merge_options(parsed, remapping, &keep, &drop);
+    let merged = merge_instr(&inputs, &options);
+    if let Some(name) = inputs.memprof() {
+        return Err(Fault::later(&format!(
+            "merging MemProf profiles ({})",
+            String::from_utf8_lossy(name)
+        )));
+    }
+    let mut outcome = match merged {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(merge_fault(&error)),
+    };
+    let bad = report(&outcome, &inputs, messages);
+    let fails = match parsed.word("failure-mode") {
+        Some("warn") => false,
+        Some("all") => bad == inputs.len(),
+        _ => bad > 0,
+    };
+    if fails {
+        return Err(Fault::new("no profile can be merged"));
+    }
+    let is_filtered = keep.is_some() || drop.is_some();
+    for pattern in [keep, drop].into_iter().flatten() {
+        pattern.map_err(Fault::new)?;
+    }
+    if is_filtered {
+        let totals = outcome.report.totals;
+        let filtered = totals.functions_filtered;
+        messages::put(
+            format!(
+                "{filtered} of {} functions in the original profile are filtered.\n",
+                totals.functions + filtered
+            )
+            .as_bytes(),
+        );
+    }
+    let profile = match outcome.profiles.pop() {
+        Some(merged) => merged.profile,
+        None => InstrProfile::default(),
+    };
+    write(parsed, &profile, text)?;
+    if repeats_a_size(&profile) {
+        let text = "invalid profile created. Please file a bug at: \
+            https://github.com/llvm/llvm-project/issues/ and include the profraw files that caused this error.";
+        messages.warning(b"", text);
+    }
+    Ok(())
+}
+
+fn list(inputs: &InputList) -> Result<(), Fault> {
+    let output = output::create(b"-", Content::Text)?;
+    output::write(output, b"-", |lines: &mut Lines<'_>| {
+        for file in &inputs.files {
+            lines.number(file.weight).text(b",").text(&file.name).end();
+        }
+        Ok(())
+    })
+}
+
+fn remapping(parsed: &Parsed) -> Result<Option<Remapping>, Fault> {
+    let name = parsed.text("remapping-file");
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let bytes = input::read(name)?;
+    let remapping = Remapping::parse(bytes.as_ref()).map_err(|error| {
+        let place = [name, format!(":{}", error.line).as_bytes()].concat();
+        Fault::of(&place, "unexpected line in remapping file")
+            .with_note("expected 'old_symbol new_symbol'")
+    })?;
+    Ok(Some(remapping))
+}
+
+/// Correlation comes with a later release; what LLVM finds contradictory is said in its words.
+fn check_correlation(parsed: &Parsed) -> Result<(), Fault> {
+    let given = |name: &str| !parsed.text(name).is_empty();
+    let (debug_info, binary) = (given("debug-info"), given("binary-file"));
+    let debuginfod = parsed.flag("debuginfod");
+    let folder = parsed.texts("debug-file-directory").next().is_some();
+    let correlate = parsed
+        .word("correlate")
+        .is_some_and(|word| !word.is_empty());
+    if !debug_info && binary && (debuginfod || folder) {
+        return Err(Fault::new(
+            "Expected only one of -binary-file, -debuginfod or -debug-file-directory",
+        ));
+    }
+    if debug_info && (binary || debuginfod || folder) {
+        return Err(Fault::new(
+            "Expected only one of -debug-info, -binary-file, -debuginfod or -debug-file-directory",
+        ));
+    }
+    if debug_info || binary {
+        return Err(Fault::later("correlation (--debug-info, --binary-file)"));
+    }
+    match (debuginfod, folder, correlate) {
+        (true, _, false) => Err(Fault::new(
+            "Expected --correlate when --debuginfod is provided",
+        )),
+        (false, true, false) => Err(Fault::new(
+            "Expected --correlate when --debug-file-directory is provided",
+        )),
+        (false, false, true) => Err(Fault::new(
+            "Expected --debuginfod or --debug-file-directory when --correlate is provided",
+        )),
+        (false, false, false) => Ok(()),
+        _ => Err(Fault::later("correlation (--correlate)")),
+    }
+}
+
+/// A pattern, or why it is none; nothing if none was given.
+fn filter(text: &[u8]) -> Option<Result<Pattern, &'static str>> {
+    (!text.is_empty()).then(|| Pattern::new(text))
+}
+
+fn merge_options(
+    parsed: &Parsed,
+    remapping: Option<Remapping>,
+    keep: &Option<Result<Pattern, &'static str>>,
+    drop: &Option<Result<Pattern, &'static str>>,
+) -> MergeOptions {
+    let threads = parsed
+        .number("num-threads")
+        .and_then(|threads| NonZeroUsize::new(usize::try_from(threads).unwrap_or(usize::MAX)));
+    let mut traces = TraceOptions::default();
+    if let Some(size) = parsed.number("temporal-profile-trace-reservoir-size") {
+        traces.reservoir_size = size;
+    }
+    if let Some(length) = parsed.number("temporal-profile-max-trace-length") {
+        traces.max_length = length;
+    }
+    let mut options = MergeOptions::new()
+        .policy(Policy::Llvm)
+        .read_as(Some(RELEASE))
+        .threads(threads)
+        .traces(traces)
+        .keep_vtable_names(parsed.flag("keep-vtable-symbols"));
+    if let Some(remapping) = remapping {
+        options = options.remapping(remapping);
+    }
+    let pattern = |filter: &Option<Result<Pattern, _>>| filter.clone().and_then(Result::ok);
+    let (keep, drop) = (pattern(keep), pattern(drop));
+    if keep.is_some() || drop.is_some() {
+        options = options.filter(move |name| {
+            !drop.as_ref().is_some_and(|drop| drop.matches(name))
+                && keep.as_ref().is_none_or(|keep| keep.matches(name))
+        });
+    }
+    options
+}
+
+#[cold]
+fn merge_fault(error: &MergeError) -> Fault {
+    match error {
+        MergeError::Llvm(fault) => Fault::new(fault_text(fault)),
+        other => Fault::new(other.to_string()),
+    }
+}
+
+/// Prints what went wrong with functions and files, and returns how many files were bad.
+fn report(outcome: &MergeOutcome, inputs: &InputList, messages: &Messages) -> usize {
+    let mut hinted: Vec<LlvmCode> = Vec::new();
+    let mut bad = 0;
+    for event in &outcome.report.events {
+        let name = inputs
+            .files
+            .get(event.input)
+            .map(|file| file.name.as_slice());
+        let Some(name) = name else {
+            // From joining what two threads have read: LLVM says it once a code, and not of which file.
+            if let Some(fault) = &event.llvm
+                && !hinted.contains(&fault.code)
+            {
+                hinted.push(fault.code);
+                messages.warning(b"", &fault_text(fault));
+            }
+            continue;
+        };
+        match &event.function {
+            Some(function) => function_line(event, name, function, &mut hinted),
+            None if event.reason.is_note() => {}
+            None => {
+                bad += 1;
+                match &event.llvm {
+                    Some(fault) => messages.warning(name, &fault_text(fault)),
+                    None => messages.warning(name, &event.message),
+                }
+            }
+        }
+    }
+    bad
+}
+
+/// A line about a function, and after the first of its code a hint.
+fn function_line(event: &Event, file: &[u8], function: &[u8], hinted: &mut Vec<LlvmCode>) {
+    let Some(fault) = &event.llvm else { return };
+    let mut lines = Vec::new();
+    for part in [file, function] {
+        if !part.is_empty() {
+            lines.extend_from_slice(part);
+            lines.extend_from_slice(b": ");
+        }
+    }
+    lines.extend_from_slice(fault_text(fault).as_bytes());
+    lines.push(b'\n');
+    if !hinted.contains(&fault.code) {
+        hinted.push(fault.code);
+        if matches!(
+            fault.code,
+            LlvmCode::HashMismatch | LlvmCode::CountMismatch | LlvmCode::ValueSiteCountMismatch
+        ) {
+            lines.extend_from_slice(HINT.as_bytes());
+            lines.push(b'\n');
+        }
+    }
+    messages::put(&lines);
+}
+
+fn write(parsed: &Parsed, profile: &InstrProfile, text: bool) -> Result<(), Fault> {
+    let name = parsed.output();
+    let sparse = parsed.flag("sparse");
+    if text {
+        let output = output::create(name, Content::Text)?;
+        let options = TextOptions::default().sparse(sparse);
+        return output::write_bytes(output, name, |sink| {
+            TextWriter::write(sink, profile, options).map(Ok)
+        });
+    }
+    let output = output::create(name, Content::Binary)?;
+    let options = match parsed.flag("write-prev-version") {
+        true => IndexedWriteOptions::for_version(PREVIOUS_VERSION),
+        false => IndexedWriteOptions::for_llvm(RELEASE),
+    };
+    let plan = IndexedPlan::new(profile, &options.sparse(sparse))
+        .map_err(|error| Fault::profile(name, &error))?;
+    output::write_bytes(output, name, |sink| {
+        write_indexed(&plan, None, sink).map(Ok)
+    })
+}
+
+/// Whether a site has the same size twice, which a single damaged input can have. LLVM writes such a profile and then
+/// warns (`InstrProfWriter::validateRecord`).
+fn repeats_a_size(profile: &InstrProfile) -> bool {
+    let mut seen = Vec::new();
+    profile
+        .tables
+        .iter()
+        .flat_map(|table| table.functions())
+        .flat_map(|function| function.records())
+        .filter_map(|record| record.values?.kind(value_kind::MEM_OP_SIZE))
+        .flat_map(|sizes| sizes.sites())
+        .any(|site| {
+            seen.clear();
+            seen.extend(site.iter().map(|entry| entry.value));
+            seen.sort_unstable();
+            seen.windows(2).any(|pair| pair.first() == pair.last())
+        })
+}

@@ -1,5 +1,6 @@
 //! The indexed writer against llvm-profdata of every installed release: same bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+use profkit_data::ErrorKind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
 use profkit_data::instr::releases::Release;
@@ -459,5 +460,102 @@ fn vtable_names_are_kept() {
         );
         let options = IndexedWriteOptions::for_llvm(Release::new(release));
         check_equal("vtables", &ours(&profile, &options), &file);
+    }
+}
+
+/// The first error of a file in LLVM's words.
+fn our_complaint(bytes: &[u8]) -> String {
+    let read = || {
+        let profile = IndexedProfile::parse(bytes)?;
+        profile.binary_ids()?;
+        profile.temporal_traces()?;
+        let (mut reader, mut record) = (profile.records(), Record::default());
+        while reader.read_record(&mut record)? {}
+        Ok(())
+    };
+    let error: profkit_data::Error = read().unwrap_err();
+    let kind = match error.kind() {
+        ErrorKind::BadHeader => "invalid instrumentation profile data (file header is corrupt)",
+        ErrorKind::UnsupportedVersion => "unsupported instrumentation profile format version",
+        ErrorKind::UnsupportedHashType => "unsupported instrumentation profile hash type",
+        ErrorKind::Truncated => "truncated profile data",
+        ErrorKind::Malformed => "malformed instrumentation profile data",
+        kind => panic!("{kind:?}"),
+    };
+    match error.detail_for_llvm() {
+        Some(detail) => format!("{kind}: {detail}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// Where LLVM 22 checks a bound, it and we say the same.
+#[test]
+fn damage_is_refused_as_llvm_22_refuses_it() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged");
+    let good = fixture("indexed/clang-22-temporal-shapes.profdata");
+    let view = IndexedProfile::parse(&good).unwrap();
+    let header = *view.header();
+    let first = view.table().entries().next().unwrap().unwrap();
+    let at = |offset: u64| usize::try_from(offset).unwrap();
+    let (ids, traces) = (at(header.binary_ids_offset), at(header.traces_offset));
+    let (item, data) = (at(first.offset), at(first.data_offset));
+    let counters = usize::from(first.data[8]);
+    let put = |offset: usize, value: u64| {
+        let mut bytes = good.clone();
+        bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    let cut = |len: usize| good[..len].to_vec();
+    let data_len = first.data.len() as u64;
+    for (what, bytes) in [
+        ("20 bytes", cut(20)),
+        ("24 bytes", cut(24)),
+        ("cut in the summary", cut(200)),
+        ("cut in the index", cut(at(header.hash_offset) + 20)),
+        ("cut in the build ids", cut(ids + 4)),
+        (
+            "cut in the vtable names",
+            cut(at(header.vtable_names_offset) + 4),
+        ),
+        ("cut in the traces", cut(traces + 8)),
+        ("version 99", put(8, 99)),
+        ("hash type 1", put(24, 1)),
+        ("build ids of 7 bytes", put(ids, 7)),
+        ("build id of 0 bytes", {
+            let mut bytes = put(ids, 8);
+            bytes.splice(ids + 8..ids + 8, [0; 8]);
+            for offset in [56, 64] {
+                let moved = u64::from_le_bytes(bytes[offset..offset + 8].try_into().unwrap()) + 8;
+                bytes[offset..offset + 8].copy_from_slice(&moved.to_le_bytes());
+            }
+            bytes
+        }),
+        ("vtable names beyond the file", put(64, 1 << 40)),
+        ("traces beyond the file", put(56, 1 << 40)),
+        ("number of traces", put(traces, 1 << 40)),
+        ("length of a trace", put(traces + 24, 1 << 40)),
+        ("data length + 1", put(item + 16, data_len + 1)),
+        ("data length 0", put(item + 16, 0)),
+        ("data length 8", put(item + 16, 8)),
+        ("number of counters", put(data + 8, 1 << 40)),
+        ("number of counters + 1", put(data + 8, counters as u64 + 1)),
+        ("length of a bitmap", put(data + 16 + 8 * counters, 1 << 40)),
+        ("TotalSize", put(data + 24 + 8 * counters, 1 << 30)),
+        ("TotalSize 15", put(data + 24 + 8 * counters, 15)),
+        ("NumValueKinds", put(data + 24 + 8 * counters, 9 << 32 | 8)),
+    ] {
+        std::fs::write(&path, &bytes).unwrap();
+        let mut show = Command::new(llvm.profdata());
+        let run = show
+            .args(["show", "--all-functions", "--binary-ids"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        let first = said.lines().next().unwrap_or_default();
+        let expected = first.strip_prefix(&format!("error: {}: ", path.display()));
+        assert_eq!(Some(&*our_complaint(&bytes)), expected, "{what}");
     }
 }

@@ -215,6 +215,7 @@ impl Section {
             .within("header of indexed profile")
             .found(format_args!("{offset:#x}"))
             .expected(format_args!("at most {:#x}", data.len()))
+            .with_hint("the file is shorter than its header says: copy it again, or merge its inputs again")
         })?;
         Ok(Some(cursor))
     }

@@ -55,6 +55,29 @@ impl<'data> IndexedProfile<'data> {
     pub fn parse_known(data: &'data [u8]) -> Result<Self> {
         let header = IndexedHeader::parse(data)?;
         let version = header.version();
+        // The sections come first because LLVM notices a cut file by them.
+        let section = |section: &header::Section, offset| section.open(data, version, offset);
+        let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)
+            .map_err(sections::corrupted_binary_ids)?
+            .map(|mut cursor| {
+                sections::binary_ids_window(&mut cursor)
+                    .map_err(|error| error.within("build ids of indexed profile"))
+            })
+            .transpose()?;
+        let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
+        if let Some(mut names) = vtable_names {
+            // Their length must be there; whether the names are is not yet asked.
+            names
+                .u64()
+                .map_err(|error| error.within("vtable names of indexed profile"))?;
+        }
+        let traces = match header.has_flag(variant::TEMPORAL) {
+            true => section(&header::TRACES, header.traces_offset)?,
+            false => None,
+        };
+        if header.has_flag(variant::MEMPROF) {
+            section(&header::MEMPROF, header.memprof_offset)?;
+        }
         let mut cursor = Cursor::new(data, 0, Endian::Little);
         cursor.take_u64(header.encoded_len())?;
         let (mut summary, mut cs_summary) = (None, None);
@@ -77,26 +100,6 @@ impl<'data> IndexedProfile<'data> {
             Lengths::KeyAndData,
         )
         .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
-        let section = |section: &header::Section, offset| section.open(data, version, offset);
-        let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)?
-            .map(|mut cursor| {
-                sections::binary_ids_window(&mut cursor)
-                    .map_err(|error| error.within("build ids of indexed profile"))
-            })
-            .transpose()?;
-        let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?
-            .map(|mut cursor| {
-                sections::vtable_names_window(&mut cursor)
-                    .map_err(|error| error.within("vtable names of indexed profile"))
-            })
-            .transpose()?;
-        let traces = match header.has_flag(variant::TEMPORAL) {
-            true => section(&header::TRACES, header.traces_offset)?,
-            false => None,
-        };
-        if header.has_flag(variant::MEMPROF) {
-            section(&header::MEMPROF, header.memprof_offset)?;
-        }
         Ok(IndexedProfile {
             data,
             header,
@@ -236,8 +239,10 @@ impl<'data> IndexedProfile<'data> {
 
     fn read_vtable_names(&self, names: &mut SymbolTable) -> Result<()> {
         self.vtable_names
-            .map_or(Ok(()), |window| sections::read_vtable_names(window, names))
-            .map_err(|error| error.within("indexed profile"))
+            .map_or(Ok(()), |section| {
+                sections::read_vtable_names(section, names)
+            })
+            .map_err(|error| error.within("vtable names of indexed profile"))
     }
 
     /// Temporal traces (version 10 and later).

@@ -68,9 +68,7 @@ pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
 /// The window of the section of build ids: bytes in all, then the ids.
 pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let offset = cursor.offset();
-    let len = cursor
-        .u64()
-        .map_err(|error| error.with_kind(ErrorKind::BadHeader))?;
+    let len = cursor.u64().map_err(corrupted_binary_ids)?;
     if len % 8 != 0 {
         return Err(Error::new(
             ErrorKind::BadHeader,
@@ -79,15 +77,26 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
         .at(offset)
         .found(len));
     }
+    let available = cursor.remaining();
     cursor.window(len).map_err(|_| {
-        Error::new(
-            ErrorKind::BadHeader,
-            "the build ids run past the end of the file",
+        corrupted_binary_ids(
+            Error::new(
+                ErrorKind::Malformed,
+                "the build ids run past the end of the file",
+            )
+            .at(offset)
+            .found(format_args!("{len} bytes"))
+            .expected(format_args!("at most {available}")),
         )
-        .at(offset)
-        .found(format_args!("{} bytes left", cursor.remaining()))
-        .expected(format_args!("{len} bytes"))
     })
+}
+
+/// What LLVM calls build ids that are not all in the file.
+#[cold]
+pub(super) fn corrupted_binary_ids(error: Error) -> Error {
+    error
+        .with_kind(ErrorKind::Malformed)
+        .llvm_detail("corrupted binary ids")
 }
 
 /// Reads the ids of a window: length, bytes, padding to a multiple of 8 (`readBinaryIdsInternal`).
@@ -150,12 +159,6 @@ pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     out
 }
 
-/// The window of the names of vtables: their length, then a names blob.
-pub(super) fn vtable_names_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
-    let len = cursor.u64()?;
-    cursor.window(len)
-}
-
 /// The section of these names, compressed as LLVM does; no names at all are a length of 0.
 pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     let blob = match names {
@@ -168,11 +171,11 @@ pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Reads the names of a window.
-pub(super) fn read_vtable_names(window: Cursor<'_>, names: &mut SymbolTable) -> Result<()> {
-    names
-        .read_blob(window.rest(), window.offset())
-        .map_err(|error| error.within("vtable names"))
+/// Reads the names of vtables: their length, then a names blob.
+pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable) -> Result<()> {
+    let len = section.u64()?;
+    let blob = section.window(len)?;
+    names.read_blob(blob.rest(), blob.offset())
 }
 
 /// Reads traces: their number, the number that was seen, then each with weight, length and name hashes.

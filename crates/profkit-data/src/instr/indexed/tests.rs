@@ -13,6 +13,9 @@ use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;
 
+/// Hash, counters, bitmap and value data.
+type NewData<'a> = (u64, &'a [u64], &'a [u8], Option<&'a ValueData>);
+
 /// Three functions, one with two hashes, with a bitmap and value data of all kinds; traces, build ids and vtable names.
 fn model() -> InstrProfile {
     let mut values = ValueData::default();
@@ -24,7 +27,7 @@ fn model() -> InstrProfile {
     }
     let mut table = FunctionTable::new();
     let mut order = 0;
-    let mut add = |name: &str, records: &[(u64, &[u64], &[u8], Option<&ValueData>)]| {
+    let mut add = |name: &str, records: &[NewData<'_>]| {
         let function = table
             .push_function(name.as_bytes(), NameRef::of(name.as_bytes()), order)
             .unwrap();

@@ -27,6 +27,7 @@ impl Layout {
         let mut records = Vec::with_capacity(profile.record_count());
         let mut name_bytes = Vec::new();
         let mut with_values = Vec::new();
+        let mut function_pointers = Vec::with_capacity(profile.record_count());
         for record in profile.records() {
             let RawName::Ref(name_ref) = record.name else {
                 return None;
@@ -47,6 +48,7 @@ impl Layout {
             if record.has_value_data() {
                 with_values.push(u32::try_from(record.index).ok()?);
             }
+            function_pointers.push(record.function_pointer);
             records.push(LayoutRecord {
                 name_ref,
                 func_hash: record.func_hash,
@@ -56,7 +58,6 @@ impl Layout {
                 counters_len: record.num_counters,
                 bitmap_start,
                 bitmap_len: record.num_bitmap_bytes,
-                function_pointer: record.function_pointer,
             });
         }
         Some(Layout {
@@ -74,6 +75,7 @@ impl Layout {
                 false => AddressMap::of(profile),
             },
             records,
+            function_pointers,
             name_bytes,
             with_values,
         })

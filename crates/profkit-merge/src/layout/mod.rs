@@ -12,6 +12,7 @@ mod same;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::{AddressMap, RawHeader, RawProfile, RawVTable};
@@ -38,6 +39,8 @@ pub(crate) struct Layout {
     records: Vec<LayoutRecord>,
     /// Names of the records, one after the other.
     name_bytes: Vec<u8>,
+    /// FunctionPointer of each record, in the run that was learned.
+    function_pointers: Vec<u64>,
     /// Records with value sites, by index, in order.
     with_values: Vec<u32>,
     /// Functions and vtables at the addresses of the run that was learned.
@@ -56,7 +59,6 @@ struct LayoutRecord {
     counters_len: u32,
     bitmap_start: u32,
     bitmap_len: u32,
-    function_pointer: u64,
 }
 
 /// The layouts that are known, shared by all threads.
@@ -178,7 +180,7 @@ impl Layout {
             &self.vtable_names,
         ];
         sections.iter().map(|section| section.len()).sum::<usize>()
-            + self.records.len() * size_of::<LayoutRecord>()
+            + self.records.len() * (size_of::<LayoutRecord>() + size_of::<u64>())
             + self.vtables.len() * size_of::<RawVTable>()
             + self.name_bytes.len()
     }

@@ -1,6 +1,6 @@
 //! Whether a profile has a known layout.
 use super::{Layout, Slide, fixed_header};
-use profkit_data::instr::raw::RawProfile;
+use profkit_data::instr::raw::{PointerWidth, RawProfile};
 
 impl Layout {
     /// How far the addresses of a profile of this layout have moved; `None` if it has another layout.
@@ -77,17 +77,31 @@ impl Layout {
     /// The one distance between all function addresses of this run and of that which was learned; `None` if there is
     /// more than one.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
-        let width = profile.dialect().width;
+        let dialect = profile.dialect();
+        let mask = mask(dialect.width.bytes());
         let mut slide = None;
         let mut agrees = |learned: u64, run: u64| {
             if learned == 0 || run == 0 {
                 return learned == run;
             }
-            let distance = run.wrapping_sub(learned) & mask(width.bytes());
+            let distance = run.wrapping_sub(learned) & mask;
             *slide.get_or_insert(distance) == distance
         };
-        for (learned, run) in self.records.iter().zip(profile.records()) {
-            if !agrees(learned.function_pointer, run.function_pointer) {
+        let layout = profile.layout();
+        let records = profile.sections().data.bytes.chunks_exact(layout.stride);
+        for (&learned, record) in self.function_pointers.iter().zip(records) {
+            let at = layout.function_pointer.unwrap_or(layout.stride);
+            let run = match dialect.width {
+                PointerWidth::Bits64 => {
+                    let bytes = record.get(at..).and_then(<[u8]>::first_chunk);
+                    bytes.map_or(0, |&bytes| dialect.endian.u64(bytes))
+                }
+                PointerWidth::Bits32 => {
+                    let bytes = record.get(at..).and_then(<[u8]>::first_chunk);
+                    bytes.map_or(0, |&bytes| u64::from(dialect.endian.u32(bytes)))
+                }
+            };
+            if !agrees(learned, run) {
                 return None;
             }
         }

@@ -1,13 +1,13 @@
 //! Sums of the profiles of one layout.
-use super::same::mask;
-use super::{Layout, Layouts, Slide};
+use super::values::ValueSums;
+use super::{Layout, Layouts};
 use crate::Weight;
-use crate::accumulate::{Scratch, SiteRule, merge_kind, scale_values};
-use profkit_abi::{indexed, raw, value_kind, variant};
-use profkit_data::bytes::{Cursor, Endian};
+use crate::accumulate::{Scratch, SiteRule};
+use profkit_abi::{indexed, raw, variant};
+use profkit_data::bytes::Endian;
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::ValueData;
 use profkit_data::instr::raw::RawProfile;
-use profkit_data::instr::{ValueData, value_data};
 use std::sync::Arc;
 
 /// One thread's sums: an entry a layout that it met.
@@ -24,8 +24,7 @@ struct Sums {
     layout: Arc<Layout>,
     counts: Vec<u64>,
     bitmap: Vec<u8>,
-    /// One entry a record with sites; none before the first profile.
-    values: Vec<ValueData>,
+    values: ValueSums,
     /// How many profiles went in.
     profiles: u64,
     /// The first input that went in.
@@ -75,11 +74,6 @@ impl LayoutSums {
             staged,
             scratch,
         } = self;
-        let largest = largest_bits(&profile, counters)? | stage(&layout, &profile, slide, staged)?;
-        let (added, over) = weight.apply(largest);
-        if over {
-            return None;
-        }
         let position = sums
             .iter()
             .position(|sums| Arc::ptr_eq(&sums.layout, &layout));
@@ -90,19 +84,20 @@ impl LayoutSums {
                 sums.last_mut()?
             }
         };
-        let bound = sums
-            .bound
-            .checked_add(added)
-            .filter(|&bound| bound <= indexed::MAX_COUNT)?;
-        if !sums.fits(staged) {
+        let largest_value = sums.values.stage(&layout, &profile, slide, staged)?;
+        let (added, over) = weight.apply(largest_bits(&profile, counters)? | largest_value);
+        if over {
             return None;
         }
+        let bound = sums.bound.checked_add(added);
+        let bound = bound.filter(|&bound| bound <= indexed::MAX_COUNT)?;
         sums.bound = bound;
         sums.add_counters(&profile, counters, weight);
         for (sum, &byte) in sums.bitmap.iter_mut().zip(profile.sections().bitmap.bytes) {
             *sum |= byte;
         }
-        sums.add_values(staged, weight, rule, scratch);
+        sums.values
+            .add(staged, weight, rule, sums.profiles, scratch);
         if sums.profiles == 0 || input < sums.first_input {
             sums.first_input = input;
         }
@@ -118,7 +113,12 @@ impl LayoutSums {
     /// Gives every record of every layout, layouts in the order in which they were met.
     pub(crate) fn for_each_record(&self, mut take: impl FnMut(SummedRecord<'_>)) {
         for sums in self.sums.iter().filter(|sums| sums.profiles > 0) {
-            let mut values = sums.layout.with_values.iter().zip(&sums.values).peekable();
+            let mut values = sums
+                .layout
+                .with_values
+                .iter()
+                .zip(sums.values.records())
+                .peekable();
             for (index, record) in sums.layout.records.iter().enumerate() {
                 let slice = |start: u32, len: u32| start as usize..start as usize + len as usize;
                 let counts = sums
@@ -151,7 +151,7 @@ impl Sums {
         Sums {
             counts: vec![0; sections.counters.bytes.len() / profile.dialect().counter_len()],
             bitmap: vec![0; sections.bitmap.bytes.len()],
-            values: Vec::new(),
+            values: ValueSums::default(),
             profiles: 0,
             first_input: usize::MAX,
             bound: 0,
@@ -183,46 +183,6 @@ impl Sums {
             }
         }
     }
-
-    /// Whether staged values have as many sites as those that went in before.
-    fn fits(&self, staged: &[ValueData]) -> bool {
-        let sites = |values: &ValueData| {
-            values
-                .kinds()
-                .map(|(_, kind)| kind.site_count())
-                .collect::<Vec<_>>()
-        };
-        self.values.is_empty()
-            || self.values.len() == staged.len()
-                && self
-                    .values
-                    .iter()
-                    .zip(staged)
-                    .all(|(mine, theirs)| sites(mine) == sites(theirs))
-    }
-
-    fn add_values(
-        &mut self,
-        staged: &[ValueData],
-        weight: Weight,
-        rule: SiteRule,
-        scratch: &mut Scratch,
-    ) {
-        if self.values.is_empty() {
-            self.values.extend_from_slice(staged);
-            if !weight.is_one() {
-                for values in &mut self.values {
-                    scale_values(values, weight);
-                }
-            }
-            return;
-        }
-        for (mine, theirs) in self.values.iter_mut().zip(staged) {
-            for ((_, mine), (_, theirs)) in mine.kinds_mut().zip(theirs.kinds()) {
-                merge_kind(mine, theirs, weight, rule, scratch);
-            }
-        }
-    }
 }
 
 /// All bits of all counters: at least the largest. `None` if one may be implausible.
@@ -237,43 +197,4 @@ fn largest_bits(profile: &RawProfile<'_>, counters: &[u8]) -> Option<u64> {
         .fold(0, |bits, &counter| bits | u64::from_ne_bytes(counter));
     let bits = dialect.endian.u64(bits.to_ne_bytes());
     (rest.is_empty() && bits < raw::MAX_PLAUSIBLE_COUNT).then_some(bits)
-}
-
-/// Decodes the value data of a profile, with name hashes in place of addresses, one entry a record that has sites.
-/// Returns all bits of their counts; `None` if they are damaged or followed by something else than padding.
-fn stage(
-    layout: &Layout,
-    profile: &RawProfile<'_>,
-    slide: Slide,
-    staged: &mut Vec<ValueData>,
-) -> Option<u64> {
-    let section = &profile.sections().value_data;
-    let mut cursor = Cursor::new(section.bytes, section.offset, profile.dialect().endian);
-    staged.resize_with(layout.with_values.len(), ValueData::default);
-    let mut bits = 0;
-    let mask = mask(profile.dialect().width.bytes());
-    for values in staged.iter_mut() {
-        value_data::decode(&mut cursor, values).ok()?;
-        for (kind, sites) in values.kinds_mut() {
-            for entry in sites.entries_mut() {
-                bits |= entry.count;
-                match kind {
-                    value_kind::INDIRECT_CALL_TARGET => {
-                        entry.value = layout
-                            .addresses
-                            .function(entry.value.wrapping_sub(slide.0) & mask)
-                            .0;
-                    }
-                    value_kind::VTABLE_TARGET => {
-                        entry.value = layout
-                            .addresses
-                            .vtable(entry.value.wrapping_sub(slide.0) & mask)
-                            .0;
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    cursor.rest().iter().all(|&byte| byte == 0).then_some(bits)
 }

@@ -4,12 +4,11 @@ use super::record::RawName;
 use crate::ids::NameRef;
 use crate::instr::ValueData;
 use profkit_abi::value_kind;
-use rustc_hash::FxHashMap;
 
 /// Addresses of the functions and vtables of one profile (`InstrProfSymtab::mapAddress`, `mapVTableAddress`).
 #[derive(Clone, Debug, Default)]
 pub struct AddressMap {
-    functions: FxHashMap<u64, NameRef>,
+    functions: SortedAddresses,
     /// First address, address after the last, and name hash; sorted.
     vtables: Vec<(u64, u64, NameRef)>,
 }
@@ -18,7 +17,7 @@ impl AddressMap {
     /// Collects the addresses of a profile. Where several functions share an address the smallest name hash stands
     /// for it, as in LLVM.
     pub fn of(profile: &RawProfile<'_>) -> Self {
-        let mut functions = FxHashMap::default();
+        let mut functions = Vec::with_capacity(profile.record_count());
         for record in profile
             .records()
             .filter(|record| record.function_pointer != 0)
@@ -31,9 +30,9 @@ impl AddressMap {
                     Err(_) => continue,
                 },
             };
-            let known = functions.entry(record.function_pointer).or_insert(name_ref);
-            *known = (*known).min(name_ref);
+            functions.push((record.function_pointer, name_ref));
         }
+        let functions = SortedAddresses::new(functions);
         let mut vtables: Vec<_> = profile
             .vtables()
             .filter(|vtable| vtable.pointer != 0 && vtable.size != 0)
@@ -48,7 +47,7 @@ impl AddressMap {
 
     /// The function that starts at an address; hash 0 if there is none, for instance one of another library.
     pub fn function(&self, address: u64) -> NameRef {
-        self.functions.get(&address).copied().unwrap_or_default()
+        self.functions.get(address).unwrap_or_default()
     }
 
     /// The vtable that an address lies in; hash 0 if there is none.
@@ -76,6 +75,98 @@ impl AddressMap {
                     entries.for_each(|entry| entry.value = self.vtable(entry.value).0);
                 }
                 _ => {}
+            }
+        }
+    }
+}
+
+/// Addresses in order, with an index by their high bits: neighbours in the program are neighbours in memory, as the
+/// targets of one call site often are.
+#[derive(Clone, Debug, Default)]
+struct SortedAddresses {
+    entries: Vec<(u64, NameRef)>,
+    /// First entry of each stretch of `1 << shift` addresses from the lowest on, and the number of entries.
+    stretches: Vec<u32>,
+    shift: u32,
+}
+
+impl SortedAddresses {
+    /// Where several names share an address the smallest stands for it.
+    fn new(mut entries: Vec<(u64, NameRef)>) -> Self {
+        entries.sort_unstable();
+        entries.dedup_by_key(|entry| entry.0);
+        let (Some(&(low, _)), Some(&(high, _))) = (entries.first(), entries.last()) else {
+            return Self::default();
+        };
+        // No more stretches than about two an entry, however far addresses lie apart.
+        let wanted = entries.len() as u64 * 2;
+        let mut shift = 0;
+        while (high - low) >> shift > wanted {
+            shift += 1;
+        }
+        let mut stretches = Vec::new();
+        for (index, &(address, _)) in (0u32..).zip(&entries) {
+            let stretch = usize::try_from((address - low) >> shift).unwrap_or(usize::MAX);
+            while stretches.len() <= stretch {
+                stretches.push(index);
+            }
+        }
+        stretches.push(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        SortedAddresses {
+            entries,
+            stretches,
+            shift,
+        }
+    }
+
+    fn get(&self, address: u64) -> Option<NameRef> {
+        let &(low, _) = self.entries.first()?;
+        let stretch = usize::try_from(address.checked_sub(low)? >> self.shift).ok()?;
+        let (&start, &end) = (
+            self.stretches.get(stretch)?,
+            self.stretches.get(stretch + 1)?,
+        );
+        let mut entries = self.entries.get(start as usize..end as usize)?.iter();
+        entries
+            .find(|entry| entry.0 == address)
+            .map(|entry| entry.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_wherever_they_lie_and_the_smallest_name_wins() {
+        let far = [
+            0u64,
+            1,
+            16,
+            17,
+            0x40_0000,
+            0x40_0010,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        let near: Vec<u64> = (0..1000)
+            .map(|number| 0x5555_0000_0000 + number * 24)
+            .collect();
+        for addresses in [&far[..], &near, &[7], &[]] {
+            let named = addresses
+                .iter()
+                .flat_map(|&a| [(a, NameRef(a ^ 5)), (a, NameRef(a | 1 << 63))]);
+            let map = SortedAddresses::new(named.collect());
+            for &address in addresses {
+                let smallest = (address ^ 5).min(address | 1 << 63);
+                assert_eq!(map.get(address), Some(NameRef(smallest)), "{address:#x}");
+                for other in [address.wrapping_add(1), address.wrapping_sub(1)] {
+                    assert_eq!(
+                        map.get(other).is_some(),
+                        addresses.contains(&other),
+                        "{other:#x}"
+                    );
+                }
             }
         }
     }

@@ -1,0 +1,240 @@
+//! Value data of profiles of one layout: decoded against the known records, then added.
+use super::same::mask;
+use super::{Layout, Slide};
+use crate::Weight;
+use crate::accumulate::{Scratch, SiteRule, merge_kind, scale_values};
+use profkit_abi::value_kind;
+use profkit_data::bytes::Cursor;
+use profkit_data::instr::raw::RawProfile;
+use profkit_data::instr::{KindValues, ValueData, value_data};
+
+/// Sums of values: one entry a record with sites; none before the first profile.
+#[derive(Debug, Default)]
+pub(super) struct ValueSums {
+    sums: Vec<ValueData>,
+    /// What the addresses of the last profile were resolved to, in the order of its values, one list a record: runs
+    /// of one program mostly see the same targets at a site.
+    resolved: Vec<Vec<Resolved>>,
+    /// Where the values of the last profile went in `sums`, likewise.
+    places: Vec<Vec<u32>>,
+}
+
+/// An address of the learned run, with the name hash of what lies there.
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    kind: u32,
+    address: u64,
+    name_hash: u64,
+}
+
+impl ValueSums {
+    pub(super) fn records(&self) -> &[ValueData] {
+        &self.sums
+    }
+
+    /// Decodes the value data of a profile, with name hashes in place of addresses, one entry a record that has sites.
+    /// Returns all bits of their counts; `None` if they are damaged, followed by something else than padding, or have
+    /// other sites than those that were added before.
+    pub(super) fn stage(
+        &mut self,
+        layout: &Layout,
+        profile: &RawProfile<'_>,
+        slide: Slide,
+        staged: &mut Vec<ValueData>,
+    ) -> Option<u64> {
+        let section = &profile.sections().value_data;
+        let mut cursor = Cursor::new(section.bytes, section.offset, profile.dialect().endian);
+        staged.resize_with(layout.with_values.len(), ValueData::default);
+        self.resolved.resize_with(staged.len(), Vec::new);
+        let mask = mask(profile.dialect().width.bytes());
+        let mut bits = 0;
+        for (values, resolved) in staged.iter_mut().zip(&mut self.resolved) {
+            value_data::decode(&mut cursor, values).ok()?;
+            let mut place = 0;
+            for (kind, sites) in values.kinds_mut() {
+                for entry in sites.entries_mut() {
+                    bits |= entry.count;
+                    if kind != value_kind::MEM_OP_SIZE {
+                        let address = entry.value.wrapping_sub(slide.0) & mask;
+                        entry.value = resolve(layout, kind, address, place, resolved);
+                        place += 1;
+                    }
+                }
+            }
+        }
+        let padding = cursor.rest().iter().all(|&byte| byte == 0);
+        (padding && self.fits(staged)).then_some(bits)
+    }
+
+    fn fits(&self, staged: &[ValueData]) -> bool {
+        let mut pairs = self.sums.iter().zip(staged);
+        self.sums.is_empty()
+            || pairs.all(|(mine, theirs)| {
+                let mut kinds = mine.kinds().zip(theirs.kinds());
+                kinds.all(|((_, mine), (_, theirs))| mine.site_count() == theirs.site_count())
+            })
+    }
+
+    /// Adds what was staged.
+    pub(super) fn add(
+        &mut self,
+        staged: &[ValueData],
+        weight: Weight,
+        rule: SiteRule,
+        profiles: u64,
+        scratch: &mut Scratch,
+    ) {
+        if profiles == 0 {
+            self.sums.clear();
+            self.sums.extend_from_slice(staged);
+            if !weight.is_one() {
+                for values in &mut self.sums {
+                    scale_values(values, weight);
+                }
+            }
+            return;
+        }
+        self.places.resize_with(staged.len(), Vec::new);
+        let records = self.sums.iter_mut().zip(staged).zip(&mut self.places);
+        for ((mine, theirs), places) in records {
+            let mut before = 0;
+            for ((_, mine), (_, theirs)) in mine.kinds_mut().zip(theirs.kinds()) {
+                let count = theirs.entries().len();
+                places.resize(places.len().max(before + count), 0);
+                let places = places.get_mut(before..before + count).unwrap_or_default();
+                before += count;
+                // The second profile brings the sites into the order of sums.
+                if profiles == 1 || !add_in_place(mine, theirs, weight, places) {
+                    merge_kind(mine, theirs, weight, rule, scratch);
+                }
+            }
+        }
+    }
+}
+
+/// The name hash of an address of the learned run, which is the `place`-th address of its record.
+#[inline]
+fn resolve(
+    layout: &Layout,
+    kind: u32,
+    address: u64,
+    place: usize,
+    resolved: &mut Vec<Resolved>,
+) -> u64 {
+    if let Some(last) = resolved.get(place)
+        && (last.kind, last.address) == (kind, address)
+    {
+        return last.name_hash;
+    }
+    let name_hash = match kind {
+        value_kind::VTABLE_TARGET => layout.addresses.vtable(address).0,
+        _ => layout.addresses.function(address).0,
+    };
+    let new = Resolved {
+        kind,
+        address,
+        name_hash,
+    };
+    match resolved.get_mut(place) {
+        Some(last) => *last = new,
+        None => resolved.push(new),
+    }
+    name_hash
+}
+
+/// Adds counts of values that are there already, which most are after some profiles. `false`, with no sum changed, if
+/// a site has a value that is new or occurs twice, or many values: [`merge_kind`] then does it. `places` has an entry a
+/// value: where the value at this place went last time.
+///
+/// Sums near the end of 64 bits are not met here: the caller keeps a bound.
+fn add_in_place(
+    mine: &mut KindValues,
+    theirs: &KindValues,
+    weight: Weight,
+    places: &mut [u32],
+) -> bool {
+    let sums = mine.entries();
+    let mut entries = theirs.entries().iter().zip(&mut *places);
+    let mut start = 0;
+    for (mine, theirs) in mine.sites().zip(theirs.sites()) {
+        if mine.len() > u64::BITS as usize {
+            return false;
+        }
+        let mut taken = 0u64;
+        for _ in 0..theirs.len() {
+            let Some((entry, place)) = entries.next() else {
+                return false;
+            };
+            let is_there = |index: &usize| {
+                sums.get(start + index)
+                    .is_some_and(|sum| sum.value == entry.value)
+            };
+            // The first of equal values is the largest, and stays so.
+            let last = (*place as usize).checked_sub(start);
+            let last =
+                last.filter(|&index| index < mine.len() && (index == 0 || !is_there(&(index - 1))));
+            let Some(index) = last
+                .filter(is_there)
+                .or_else(|| (0..mine.len()).find(is_there))
+            else {
+                return false;
+            };
+            if taken & 1 << index != 0 {
+                return false;
+            }
+            taken |= 1 << index;
+            *place = u32::try_from(start + index).unwrap_or(u32::MAX);
+        }
+        start += mine.len();
+    }
+    let sums = mine.entries_mut();
+    for (entry, &place) in theirs.entries().iter().zip(&*places) {
+        if let Some(sum) = sums.get_mut(place as usize) {
+            sum.count = sum.count.saturating_add(weight.apply(entry.count).0);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(sites: &[&[(u64, u64)]]) -> KindValues {
+        let mut kind = KindValues::default();
+        for site in sites {
+            kind.push_site(
+                site.iter()
+                    .map(|&(value, count)| ValueEntry { value, count }),
+            );
+        }
+        kind
+    }
+
+    #[test]
+    fn adding_in_place_is_merging_or_nothing() {
+        let sums = kind(&[&[(0, 9), (0, 3), (7, 2)], &[], &[(5, 1)]]);
+        let weight = Weight::integer(3);
+        let same = kind(&[&[(7, 1), (0, 2)], &[], &[(5, 4)]]);
+        for rule in [SiteRule::Canonical, SiteRule::Llvm] {
+            let mut merged = sums.clone();
+            let mut added;
+            merge_kind(&mut merged, &same, weight, rule, &mut Scratch::default());
+            for mut places in [[0; 3], [1, 0, 3], [9, 2, 2], [u32::MAX; 3]] {
+                added = sums.clone();
+                assert!(add_in_place(&mut added, &same, weight, &mut places));
+                assert_eq!(added, merged);
+                assert_eq!(places, [2, 0, 3]);
+            }
+        }
+        for other in [
+            kind(&[&[(8, 1)], &[], &[(5, 4)]]),
+            kind(&[&[(0, 1), (0, 2)], &[], &[(5, 4)]]),
+            kind(&[&[], &[(5, 1)], &[]]),
+        ] {
+            let mut untouched = sums.clone();
+            assert!(!add_in_place(&mut untouched, &other, weight, &mut [1; 4]));
+            assert_eq!(untouched, sums);
+        }
+    }
+}

@@ -199,6 +199,7 @@ fn add_in_place(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use profkit_data::instr::ValueEntry;
 
     fn kind(sites: &[&[(u64, u64)]]) -> KindValues {
         let mut kind = KindValues::default();

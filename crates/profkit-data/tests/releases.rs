@@ -1,4 +1,6 @@
 //! The table of releases against the tools of those that are installed.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use profkit_data::instr::releases::Release;
 use profkit_testkit::matrix::{Compiler, Mode, Set};
 use profkit_testkit::{Llvm, RELEASES, require_or_skip, skip};
@@ -30,7 +32,11 @@ fn indexed_versions_that_are_written_and_read() {
         merge.arg("merge").arg(&text).arg("-o").arg(&file);
         assert!(merge.status().unwrap().success());
         let version = u32::try_from(word(&file, 1)).unwrap();
-        let facts = |release: u32| Release::new(release as u8).facts().unwrap();
+        let facts = |release: u32| {
+            Release::new(u8::try_from(release).unwrap())
+                .facts()
+                .unwrap()
+        };
         assert_eq!(version, facts(writer).indexed, "LLVM {writer}");
         for reader in Llvm::installed() {
             assert_eq!(
@@ -52,7 +58,11 @@ fn raw_versions_that_are_written_and_read() {
             Err(reason) => return skip(&format!("{set}: {reason}")),
         };
         let version = u32::try_from(word(&raws[0], 1)).unwrap();
-        let facts = |release: u32| Release::new(release as u8).facts().unwrap();
+        let facts = |release: u32| {
+            Release::new(u8::try_from(release).unwrap())
+                .facts()
+                .unwrap()
+        };
         assert_eq!(version, facts(writer).raw, "LLVM {writer}");
         for reader in Llvm::installed() {
             assert_eq!(

@@ -1,4 +1,6 @@
 //! The text form against llvm-profdata: real profiles of every mode and release, and what only hand-made text has.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use profkit_data::instr::text::{TextOptions, TextReader, TextWriter};
 use profkit_data::instr::{FunctionTable, InstrProfile, InstrSource, NewRecord, Record};
 use profkit_testkit::matrix::{self, Compiler, Unavailable};

@@ -82,13 +82,16 @@ pub fn sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
+/// A function by its sum of counters; of equals, the one that came first is the greater.
+type Hot = (u128, Reverse<u64>, Vec<u8>);
+
 /// The functions with the largest sums.
 #[derive(Debug, Default)]
 pub struct Hottest {
     most: usize,
     seen: u64,
     /// The coldest on top; of equals, the one that came last.
-    heap: BinaryHeap<Reverse<(u128, Reverse<u64>, Vec<u8>)>>,
+    heap: BinaryHeap<Reverse<Hot>>,
 }
 
 impl Hottest {

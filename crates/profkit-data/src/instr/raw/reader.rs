@@ -332,7 +332,18 @@ impl<'data> RawReader<'data> {
         if result.is_err() && cursor.offset() == start {
             current.values = None;
         }
-        result.map_err(|error| error.within(format!("function {}", record.name_ref)))?;
+        if let Err(error) = result {
+            let error = error.within(format!("function {}", record.name_ref));
+            let section = &current.profile.sections().value_data;
+            let none = section.offset == start && section.bytes.is_empty();
+            return Err(if none {
+                error.with_hint(
+                    "programs in continuous mode (%c) write no value data: the counters are good",
+                )
+            } else {
+                error
+            });
+        }
         let has_addresses = record.values.kinds().any(|(kind, sites)| {
             kind != profkit_abi::value_kind::MEM_OP_SIZE && !sites.entries().is_empty()
         });

@@ -1,8 +1,14 @@
 //! Decoded raw profiles against what the `llvm-profdata` of the same release says of them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use profkit_abi::variant;
 use profkit_data::bytes::Endian;
-use profkit_data::ids::BuildId;
-use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::raw::{
     PointerWidth, RawDialect, RawImage, RawImageRecord, RawImageVTable, RawReader,
 };

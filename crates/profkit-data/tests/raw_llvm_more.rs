@@ -1,4 +1,11 @@
 //! Modes that the matrix of programs has not, and the words of damaged files, against `llvm-profdata`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use profkit_abi::variant;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, FuncHash};

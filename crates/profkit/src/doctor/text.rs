@@ -31,7 +31,9 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
         if diagnosis.profiles > 1 {
             line("profiles", &grouped(diagnosis.profiles))?;
         }
-        line("functions", &functions(diagnosis))?;
+        if diagnosis.functions > 0 || diagnosis.verdict != Verdict::Unsupported {
+            line("functions", &functions(diagnosis))?;
+        }
         for (index, id) in diagnosis.binary_ids.iter().enumerate() {
             line(if index == 0 { "build id" } else { "" }, &id.to_string())?;
         }
@@ -40,7 +42,11 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
         table(out, diagnosis)?;
     }
     if !diagnosis.damage.is_empty() {
-        writeln!(out, "  damage")?;
+        let heading = match diagnosis.verdict {
+            Verdict::Unsupported => "reason",
+            _ => "damage",
+        };
+        writeln!(out, "  {heading}")?;
         for error in &diagnosis.damage {
             writeln!(out, "    {error}")?;
         }

@@ -26,7 +26,7 @@ mod weight;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{KindConflict, MergeError};
 pub use inputs::{InputData, Inputs};
-pub use options::{MergeOptions, NameFilter, Policy, TraceOptions};
+pub use options::{MergeOptions, NameFilter, Policy, TraceOptions, TraceSampling};
 pub use remap::{Remapping, RemappingError};
 pub use report::{Action, Event, LlvmCode, LlvmFault, Reason, Report, Totals};
 pub use weight::{Weight, WeightError};

@@ -27,6 +27,18 @@ pub struct TraceOptions {
     pub reservoir_size: u64,
     /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
     pub max_length: u64,
+    /// Whose sampling.
+    pub sampling: TraceSampling,
+}
+
+/// How traces beyond the reservoir's size are sampled (`InstrProfWriter::addTemporalProfileTraces`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceSampling {
+    /// As LLVM 17 to 19: every trace of the whole stream is equally likely to be kept.
+    Llvm19,
+    /// As LLVM 22: once the reservoir is full, only inputs that hold more traces than it take part.
+    #[default]
+    Llvm22,
 }
 
 impl Default for TraceOptions {
@@ -34,6 +46,7 @@ impl Default for TraceOptions {
         TraceOptions {
             reservoir_size: 100,
             max_length: 10_000,
+            sampling: TraceSampling::default(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Temporal traces: LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`), to the bit.
 //!
 //! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489); the distribution is how libstdc++
-//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with.
-use crate::TraceOptions;
+//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with. LLVM changed the
+//! sampling between 19 and 22, so that both are here.
+use crate::{TraceOptions, TraceSampling};
 use profkit_data::instr::{TemporalTrace, TemporalTraces};
 
 /// Traces sampled so far.
@@ -30,13 +31,45 @@ impl Reservoir {
     pub(crate) fn add(&mut self, source: TemporalTraces) {
         let TemporalTraces {
             mut traces,
-            mut stream_size,
+            stream_size,
         } = source;
         let max = usize::try_from(self.options.max_length).unwrap_or(usize::MAX);
         for trace in &mut traces {
             trace.functions.truncate(max);
         }
         traces.retain(|trace| !trace.functions.is_empty());
+        match self.options.sampling {
+            TraceSampling::Llvm22 => self.add_22(traces, stream_size),
+            TraceSampling::Llvm19 => self.add_19(traces, stream_size),
+        }
+    }
+
+    fn add_22(&mut self, mut traces: Vec<TemporalTrace>, stream_size: u64) {
+        if traces.is_empty() {
+            return;
+        }
+        let capacity = usize::try_from(self.options.reservoir_size).unwrap_or(usize::MAX);
+        let room = capacity.saturating_sub(self.sampled.traces.len());
+        let mut rest = traces.split_off(room.min(traces.len()));
+        self.sampled.traces.append(&mut traces);
+        self.shuffle(&mut rest);
+        let mut rest = rest.into_iter().peekable();
+        // From the reservoir's size, not the stream's: once it is full, an input with a single trace changes nothing.
+        for seen in self.sampled.traces.len() as u64..stream_size.min(MAX_DRAWS) {
+            if rest.peek().is_none() {
+                break;
+            }
+            if let Some(index) = self.draw_slot(seen)
+                && let Some(slot) = self.sampled.traces.get_mut(index)
+                && let Some(trace) = rest.next()
+            {
+                *slot = trace;
+            }
+        }
+        self.sampled.stream_size = self.sampled.stream_size.saturating_add(stream_size);
+    }
+
+    fn add_19(&mut self, mut traces: Vec<TemporalTrace>, mut stream_size: u64) {
         let capacity = self.options.reservoir_size;
         let mut source_is_sampled = stream_size > capacity;
         if source_is_sampled && self.sampled.stream_size <= capacity {
@@ -49,21 +82,15 @@ impl Reservoir {
             traces.into_iter().for_each(|trace| self.add_one(trace));
             return;
         }
-        // Both are samples: find which traces the source's stream would have replaced, one draw for each of it. The
-        // stream's length comes from a file; draws that cannot matter any more are not made one by one for ever.
+        // Both are samples: find which traces the source's stream would have replaced, one draw for each of it.
         let mut replaced: Vec<usize> = Vec::new();
         for _ in 0..stream_size.min(MAX_DRAWS) {
-            if let Some(index) = self.draw_slot()
-                && !replaced.contains(&index)
-            {
-                replaced.push(index);
-            }
+            let drawn = self.draw_slot(self.sampled.stream_size);
+            replaced.extend(drawn.filter(|index| !replaced.contains(index)));
             self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
         }
-        self.sampled.stream_size = self
-            .sampled
-            .stream_size
-            .saturating_add(stream_size.saturating_sub(MAX_DRAWS));
+        let not_drawn = stream_size.saturating_sub(MAX_DRAWS);
+        self.sampled.stream_size = self.sampled.stream_size.saturating_add(not_drawn);
         self.shuffle(&mut traces);
         for (index, trace) in replaced.into_iter().zip(traces) {
             if let Some(slot) = self.sampled.traces.get_mut(index) {
@@ -75,7 +102,7 @@ impl Reservoir {
     fn add_one(&mut self, trace: TemporalTrace) {
         if self.sampled.stream_size < self.options.reservoir_size {
             self.sampled.traces.push(trace);
-        } else if let Some(index) = self.draw_slot()
+        } else if let Some(index) = self.draw_slot(self.sampled.stream_size)
             && let Some(slot) = self.sampled.traces.get_mut(index)
         {
             *slot = trace;
@@ -83,21 +110,20 @@ impl Reservoir {
         self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
     }
 
-    /// A number from 0 to the stream's length, if a trace stands there.
-    fn draw_slot(&mut self) -> Option<usize> {
-        let drawn = self.random.uniform(self.sampled.stream_size);
+    /// A number from 0 to `max`, if a trace stands there.
+    fn draw_slot(&mut self, max: u64) -> Option<usize> {
+        let drawn = self.random.uniform(max);
         usize::try_from(drawn)
             .ok()
             .filter(|&index| index < self.sampled.traces.len())
     }
 
-    /// `llvm::shuffle`: from the back, each with one before it or itself.
+    /// `llvm::shuffle`: from the front, each with one after it or itself.
     fn shuffle(&mut self, traces: &mut [TemporalTrace]) {
-        for size in (2..=traces.len()).rev() {
-            let offset = self.random.next() as usize % size;
-            if offset != size - 1 {
-                traces.swap(size - 1, offset);
-            }
+        let len = traces.len();
+        for first in 0..len.saturating_sub(1) {
+            let offset = self.random.next() as usize % (len - first);
+            traces.swap(first, first + offset);
         }
     }
 }
@@ -220,6 +246,7 @@ mod tests {
         let options = TraceOptions {
             reservoir_size: 3,
             max_length: 2,
+            sampling: TraceSampling::Llvm22,
         };
         let mut reservoir = Reservoir::new(options);
         reservoir.add(one(1));
@@ -228,22 +255,25 @@ mod tests {
             stream_size: 2,
         });
         let traces = reservoir.finish();
-        assert_eq!(traces.stream_size, 2);
+        assert_eq!(traces.stream_size, 3);
         assert_eq!(traces.traces[1].functions, [NameRef(5), NameRef(6)]);
     }
 
     #[test]
     fn a_claimed_stream_of_any_length_ends() {
-        let mut reservoir = Reservoir::new(TraceOptions {
-            reservoir_size: 2,
-            max_length: 10,
-        });
-        let long = TemporalTraces {
-            traces: vec![trace(1), trace(2)],
-            stream_size: u64::MAX,
-        };
-        reservoir.add(long.clone());
-        reservoir.add(long);
-        assert_eq!(reservoir.finish().stream_size, u64::MAX);
+        for sampling in [TraceSampling::Llvm19, TraceSampling::Llvm22] {
+            let mut reservoir = Reservoir::new(TraceOptions {
+                reservoir_size: 2,
+                max_length: 10,
+                sampling,
+            });
+            let long = TemporalTraces {
+                traces: vec![trace(1), trace(2), trace(3)],
+                stream_size: u64::MAX,
+            };
+            reservoir.add(long.clone());
+            reservoir.add(long);
+            assert_eq!(reservoir.finish().stream_size, u64::MAX);
+        }
     }
 }

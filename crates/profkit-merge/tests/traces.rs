@@ -2,7 +2,7 @@
 mod common;
 
 use common::{Files, text, threads};
-use profkit_merge::{Policy, TraceOptions};
+use profkit_merge::{Policy, TraceOptions, TraceSampling};
 use profkit_testkit::require_or_skip;
 use std::fmt::Write;
 use std::process::Command;
@@ -64,41 +64,37 @@ fn compare(release: u32) {
             writeln!(paths, "{}", path.display()).unwrap();
         }
         std::fs::write(&list, paths).unwrap();
-        for count in [1, 2, 3] {
-            let out = folder.path().join("out");
-            let status = Command::new(llvm.profdata())
-                .args(["merge", "--text", "-j", &count.to_string()])
-                .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
-                .arg(format!("--temporal-profile-max-trace-length={length}"))
-                .arg("-f")
-                .arg(&list)
-                .arg("-o")
-                .arg(&out)
-                .status()
-                .unwrap();
-            assert!(status.success());
-            let theirs = std::fs::read_to_string(&out).unwrap();
-            let sampling = TraceOptions {
-                reservoir_size: *size,
-                max_length: *length,
-            };
-            let options = threads(count).traces(sampling);
-            let ours = files.merge(&options.clone().policy(Policy::Llvm)).unwrap();
-            assert!(
-                text(&ours.profiles[0].profile) == theirs,
-                "release {release}, case {case}, -j {count}"
-            );
-            // Ours is LLVM's with one thread, whatever the threads.
-            if count == 1 {
-                for own in [1, 2, 3] {
-                    let options = threads(own).traces(sampling);
-                    let ours = files.merge(&options).unwrap();
-                    assert!(
-                        text(&ours.profiles[0].profile) == theirs,
-                        "case {case}, {own} threads"
-                    );
-                }
-            }
+        // With more threads LLVM's own sample differs from run to run: its writers race for inputs.
+        let out = folder.path().join("out");
+        let status = Command::new(llvm.profdata())
+            .args(["merge", "--text", "-j", "1"])
+            .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
+            .arg(format!("--temporal-profile-max-trace-length={length}"))
+            .arg("-f")
+            .arg(&list)
+            .arg("-o")
+            .arg(&out)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let theirs = std::fs::read_to_string(&out).unwrap();
+        let sampling = TraceOptions {
+            reservoir_size: *size,
+            max_length: *length,
+            sampling: match release {
+                19 => TraceSampling::Llvm19,
+                _ => TraceSampling::Llvm22,
+            },
+        };
+        let options = threads(1).traces(sampling).policy(Policy::Llvm);
+        let ours = files.merge(&options).unwrap();
+        let ours = text(&ours.profiles[0].profile);
+        assert!(ours == theirs, "release {release}, case {case}");
+        // Ours is LLVM's with one thread, whatever the threads.
+        for own in [1, 2, 3] {
+            let ours = files.merge(&threads(own).traces(sampling)).unwrap();
+            let ours = text(&ours.profiles[0].profile);
+            assert!(ours == theirs, "case {case}, {own} threads");
         }
     }
 }

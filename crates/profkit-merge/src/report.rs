@@ -99,6 +99,9 @@ pub struct Event {
     /// What LLVM's tool would call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
+    /// Place among the events of its input, where threads could mix them.
+    #[serde(skip)]
+    pub(crate) order: u64,
 }
 
 fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -147,6 +150,7 @@ impl Event {
             expected: None,
             hint: None,
             llvm: None,
+            order: 0,
         }
     }
 
@@ -414,6 +418,11 @@ impl EventLog {
         }
     }
 
+    /// Brings events that several threads found in one file into the file's order.
+    pub(crate) fn sort_by_offset(&mut self) {
+        self.events.sort_by_key(|event| event.offset);
+    }
+
     pub(crate) fn absorb(&mut self, other: EventLog) {
         self.events.extend(other.events);
         for (reason, count) in other.counts {
@@ -423,7 +432,7 @@ impl EventLog {
 
     /// The events in input order (those of one input as they came), and how many of each reason are not among them.
     pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
-        self.events.sort_by_key(|event| event.input);
+        self.events.sort_by_key(|event| (event.input, event.order));
         let mut kept: BTreeMap<Reason, u64> = BTreeMap::new();
         self.events.retain(|event| {
             let count = kept.entry(event.reason).or_default();

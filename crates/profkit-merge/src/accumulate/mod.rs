@@ -219,6 +219,18 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
+    /// Makes room for more functions.
+    pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
+        self.table.reserve(functions, name_bytes, counts);
+        self.tallies.reserve(functions);
+        let table = &self.table;
+        self.index.reserve(functions, |&id| {
+            table
+                .function(id)
+                .map_or(0, |function| function.name_ref().0)
+        });
+    }
+
     /// Finds or adds the function.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
@@ -445,7 +457,7 @@ impl Accumulator {
     /// `keep` does not want. Reports what was settled.
     pub(crate) fn finish(
         mut self,
-        keep: Option<&dyn Fn(&[u8]) -> bool>,
+        keep: Option<&(dyn Fn(&[u8]) -> bool + Sync)>,
         log: &mut EventLog,
     ) -> Finished {
         let (losers, records_dropped) = match self.rule {
@@ -481,8 +493,8 @@ impl Accumulator {
     /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted, and how
     /// many records of inputs were left out.
     fn settle(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
-        let mut losers = Vec::new();
-        let mut dropped = 0;
+        // In the order of the inputs, so that the first events of a capped log are the same whatever the threads.
+        let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
@@ -491,38 +503,55 @@ impl Accumulator {
                 let record = self.table.record(id)?;
                 Some((record.func_hash, record.order, id))
             }));
-            if same.len() > 1 {
-                same.sort_unstable();
-                let mut winner = None;
-                for &(hash, order, id) in &same {
-                    match winner {
-                        Some((winning_hash, winning)) if winning_hash == hash => {
-                            dropped += self.fold(function, winning, id, order, log);
-                            losers.push(id);
-                        }
-                        _ => winner = Some((hash, id)),
+            if same.len() < 2 {
+                continue;
+            }
+            same.sort_unstable();
+            let mut winner = None;
+            for &(hash, order, id) in &same {
+                match winner {
+                    Some((winning_hash, winning)) if winning_hash == hash => {
+                        conflicts.push((order, function, winning, id));
                     }
+                    _ => winner = Some((hash, id)),
                 }
             }
         }
-        self.report_overflows(log);
+        conflicts.sort_unstable();
+        let mut dropped = 0;
+        let mut losers = Vec::with_capacity(conflicts.len());
+        for (order, function, winner, id) in conflicts {
+            dropped += self.fold(function, winner, id, order, log);
+            losers.push(id);
+        }
+        self.report_overflows(&losers, log);
         losers.sort_unstable();
         (losers, dropped)
     }
 
-    fn report_overflows(&self, log: &mut EventLog) {
+    fn report_overflows(&self, losers: &[RecordId], log: &mut EventLog) {
         if !self.tallies.iter().any(|tally| tally.overflowed) {
             return;
         }
-        for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
-            for record_id in self.table.record_ids(id) {
-                let tally = self.tallies.get(record_id.0 as usize);
+        let mut overflowed: Vec<(u64, FunctionId)> = Vec::new();
+        for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
+            let function = FunctionId(function);
+            for id in self.table.record_ids(function) {
+                let tally = self.tallies.get(id.0 as usize);
                 if tally.is_some_and(|tally| tally.overflowed)
-                    && let Some(record) = self.table.record(record_id)
+                    && !losers.contains(&id)
+                    && let Some(record) = self.table.record(id)
                 {
-                    log.push(Fault::Overflow.event(input_of(record.order), function.name()));
+                    overflowed.push((record.order, function));
                 }
             }
+        }
+        overflowed.sort_unstable();
+        for (order, function) in overflowed {
+            let name = self.table.function(function).map_or(&[][..], |f| f.name());
+            let mut event = Fault::Overflow.event(input_of(order), name);
+            event.order = order;
+            log.push(event);
         }
     }
 
@@ -569,6 +598,7 @@ impl Accumulator {
         };
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
         let mut event = fault.event(input_of(order), name);
+        event.order = order;
         if tally.seen > 1 {
             let more = format!(" (and so in {} later records)", tally.seen - 1);
             event.message.push_str(&more);
@@ -584,7 +614,7 @@ impl Accumulator {
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
-        keep: Option<&dyn Fn(&[u8]) -> bool>,
+        keep: Option<&(dyn Fn(&[u8]) -> bool + Sync)>,
         finished: &mut Finished,
     ) {
         let mut table = FunctionTable::new();

@@ -21,6 +21,8 @@ pub(crate) struct Group {
     /// The build ids that the result is for; empty if results are not separate.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
+    /// Accumulators of other names, that need not be merged with `acc`.
+    pub(crate) disjoint: Vec<Accumulator>,
     /// Sums of profiles of known layouts, until they go into `acc`.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
@@ -36,6 +38,7 @@ impl Group {
         Group {
             ids,
             acc: Accumulator::new(context.rule),
+            disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
             binary_ids: BTreeSet::new(),
@@ -127,8 +130,19 @@ impl Group {
         as_in_order
     }
 
-    fn absorb(&mut self, other: Group, log: &mut EventLog) {
-        self.acc.merge(other.acc, |_, _| {});
+    /// `disjoint`: the other group holds names that this one has not.
+    fn absorb(&mut self, other: Group, disjoint: bool, log: &mut EventLog) {
+        if disjoint {
+            self.disjoint.push(other.acc);
+            self.disjoint.extend(other.disjoint);
+        } else {
+            for acc in std::mem::take(&mut self.disjoint) {
+                self.acc.merge(acc, |_, _| {});
+            }
+            for acc in other.disjoint.into_iter().chain([other.acc]) {
+                self.acc.merge(acc, |_, _| {});
+            }
+        }
         self.symbols.extend(&other.symbols);
         self.binary_ids.extend(other.binary_ids);
         self.vtable_names.extend(other.vtable_names);
@@ -291,11 +305,11 @@ impl<'a> Lane<'a> {
         self.groups.len() - 1
     }
 
-    /// Adds all that another lane of the tolerant policy has.
-    pub(crate) fn absorb(&mut self, other: Lane<'_>) {
+    /// Adds all that another lane of the tolerant policy has; see [`Group::absorb`].
+    pub(crate) fn absorb(&mut self, other: Lane<'_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
-                Some(mine) => mine.absorb(group, &mut self.log),
+                Some(mine) => mine.absorb(group, disjoint, &mut self.log),
                 None => self.groups.push(group),
             }
         }

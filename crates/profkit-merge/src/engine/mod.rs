@@ -1,10 +1,11 @@
 //! From inputs to a result.
 mod lane;
 pub(crate) mod read;
+mod shares;
 mod version;
 
 use crate::Weight;
-use crate::accumulate::Rule;
+use crate::accumulate::{Accumulator, Rule};
 use crate::error::MergeError;
 use crate::inputs::Inputs;
 use crate::kinds;
@@ -74,18 +75,24 @@ pub fn merge_instr(
         traces: Mutex::default(),
     };
     if options.policy == Policy::Tolerant {
-        let lanes = run(&context, threads);
-        return finish_tolerant(&context, lanes);
+        let mut lane = Lane::new(&context);
+        let done = shares::run(&mut lane, thread_limit(options));
+        if done < inputs.len() {
+            for other in run(&context, threads.min(inputs.len() - done), done) {
+                lane.absorb(other, false);
+            }
+        }
+        return finish_tolerant(&context, lane);
     }
     if context.fast {
-        let lanes = run(&context, threads);
+        let lanes = run(&context, threads, 0);
         if let Some(outcome) = finish_llvm(&context, lanes, threads)? {
             return Ok(outcome);
         }
         // The order of inputs matters here: do it LLVM's way.
         context.fast = false;
     }
-    let lanes = run(&context, threads);
+    let lanes = run(&context, threads, 0);
     finish_llvm(&context, lanes, threads).map(Option::unwrap_or_default)
 }
 
@@ -162,6 +169,11 @@ impl TraceQueue {
     }
 }
 
+/// How many threads may work on one input.
+fn thread_limit(options: &MergeOptions) -> usize {
+    options.threads.map_or_else(cores, NonZeroUsize::get)
+}
+
 fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
     match (options.policy, options.threads) {
         (Policy::Llvm, Some(threads)) => threads.get(),
@@ -174,11 +186,11 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Reads all inputs. With [`Policy::Llvm`] there is a lane for each writer that LLVM would have and that gets an input;
+/// Reads the inputs from `first` on. With [`Policy::Llvm`] there is a lane for each writer that LLVM would have and that gets an input;
 /// else one for each thread.
-fn run<'a>(context: &'a Context<'a>, threads: usize) -> Vec<Lane<'a>> {
+fn run<'a>(context: &'a Context<'a>, threads: usize, first: usize) -> Vec<Lane<'a>> {
     let count = context.inputs.len();
-    let next = AtomicUsize::new(0);
+    let next = AtomicUsize::new(first);
     let work = |number: usize| {
         let mut lane = Lane::new(context);
         match context.rule {
@@ -270,17 +282,7 @@ impl AtomicTotal {
     }
 }
 
-fn finish_tolerant(
-    context: &Context<'_>,
-    lanes: Vec<Lane<'_>>,
-) -> Result<MergeOutcome, MergeError> {
-    let mut lanes = lanes.into_iter();
-    let Some(mut lane) = lanes.next() else {
-        return Err(MergeError::NoInputs);
-    };
-    for other in lanes {
-        lane.absorb(other);
-    }
+fn finish_tolerant(context: &Context<'_>, mut lane: Lane<'_>) -> Result<MergeOutcome, MergeError> {
     lane.salvage();
     let Lane {
         groups,
@@ -345,25 +347,50 @@ fn finish_group(
     let filter = context.options.filter.clone();
     let keep = filter
         .as_ref()
-        .map(|filter| &**filter as &dyn Fn(&[u8]) -> bool);
-    let finished = group.acc.finish(keep, log);
-    totals.functions += finished.table.function_count() as u64;
-    totals.functions_filtered += finished.filtered;
-    totals.records_merged += finished.records_merged;
-    totals.records_dropped += finished.records_dropped + finished.refused;
-    totals.records_overflowed += finished.overflowed;
-    totals.collisions += finished.collisions;
-    if finished.refused > 0 {
+        .map(|filter| &**filter as &(dyn Fn(&[u8]) -> bool + Sync));
+    let finish = |acc: Accumulator| {
+        let mut log = EventLog::default();
+        (acc.finish(keep, &mut log), log)
+    };
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let others: Vec<_> = group
+            .disjoint
+            .into_iter()
+            .map(|acc| scope.spawn(|| finish(acc)))
+            .collect();
+        let mut parts = vec![finish(group.acc)];
+        for other in others {
+            match other.join() {
+                Ok(part) => parts.push(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        parts
+    });
+    let mut tables = Vec::new();
+    let mut refused = 0;
+    for (finished, events) in parts {
+        log.absorb(events);
+        totals.functions += finished.table.function_count() as u64;
+        totals.functions_filtered += finished.filtered;
+        totals.records_merged += finished.records_merged;
+        totals.records_dropped += finished.records_dropped + finished.refused;
+        totals.records_overflowed += finished.overflowed;
+        totals.collisions += finished.collisions;
+        refused += finished.refused;
+        tables.push(finished.table);
+    }
+    if refused > 0 {
         log.push(Event::new(
             0,
             crate::Action::Dropped,
             Reason::TooLarge,
-            format!("{} records found no room in the result", finished.refused),
+            format!("{refused} records found no room in the result"),
         ));
     }
     let mut profile = InstrProfile {
         kind,
-        tables: vec![finished.table],
+        tables,
         symbols: group.symbols,
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
@@ -464,8 +491,10 @@ fn all_names(groups: &[Group]) -> SymbolTable {
     let mut names = SymbolTable::new();
     for group in groups {
         names.extend(&group.symbols);
-        for function in group.acc.table().functions() {
-            names.insert_hashed(function.name_ref(), function.name());
+        for acc in group.disjoint.iter().chain([&group.acc]) {
+            for function in acc.table().functions() {
+                names.insert_hashed(function.name_ref(), function.name());
+            }
         }
     }
     names

@@ -63,6 +63,25 @@ impl<'data> Source<'data> {
         }
     }
 
+    /// Which profile of the file is being read.
+    fn profiles_seen(&self) -> usize {
+        match self {
+            Source::Raw(reader) => reader.profiles_seen(),
+            _ => 1,
+        }
+    }
+
+    /// The build ids of the profile that is being read.
+    fn current_ids(&mut self) -> Vec<BuildId> {
+        match self {
+            Source::Raw(reader) => reader
+                .profile()
+                .and_then(|profile| profile.binary_ids().ok())
+                .unwrap_or_default(),
+            other => other.get().binary_ids().unwrap_or_default(),
+        }
+    }
+
     /// The number that orders the record read last among those of its file.
     fn place(&self, ordinal: u64) -> u64 {
         match self {
@@ -194,11 +213,62 @@ impl Intake<'_> {
         incoming.tally = Tally::once(self.origin);
         acc.add(incoming)
     }
+
+    /// Adds a record under the tolerant rules, if it is sound.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one loop")]
+    fn take(
+        &self,
+        record: &mut Record,
+        place: u64,
+        source: &Source<'_>,
+        names: Option<&SymbolTable>,
+        acc: &mut Accumulator,
+        tolls: &mut Tolls,
+        file: &mut EventLog,
+    ) {
+        let Source::Raw(reader) = source else {
+            self.add(record, place, acc);
+            tolls.kept += 1;
+            return;
+        };
+        if record.name.is_empty() {
+            let Some(name) = names.and_then(|names| names.get(record.name_ref)) else {
+                tolls.names_lost += 1;
+                tolls.dropped += 1;
+                return;
+            };
+            record.name.extend_from_slice(name);
+            tolls.names_found += 1;
+        }
+        let Some(bad) = reader.implausible_count() else {
+            self.add(record, place, acc);
+            tolls.kept += 1;
+            return;
+        };
+        tolls.dropped += 1;
+        if file.is_full(Reason::ImplausibleCounter) {
+            return file.count(Reason::ImplausibleCounter);
+        }
+        let mut event = Event::new(
+            self.input,
+            Action::Dropped,
+            Reason::ImplausibleCounter,
+            "a counter is too large to be true",
+        )
+        .function(&record.name)
+        .sides(bad.count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"))
+        .llvm(LlvmCode::CounterValueTooLarge);
+        event.offset = Some(bad.offset);
+        file.push(event);
+    }
 }
 
 /// What became of one file's records.
 #[derive(Default)]
-struct Tolls {
+pub(crate) struct Tolls {
+    /// The group of the file's first profile.
+    group: usize,
+    profiles: usize,
     kept: u64,
     dropped: u64,
     names_lost: u64,
@@ -237,103 +307,168 @@ impl Lane<'_> {
             self.context.traces_of(input, &[], no_traces());
             return;
         }
-        let ids = source.get().binary_ids().unwrap_or_default();
-        let group_index = self.group(&ids);
-        let weight = self.context.weight(input);
-        let intake = Intake {
+        let mut file = EventLog::default();
+        let tolls = self.read_records(input, &mut source, names, &mut file);
+        let values_lost = match &source {
+            Source::Raw(reader) => reader.records_without_values(),
+            _ => 0,
+        };
+        tolls.report(input, values_lost, &mut file);
+        self.conclude(
             input,
-            weight,
-            origin: origin_of(&ids),
+            tolls.group,
+            &mut source,
+            &tolls,
+            file,
+            names.is_some(),
+        );
+    }
+
+    /// Adds the share of an indexed profile's records that no other lane of the merge takes.
+    pub(crate) fn read_share(
+        &mut self,
+        input: usize,
+        profile: &IndexedProfile<'_>,
+        share: usize,
+        shares: usize,
+    ) -> (Tolls, EventLog) {
+        let ids = profile.binary_ids().unwrap_or_default();
+        let group = self.group(&ids);
+        // Not more than the file has room for, whatever it claims: a name takes 40 bytes at least.
+        let most = usize::try_from(profile.table().index_offset() / 40).unwrap_or(0);
+        let names = usize::try_from(profile.name_count())
+            .unwrap_or(usize::MAX)
+            .min(most);
+        if let Some(group) = self.groups.get_mut(group)
+            && group.acc.is_empty()
+        {
+            let mine = names / shares + names / shares / 16;
+            group
+                .acc
+                .reserve(mine, mine.saturating_mul(32), mine.saturating_mul(4));
+        }
+        let mut source = Source::Indexed(Box::new(profile.records_of_share(share, shares)));
+        let mut file = EventLog::default();
+        let tolls = self.read_records(input, &mut source, None, &mut file);
+        (tolls, file)
+    }
+
+    /// Notes what is to be noted of an indexed profile whose records were read by shares.
+    pub(crate) fn conclude_shares(
+        &mut self,
+        input: usize,
+        profile: &IndexedProfile<'_>,
+        parts: Vec<(Tolls, EventLog)>,
+    ) {
+        let mut file = EventLog::default();
+        let mut tolls = Tolls::default();
+        for (part, events) in parts {
+            tolls.kept += part.kept;
+            tolls.dropped += part.dropped;
+            file.absorb(events);
+        }
+        file.sort_by_offset();
+        let mut source = Source::Indexed(Box::new(profile.records()));
+        let ids = profile.binary_ids().unwrap_or_default();
+        let group = self.group(&ids);
+        self.conclude(input, group, &mut source, &tolls, file, false);
+    }
+
+    /// Adds the records of a file.
+    fn read_records(
+        &mut self,
+        input: usize,
+        source: &mut Source<'_>,
+        names: Option<&SymbolTable>,
+        file: &mut EventLog,
+    ) -> Tolls {
+        let mut record = std::mem::take(&mut self.record);
+        let mut tolls = Tolls::default();
+        let mut intake = Intake {
+            input,
+            weight: self.context.weight(input),
+            origin: 0,
             remapping: self.context.options.remapping.as_ref(),
             rule: self.context.rule,
         };
-        let mut record = std::mem::take(&mut self.record);
-        let mut file = EventLog::default();
-        let mut tolls = Tolls::default();
-        let context = self.context;
-        let Some(group) = self.groups.get_mut(group_index) else {
-            return;
-        };
+        let mut profiles_seen = None;
+        let mut group = 0;
         let mut ordinal = 0;
         loop {
-            match source.get().read_record(&mut record) {
+            let result = source.get().read_record(&mut record);
+            // A raw file may hold profiles of several programs.
+            if profiles_seen != Some(source.profiles_seen()) {
+                profiles_seen = Some(source.profiles_seen());
+                let ids = source.current_ids();
+                intake.origin = origin_of(&ids);
+                group = self.group(&ids);
+                if tolls.profiles == 0 {
+                    tolls.group = group;
+                }
+                tolls.profiles += 1;
+                if let Some(group) = self.groups.get_mut(group) {
+                    group.binary_ids.extend(ids);
+                }
+            }
+            match result {
                 Ok(false) => break,
                 Err(error) => {
-                    note_error(input, error, &mut tolls, &mut file);
+                    note_error(input, error, &mut tolls, file);
                     if !source.get().can_resume() {
                         break;
                     }
                 }
                 Ok(true) => {
-                    let place = source.place(ordinal);
-                    let implausible = match &source {
-                        Source::Raw(reader) => reader.implausible_count(),
-                        _ => None,
-                    };
-                    if record.name.is_empty() && matches!(source, Source::Raw(_)) {
-                        match names.and_then(|names| names.get(record.name_ref)) {
-                            Some(name) => {
-                                record.name.extend_from_slice(name);
-                                tolls.names_found += 1;
-                            }
-                            None => {
-                                tolls.names_lost += 1;
-                                tolls.dropped += 1;
-                                ordinal += 1;
-                                continue;
-                            }
-                        }
-                    }
-                    if let Some(bad) = implausible {
-                        tolls.dropped += 1;
-                        if file.is_full(Reason::ImplausibleCounter) {
-                            file.count(Reason::ImplausibleCounter);
-                        } else {
-                            let mut event = Event::new(
-                                input,
-                                Action::Dropped,
-                                Reason::ImplausibleCounter,
-                                "a counter is too large to be true",
-                            )
-                            .function(&record.name)
-                            .sides(bad.count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"))
-                            .llvm(LlvmCode::CounterValueTooLarge);
-                            event.offset = Some(bad.offset);
-                            file.push(event);
-                        }
-                    } else {
-                        intake.add(&mut record, place, &mut group.acc);
-                        tolls.kept += 1;
+                    if let Some(group) = self.groups.get_mut(group) {
+                        let place = source.place(ordinal);
+                        intake.take(
+                            &mut record,
+                            place,
+                            source,
+                            names,
+                            &mut group.acc,
+                            &mut tolls,
+                            file,
+                        );
                     }
                 }
             }
             ordinal += 1;
         }
         self.record = record;
-        let values_lost = match &source {
-            Source::Raw(reader) => reader.records_without_values(),
-            _ => 0,
+        tolls
+    }
+
+    /// Takes what a file holds beside records, and counts it.
+    fn conclude(
+        &mut self,
+        input: usize,
+        group: usize,
+        source: &mut Source<'_>,
+        tolls: &Tolls,
+        mut file: EventLog,
+        late: bool,
+    ) {
+        let context = self.context;
+        let is_raw = matches!(source, Source::Raw(_));
+        if let Err(error) = &source.get().binary_ids() {
+            file.push(Event::from_error(
+                input,
+                Action::Repaired,
+                Reason::of(error),
+                error,
+            ));
+        }
+        let Some(group) = self.groups.get_mut(group) else {
+            return;
         };
-        tolls.report(input, values_lost, &mut file);
         if let Some(section) = source.memprof() {
             group.take_memprof(input, section, &mut file);
         }
-        let is_raw = matches!(source, Source::Raw(_));
-        let vtables = vtable_names(&mut source, context.options.keep_vtable_names);
+        let vtables = vtable_names(source, context.options.keep_vtable_names);
         let reader = source.get();
         group.symbols.extend(reader.symbols());
         group.vtable_names.extend(vtables);
-        match reader.binary_ids() {
-            Ok(ids) => group.binary_ids.extend(ids),
-            Err(error) => {
-                file.push(Event::from_error(
-                    input,
-                    Action::Repaired,
-                    Reason::of(&error),
-                    &error,
-                ));
-            }
-        }
         let mut traces = reader.temporal_traces().unwrap_or_else(|error| {
             file.push(Event::from_error(
                 input,
@@ -344,7 +479,7 @@ impl Lane<'_> {
             TemporalTraces::default()
         });
         let (kind, word) = (reader.kind(), reader.version_word());
-        weigh_traces(&mut traces, is_raw, weight);
+        weigh_traces(&mut traces, is_raw, context.weight(input));
         // A file of which nothing is left says nothing about kinds.
         if tolls.kept > 0 || file.is_empty() {
             group.seen.push(Seen { input, kind });
@@ -352,8 +487,7 @@ impl Lane<'_> {
         }
         let ids = group.ids.clone();
         self.totals.records_dropped += tolls.dropped;
-        let clean = file.is_empty();
-        *match (clean, tolls.kept) {
+        *match (file.is_empty(), tolls.kept) {
             (true, _) => &mut self.totals.files_kept,
             (false, 0) => &mut self.totals.files_dropped,
             (false, _) => &mut self.totals.files_repaired,
@@ -363,7 +497,7 @@ impl Lane<'_> {
             _ => Action::Repaired,
         });
         self.log.absorb(file);
-        if names.is_some() {
+        if late {
             context.late_traces(&ids, traces);
         } else {
             context.traces_of(input, &ids, traces);

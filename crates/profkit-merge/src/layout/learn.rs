@@ -10,7 +10,11 @@ impl Layout {
     /// read the ordinary way.
     pub(super) fn learn(profile: &RawProfile<'_>) -> Option<Self> {
         let dialect = profile.dialect();
-        if dialect.version <= 2 || dialect.has(variant::TEMPORAL | variant::DBG_CORRELATE) {
+        if dialect.version <= 2
+            // Each on its own: `has` asks for all flags of a set.
+            || dialect.has(variant::TEMPORAL)
+            || dialect.has(variant::DBG_CORRELATE)
+        {
             return None;
         }
         let sections = profile.sections();

@@ -27,8 +27,6 @@ pub struct TraceOptions {
     pub reservoir_size: u64,
     /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
     pub max_length: u64,
-    /// Whose sampling.
-    pub sampling: TraceSampling,
 }
 
 /// How traces beyond the reservoir's size are sampled (`InstrProfWriter::addTemporalProfileTraces`).
@@ -46,7 +44,6 @@ impl Default for TraceOptions {
         TraceOptions {
             reservoir_size: 100,
             max_length: 10_000,
-            sampling: TraceSampling::default(),
         }
     }
 }
@@ -73,6 +70,8 @@ pub struct MergeOptions {
     pub remapping: Option<Remapping>,
     /// Sampling of temporal traces.
     pub traces: TraceOptions,
+    /// Whose sampling.
+    pub trace_sampling: TraceSampling,
     /// One result for each set of build ids.
     pub separate_by_build_id: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
@@ -131,6 +130,13 @@ impl MergeOptions {
         self
     }
 
+    /// Sets whose sampling of traces it is.
+    #[must_use]
+    pub fn trace_sampling(mut self, sampling: TraceSampling) -> Self {
+        self.trace_sampling = sampling;
+        self
+    }
+
     /// Makes one result for each set of build ids.
     #[must_use]
     pub fn separate_by_build_id(mut self, separate: bool) -> Self {
@@ -169,6 +175,7 @@ impl fmt::Debug for MergeOptions {
             .field("filter", &self.filter.is_some())
             .field("remapping", &self.remapping)
             .field("traces", &self.traces)
+            .field("trace_sampling", &self.trace_sampling)
             .field("separate_by_build_id", &self.separate_by_build_id)
             .field("keep_vtable_names", &self.keep_vtable_names)
             .field("read_as", &self.read_as)

@@ -99,9 +99,6 @@ pub struct Event {
     /// What LLVM's tool would call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// Place among the events of its input, where threads could mix them.
-    #[serde(skip)]
-    pub(crate) order: u64,
 }
 
 fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -150,7 +147,6 @@ impl Event {
             expected: None,
             hint: None,
             llvm: None,
-            order: 0,
         }
     }
 
@@ -361,7 +357,8 @@ impl From<&Error> for LlvmFault {
 /// kept and the union over threads holds the first of all.
 #[derive(Clone, Debug)]
 pub(crate) struct EventLog {
-    events: Vec<Event>,
+    /// With their places among the events of an input, where threads could mix them.
+    events: Vec<(u64, Event)>,
     counts: BTreeMap<Reason, u64>,
     limit: u64,
 }
@@ -386,10 +383,15 @@ impl EventLog {
     }
 
     pub(crate) fn push(&mut self, event: Event) {
+        self.push_ordered(0, event);
+    }
+
+    /// Adds an event that several threads may find, with its place among those of its input.
+    pub(crate) fn push_ordered(&mut self, order: u64, event: Event) {
         let count = self.counts.entry(event.reason).or_default();
         *count += 1;
         if *count <= self.limit {
-            self.events.push(event);
+            self.events.push((order, event));
         }
     }
 
@@ -411,7 +413,7 @@ impl EventLog {
 
     /// Sets the action of those events that are about the whole file.
     pub(crate) fn set_file_action(&mut self, action: Action) {
-        for event in &mut self.events {
+        for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {
                 event.action = action;
             }
@@ -420,7 +422,7 @@ impl EventLog {
 
     /// Brings events that several threads found in one file into the file's order.
     pub(crate) fn sort_by_offset(&mut self) {
-        self.events.sort_by_key(|event| event.offset);
+        self.events.sort_by_key(|(_, event)| event.offset);
     }
 
     pub(crate) fn absorb(&mut self, other: EventLog) {
@@ -432,9 +434,10 @@ impl EventLog {
 
     /// The events in input order (those of one input as they came), and how many of each reason are not among them.
     pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
-        self.events.sort_by_key(|event| (event.input, event.order));
+        self.events
+            .sort_by_key(|(order, event)| (event.input, *order));
         let mut kept: BTreeMap<Reason, u64> = BTreeMap::new();
-        self.events.retain(|event| {
+        self.events.retain(|(_, event)| {
             let count = kept.entry(event.reason).or_default();
             *count += 1;
             *count <= self.limit
@@ -445,7 +448,8 @@ impl EventLog {
             .map(|(reason, count)| (reason, count.saturating_sub(self.limit)))
             .filter(|&(_, count)| count > 0)
             .collect();
-        (self.events, omitted)
+        let events = self.events.into_iter().map(|(_, event)| event);
+        (events.collect(), omitted)
     }
 }
 

@@ -10,14 +10,16 @@ use profkit_data::instr::{TemporalTrace, TemporalTraces};
 #[derive(Clone, Debug)]
 pub(crate) struct Reservoir {
     options: TraceOptions,
+    sampling: TraceSampling,
     sampled: TemporalTraces,
     random: Mt19937,
 }
 
 impl Reservoir {
-    pub(crate) fn new(options: TraceOptions) -> Self {
+    pub(crate) fn new(options: TraceOptions, sampling: TraceSampling) -> Self {
         Reservoir {
             options,
+            sampling,
             sampled: TemporalTraces::default(),
             random: Mt19937::new(),
         }
@@ -38,7 +40,7 @@ impl Reservoir {
             trace.functions.truncate(max);
         }
         traces.retain(|trace| !trace.functions.is_empty());
-        match self.options.sampling {
+        match self.sampling {
             TraceSampling::Llvm22 => self.add_22(traces, stream_size),
             TraceSampling::Llvm19 => self.add_19(traces, stream_size),
         }
@@ -203,14 +205,14 @@ impl Mt19937 {
     /// A number below `bound`, by Lemire's multiplication (libstdc++ since GCC 11).
     fn below(&mut self, bound: u32) -> u32 {
         let mut product = u64::from(self.next()) * u64::from(bound);
-        let low = |product: u64| (product & u64::from(u32::MAX)) as u32;
-        if low(product) < bound {
-            let threshold = bound.wrapping_neg() % bound;
+        let low = |product: u64| product & u64::from(u32::MAX);
+        if low(product) < u64::from(bound) {
+            let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = u64::from(self.next()) * u64::from(bound);
             }
         }
-        (product >> 32) as u32
+        u32::try_from(product >> 32).unwrap_or(u32::MAX)
     }
 }
 
@@ -246,9 +248,8 @@ mod tests {
         let options = TraceOptions {
             reservoir_size: 3,
             max_length: 2,
-            sampling: TraceSampling::Llvm22,
         };
-        let mut reservoir = Reservoir::new(options);
+        let mut reservoir = Reservoir::new(options, TraceSampling::Llvm22);
         reservoir.add(one(1));
         reservoir.add(TemporalTraces {
             traces: vec![TemporalTrace::default(), trace(5)],
@@ -262,11 +263,11 @@ mod tests {
     #[test]
     fn a_claimed_stream_of_any_length_ends() {
         for sampling in [TraceSampling::Llvm19, TraceSampling::Llvm22] {
-            let mut reservoir = Reservoir::new(TraceOptions {
+            let options = TraceOptions {
                 reservoir_size: 2,
                 max_length: 10,
-                sampling,
-            });
+            };
+            let mut reservoir = Reservoir::new(options, sampling);
             let long = TemporalTraces {
                 traces: vec![trace(1), trace(2), trace(3)],
                 stream_size: u64::MAX,

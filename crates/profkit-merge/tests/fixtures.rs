@@ -1,4 +1,10 @@
 //! Laws over the repo's real profiles: fast path = ordinary path, any number of threads, cut and damaged files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use common::{Files, indexed, text, threads, whole};

@@ -1,4 +1,10 @@
 //! Real programs, merged by llvm-profdata and by us: the bytes are equal.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use common::{Files, indexed, text, threads};

@@ -1,4 +1,10 @@
 //! Temporal traces beyond the reservoir: the same sample as LLVM's.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod common;
 
 use common::{Files, text, threads};
@@ -81,18 +87,18 @@ fn compare(release: u32) {
         let sampling = TraceOptions {
             reservoir_size: *size,
             max_length: *length,
-            sampling: match release {
-                19 => TraceSampling::Llvm19,
-                _ => TraceSampling::Llvm22,
-            },
         };
-        let options = threads(1).traces(sampling).policy(Policy::Llvm);
-        let ours = files.merge(&options).unwrap();
+        let whose = match release {
+            19 => TraceSampling::Llvm19,
+            _ => TraceSampling::Llvm22,
+        };
+        let options = |count| threads(count).traces(sampling).trace_sampling(whose);
+        let ours = files.merge(&options(1).policy(Policy::Llvm)).unwrap();
         let ours = text(&ours.profiles[0].profile);
         assert!(ours == theirs, "release {release}, case {case}");
         // Ours is LLVM's with one thread, whatever the threads.
         for own in [1, 2, 3] {
-            let ours = files.merge(&threads(own).traces(sampling)).unwrap();
+            let ours = files.merge(&options(own)).unwrap();
             let ours = text(&ours.profiles[0].profile);
             assert!(ours == theirs, "case {case}, {own} threads");
         }

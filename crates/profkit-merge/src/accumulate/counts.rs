@@ -57,7 +57,7 @@ mod tests {
         assert!(add(&mut sums, &[1 << 62, 0, 0], Weight::integer(4)));
         assert_eq!(sums[0], MAX_COUNT);
         let mut counts = [10, u64::MAX];
-        assert!(scale(&mut counts, Weight::ratio(1, 2).unwrap()) == false);
+        assert!(!scale(&mut counts, Weight::ratio(1, 2).unwrap()));
         assert_eq!(counts, [5, 1 << 63]);
     }
 }

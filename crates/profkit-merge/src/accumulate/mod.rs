@@ -455,11 +455,7 @@ impl Accumulator {
 
     /// Settles records of one name and hash, brings values into their final order and takes out the functions that
     /// `keep` does not want. Reports what was settled.
-    pub(crate) fn finish(
-        mut self,
-        keep: Option<&(dyn Fn(&[u8]) -> bool + Sync)>,
-        log: &mut EventLog,
-    ) -> Finished {
+    pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = match self.rule {
             Rule::Tolerant => self.settle(log),
             Rule::Llvm => (Vec::new(), 0),
@@ -549,9 +545,7 @@ impl Accumulator {
         overflowed.sort_unstable();
         for (order, function) in overflowed {
             let name = self.table.function(function).map_or(&[][..], |f| f.name());
-            let mut event = Fault::Overflow.event(input_of(order), name);
-            event.order = order;
-            log.push(event);
+            log.push_ordered(order, Fault::Overflow.event(input_of(order), name));
         }
     }
 
@@ -598,12 +592,11 @@ impl Accumulator {
         };
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
         let mut event = fault.event(input_of(order), name);
-        event.order = order;
         if tally.seen > 1 {
             let more = format!(" (and so in {} later records)", tally.seen - 1);
             event.message.push_str(&more);
         }
-        log.push(event);
+        log.push_ordered(order, event);
         match fault {
             Fault::Counters(..) | Fault::Pseudo => tally.seen,
             _ => 0,
@@ -614,7 +607,7 @@ impl Accumulator {
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
-        keep: Option<&(dyn Fn(&[u8]) -> bool + Sync)>,
+        keep: Option<Keep<'_>>,
         finished: &mut Finished,
     ) {
         let mut table = FunctionTable::new();
@@ -653,6 +646,9 @@ impl Accumulator {
         self.tallies = tallies;
     }
 }
+
+/// Says of a name whether its function stays.
+pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// What [`Accumulator::finish`] makes.
 #[derive(Debug, Default)]

@@ -189,7 +189,7 @@ impl<'a> Lane<'a> {
             pending: Vec::new(),
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
-            reservoir: Reservoir::new(context.options.traces),
+            reservoir: Reservoir::new(context.options.traces, context.options.trace_sampling),
             in_order: true,
             record: Record::default(),
             scratch: Vec::new(),

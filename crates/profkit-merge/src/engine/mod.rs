@@ -5,7 +5,7 @@ mod shares;
 mod version;
 
 use crate::Weight;
-use crate::accumulate::{Accumulator, Rule};
+use crate::accumulate::{Accumulator, Keep, Rule};
 use crate::error::MergeError;
 use crate::inputs::Inputs;
 use crate::kinds;
@@ -160,7 +160,7 @@ impl TraceQueue {
             return;
         }
         if !self.reservoirs.contains_key(group) {
-            let reservoir = Reservoir::new(options.traces);
+            let reservoir = Reservoir::new(options.traces, options.trace_sampling);
             self.reservoirs.insert(group.to_vec(), reservoir);
         }
         if let Some(reservoir) = self.reservoirs.get_mut(group) {
@@ -345,9 +345,7 @@ fn finish_group(
     totals: &mut crate::Totals,
 ) -> MergedProfile {
     let filter = context.options.filter.clone();
-    let keep = filter
-        .as_ref()
-        .map(|filter| &**filter as &(dyn Fn(&[u8]) -> bool + Sync));
+    let keep = filter.as_ref().map(|filter| &**filter as Keep<'_>);
     let finish = |acc: Accumulator| {
         let mut log = EventLog::default();
         (acc.finish(keep, &mut log), log)

@@ -152,7 +152,7 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     let mut hasher = FxHasher::default();
     sorted.hash(&mut hasher);
     let hash = hasher.finish();
-    (((hash >> 32) ^ hash) as u32).max(1)
+    u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
 /// The sum of an input's sound counts, saturating.

@@ -61,7 +61,7 @@ pub fn convert(args: ConvertArgs) -> Result {
         destination: Destination::File(args.output),
         report: args.report,
     }
-    .run(&One(&input), Vec::new())
+    .run(&One(&input), Vec::new(), || ())
 }
 
 /// The input, which is open already.

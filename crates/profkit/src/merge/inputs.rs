@@ -1,5 +1,6 @@
 //! What to merge: files, folders, lists and weights, as a flat list of files.
 use super::progress::Progress;
+use super::report::grouped;
 use crate::exit::{Failure, Result, io_text};
 use crate::io::{STDIN_NAME, is_stdio, read_into};
 use profkit_merge::{InputData, Inputs, Weight};
@@ -14,6 +15,8 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "a line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
+/// How many files that are given more than once are named.
+const MOST_REPEATED: usize = 10;
 /// How deep folders may nest before we take it for a loop.
 const MOST_FOLDERS: usize = 256;
 
@@ -48,11 +51,22 @@ pub struct InputList {
     pub progress: Progress,
     /// What is odd but does not keep us from merging.
     pub notes: Vec<String>,
-    seen: FxHashMap<FileId, PathBuf>,
+    /// Index into `counted`.
+    seen: FxHashMap<FileId, usize>,
+    counted: Vec<Counted>,
     output: Option<FileId>,
     missing: Vec<String>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+}
+
+/// A file, and how often it was named.
+#[derive(Debug)]
+struct Counted {
+    path: PathBuf,
+    /// Another path that leads to it.
+    other: Option<PathBuf>,
+    times: u64,
 }
 
 /// The same for two paths that lead to the same file.
@@ -98,6 +112,7 @@ impl InputList {
         for path in lists {
             list.add_list(path)?;
         }
+        list.note_repeated();
         if list.missing.is_empty() {
             return Ok(list);
         }
@@ -157,7 +172,7 @@ impl InputList {
                             input.name
                         ));
                     }
-                    self.note_seen(id, &input.path);
+                    self.count(id, &input.path);
                 }
                 self.files.push(input);
                 Ok(())
@@ -174,17 +189,42 @@ impl InputList {
         }
     }
 
-    fn note_seen(&mut self, id: FileId, path: &Path) {
-        if let Some(before) = self.seen.get(&id) {
-            let (path, before) = (path.display(), before.display());
-            self.notes.push(if path.to_string() == before.to_string() {
-                format!("{path} is given more than once, and counted as often")
-            } else {
-                format!("{path} and {before} are the same file, which is counted for each")
-            });
-        } else {
-            self.seen.insert(id, path.to_owned());
+    fn count(&mut self, id: FileId, path: &Path) {
+        let next = self.counted.len();
+        let index = *self.seen.entry(id).or_insert(next);
+        match self.counted.get_mut(index) {
+            Some(counted) => {
+                counted.times += 1;
+                if counted.path != path {
+                    counted.other.get_or_insert_with(|| path.to_owned());
+                }
+            }
+            None => self.counted.push(Counted {
+                path: path.to_owned(),
+                other: None,
+                times: 1,
+            }),
         }
+    }
+
+    fn note_repeated(&mut self) {
+        let repeated = || self.counted.iter().filter(|counted| counted.times > 1);
+        let more = repeated().skip(MOST_REPEATED).count() as u64;
+        let mut notes: Vec<_> = repeated()
+            .take(MOST_REPEATED)
+            .map(|Counted { path, other, times }| {
+                let also = match other {
+                    Some(other) => format!(" (also as {})", other.display()),
+                    None => String::new(),
+                };
+                let path = path.display();
+                format!("{path} is named {times} times{also} and counted as often")
+            })
+            .collect();
+        if more > 0 {
+            notes.push(format!("… and {} more of this kind", grouped(more)));
+        }
+        self.notes.append(&mut notes);
     }
 
     fn add_folder(&mut self, folder: &InputFile) -> Result<()> {
@@ -204,7 +244,7 @@ impl InputList {
                     ));
                     continue;
                 }
-                self.note_seen(id, &path);
+                self.count(id, &path);
             }
             self.files.push(InputFile::new(path, folder.weight));
         }

@@ -103,11 +103,11 @@ impl Form {
 }
 
 impl Job {
-    /// Merges the inputs, writes what comes out, and tells about it.
+    /// Merges the inputs, writes what comes out, and tells about it. `merged` is called when the inputs are done with.
     ///
     /// # Errors
     /// Whatever keeps the result from being written; what there is to say about the inputs has then been printed.
-    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>) -> Result {
+    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>, merged: impl FnOnce()) -> Result {
         self.check_stdout()?;
         let content = self.form.content();
         let open: &dyn Fn(&MergedProfile) -> Result<Output> = match &self.destination {
@@ -129,9 +129,11 @@ impl Job {
             // Known before the profile is written, not after.
             Output::new(path, Content::Text)?;
         }
+        let outcome = merge_instr(inputs, &self.options);
+        merged();
         let MergeOutcome {
             profiles, report, ..
-        } = match merge_instr(inputs, &self.options) {
+        } = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.nothing_merged(&error, &notes),
         };

@@ -79,7 +79,7 @@ pub fn merge(args: MergeArgs) -> Result {
         destination,
         report: args.report,
     }
-    .run(&inputs, notes)
+    .run(&inputs, notes, || inputs.progress.finish())
 }
 
 /// A regular expression over names, which are bytes.

@@ -9,6 +9,28 @@
 //! same (but for addresses) is not parsed, its counters are added to the layout's array. At the end layouts go into
 //! the accumulators, and these into one another. Sums are commutative and records carry the place of their first
 //! occurrence, so that neither threads nor scheduling change a result.
+//!
+//! Leading indexed inputs of more than 1 MiB are shared out instead: each thread takes the names of its share of the
+//! hashes from one input after the other, and nothing has to be merged at the end.
+//!
+//! A raw file that is cut in its names is read last. A record knows the hash of its name, so that any other input that
+//! has the function gives the name.
+//!
+//! # Where LLVM's result depends on the order of inputs
+//! | matter | LLVM | [`Policy::Tolerant`] |
+//! |---|---|---|
+//! | a site that holds one value twice (unknown targets, value 0) | adds in the order of the newcomer's list | adds largest to largest |
+//! | more than 255 values at a site | cuts after every input | cuts at the end |
+//! | weight of a value that is new to its site | forgotten | applied |
+//! | pseudo-hot record of an input with a weight | scaled to the largest count, no longer pseudo | stays pseudo |
+//! | another number of counters, pseudo with counts | the writer's first record wins | the first input's record wins |
+//! | temporal traces with two threads and more | differ from run to run | as LLVM with one thread |
+//!
+//! On sound inputs of weight 1 without such sites the bytes are equal. [`Policy::Llvm`] does what LLVM does, writer by
+//! writer; it takes the fast path first, and starts again without it where the order would have mattered.
+//!
+//! Sampling of traces beyond the reservoir changed between LLVM 19 and 22 ([`TraceSampling`]): since then a full
+//! reservoir takes nothing from inputs with fewer traces than it has room for.
 #![forbid(unsafe_code)]
 
 mod accumulate;

@@ -5,6 +5,7 @@
 //! sampling between 19 and 22, so that both are here.
 use crate::{TraceOptions, TraceSampling};
 use profkit_data::instr::{TemporalTrace, TemporalTraces};
+use rustc_hash::FxHashSet;
 
 /// Traces sampled so far.
 #[derive(Clone, Debug)]
@@ -86,9 +87,10 @@ impl Reservoir {
         }
         // Both are samples: find which traces the source's stream would have replaced, one draw for each of it.
         let mut replaced: Vec<usize> = Vec::new();
+        let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {
             let drawn = self.draw_slot(self.sampled.stream_size);
-            replaced.extend(drawn.filter(|index| !replaced.contains(index)));
+            replaced.extend(drawn.filter(|&index| known.insert(index)));
             self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
         }
         let not_drawn = stream_size.saturating_sub(MAX_DRAWS);

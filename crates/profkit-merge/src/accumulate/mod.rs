@@ -520,8 +520,8 @@ impl Accumulator {
             dropped += self.fold(function, winner, id, order, log);
             losers.push(id);
         }
-        self.report_overflows(&losers, log);
         losers.sort_unstable();
+        self.report_overflows(&losers, log);
         (losers, dropped)
     }
 
@@ -535,7 +535,7 @@ impl Accumulator {
             for id in self.table.record_ids(function) {
                 let tally = self.tallies.get(id.0 as usize);
                 if tally.is_some_and(|tally| tally.overflowed)
-                    && !losers.contains(&id)
+                    && losers.binary_search(&id).is_err()
                     && let Some(record) = self.table.record(id)
                 {
                     overflowed.push((record.order, function));

@@ -4,4 +4,8 @@
 #![cfg(unix)]
 
 mod command_line;
+mod damage;
 mod harness;
+mod merge;
+mod profiles;
+mod show;

@@ -54,6 +54,8 @@ fn texts_are_merged_alike() {
         "-text ir.proftext fe.proftext counters.proftext",
         "-text bitmap.proftext bitmap3.proftext",
         "-text -temporal-profile-max-trace-length=2 traces.proftext",
+        "-text -temporal-profile-trace-reservoir-size=1 traces.proftext traces.proftext",
+        "-temporal-profile-trace-reservoir-size=0 traces.proftext -o out",
         "-o - -text fe.proftext -",
     ] {
         lines.push(format!("merge {options}"));

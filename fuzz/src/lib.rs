@@ -8,6 +8,7 @@
 )]
 
 mod indexed;
+mod merge;
 mod source;
 mod text;
 
@@ -38,6 +39,11 @@ pub const TARGETS: &[Target] = &[
         name: "text",
         run: text::text,
         seeds: &["proftext"],
+    },
+    Target {
+        name: "merge",
+        run: merge::merge,
+        seeds: &["profraw", "profdata", "proftext"],
     },
     Target {
         name: "detect",

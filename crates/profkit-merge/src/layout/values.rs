@@ -55,6 +55,10 @@ impl ValueSums {
                 for entry in sites.entries_mut() {
                     bits |= entry.count;
                     if kind != value_kind::MEM_OP_SIZE {
+                        // No address of a 32-bit program; the ordinary way knows no target for it.
+                        if entry.value & !mask != 0 {
+                            return None;
+                        }
                         let address = entry.value.wrapping_sub(slide.0) & mask;
                         entry.value = resolve(layout, kind, address, place, resolved);
                         place += 1;

@@ -3,7 +3,12 @@
 /// Sorts indices of names bytewise: the order of LLVM 17 and later.
 ///
 /// Compares eight bytes at a time, so that names with long common beginnings (mangled C++) cost few cache misses.
-pub(super) fn sort_by_name<'n>(indices: &mut [u32], name: impl Fn(u32) -> &'n [u8]) {
+/// A name that is there twice, as in files whose stored hashes are damaged, is ordered by `tie`.
+pub(super) fn sort_by_name<'n>(
+    indices: &mut [u32],
+    name: impl Fn(u32) -> &'n [u8],
+    tie: impl Fn(u32) -> u64,
+) {
     let mut keyed: Vec<Keyed> = indices
         .iter()
         .map(|&index| Keyed::new(index, name(index), 0))
@@ -17,7 +22,10 @@ pub(super) fn sort_by_name<'n>(indices: &mut [u32], name: impl Fn(u32) -> &'n [u
         if depth > 0 {
             if run.len() <= SMALL_RUN {
                 let rest = |keyed: &Keyed| name(keyed.index).get(depth..).unwrap_or_default();
-                run.sort_unstable_by(|one, two| rest(one).cmp(rest(two)));
+                run.sort_unstable_by(|one, two| {
+                    let names = rest(one).cmp(rest(two));
+                    names.then_with(|| tie(one.index).cmp(&tie(two.index)))
+                });
                 continue;
             }
             for keyed in &mut *run {
@@ -26,9 +34,11 @@ pub(super) fn sort_by_name<'n>(indices: &mut [u32], name: impl Fn(u32) -> &'n [u
         }
         run.sort_unstable();
         let mut equal_start = start;
-        for equal in run.chunk_by(|one, two| (one.chunk, one.len) == (two.chunk, two.len)) {
+        for equal in run.chunk_by_mut(|one, two| (one.chunk, one.len) == (two.chunk, two.len)) {
             let ends = equal.first().is_none_or(|first| first.len <= CHUNK_LEN);
-            if equal.len() > 1 && !ends {
+            if equal.len() > 1 && ends {
+                equal.sort_unstable_by_key(|keyed| tie(keyed.index));
+            } else if equal.len() > 1 {
                 runs.push((
                     equal_start,
                     equal_start + equal.len(),
@@ -189,12 +199,12 @@ mod tests {
                 names.push(vec![0; length]);
             }
         }
+        // Zeros alone are there twice: `tie` decides.
         names.sort();
-        names.dedup();
         let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
         // Not quite reversed.
         indices.swap(3, 100);
-        sort_by_name(&mut indices, |index| &names[index as usize]);
+        sort_by_name(&mut indices, |index| &names[index as usize], u64::from);
         assert!(indices.iter().is_sorted());
     }
 

@@ -512,7 +512,8 @@ fn insertion_order(
     let function = |index: u32| function(profile, functions.get(index as usize)?);
     let name = |index: u32| function(index).map_or(&[][..], |function| function.name());
     if version >= SORTED_SINCE {
-        llvm_order::sort_by_name(&mut order, name);
+        let tie = |index: u32| function(index).map_or(0, |function| function.name_ref().0);
+        llvm_order::sort_by_name(&mut order, name, tie);
         return Ok(order);
     }
     order.sort_by_key(|&index| function(index).map_or(0, |function| function.order()));

@@ -2,8 +2,11 @@
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// Handed to the sink when this much is waiting: more would only cost cache.
-const FLUSH_AT: usize = 1 << 16;
+/// Handed to the sink when this much is waiting: as much as outputs gather themselves, so that they write it without
+/// copying it once more. More would only cost cache.
+const FLUSH_AT: usize = 256 << 10;
+/// Room for the line that crosses [`FLUSH_AT`], without growing the buffer.
+const SPARE: usize = 16 << 10;
 
 /// A buffer of text before a sink. What the sink says is kept until [`finish`](Lines::finish), so that printing needs
 /// no checks line by line; after an error nothing more is handed over.
@@ -18,7 +21,7 @@ impl<'s> Lines<'s> {
     pub fn new(sink: &'s mut dyn Sink) -> Self {
         Lines {
             sink,
-            buffer: Vec::with_capacity(FLUSH_AT + FLUSH_AT / 4),
+            buffer: Vec::with_capacity(FLUSH_AT + SPARE),
             error: None,
         }
     }
@@ -56,20 +59,18 @@ impl<'s> Lines<'s> {
     }
 
     /// Appends 16 hexadecimal digits.
+    #[inline]
     pub fn hex(&mut self, number: u64) -> &mut Self {
-        for byte in number.to_be_bytes() {
-            self.hex_byte(byte);
+        let mut digits = [0; 16];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+            pair.copy_from_slice(&hex_digits(byte));
         }
-        self
+        self.text(digits)
     }
 
     /// Appends two hexadecimal digits.
     pub fn hex_byte(&mut self, byte: u8) -> &mut Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
-        self.buffer.push(digit(byte >> 4));
-        self.buffer.push(digit(byte & 0xf));
-        self
+        self.text(hex_digits(byte))
     }
 
     /// Ends a line. Long lists call this, or [`flush_if_full`](Self::flush_if_full), now and then.
@@ -110,6 +111,17 @@ impl<'s> Lines<'s> {
     pub fn is_broken(&self) -> bool {
         self.error.is_some()
     }
+}
+
+fn hex_digits(byte: u8) -> [u8; 2] {
+    let digit = |value: u8| {
+        if value < 10 {
+            b'0' + value
+        } else {
+            b'a' - 10 + value
+        }
+    };
+    [digit(byte >> 4), digit(byte & 0xf)]
 }
 
 impl Sink for Lines<'_> {

@@ -37,10 +37,19 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Merges two pseudo records: hot wins (`InstrProfRecord::merge`).
-pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64]) {
+/// Merges two pseudo records: hot wins (`InstrProfRecord::merge`). LLVM lets the other counters, which mean nothing,
+/// stay as they came first; to depend on no order, `llvms_order` must be off.
+pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], llvms_order: bool) {
     let hot = this.first() == Some(&PSEUDO_HOT) || input.first() == Some(&PSEUDO_HOT);
-    this.fill(if hot { PSEUDO_HOT } else { PSEUDO_WARM });
+    let marker = if hot { PSEUDO_HOT } else { PSEUDO_WARM };
+    let changed = if llvms_order {
+        1.min(this.len())
+    } else {
+        this.len()
+    };
+    this.iter_mut()
+        .take(changed)
+        .for_each(|count| *count = marker);
 }
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ impl Accumulator {
         let mut overflowed = false;
         if let Some(counts) = self.table.counts_mut(id) {
             if pseudo {
-                counts::merge_pseudo(counts, data.counts);
+                counts::merge_pseudo(counts, data.counts, self.rule == Rule::Llvm);
             } else if counts::add(counts, data.counts, weight) {
                 overflowed = true;
                 fault(Fault::Overflow);

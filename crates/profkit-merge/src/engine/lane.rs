@@ -243,6 +243,10 @@ impl<'a> Lane<'a> {
         let word = profile.dialect().version_word();
         let kind = InstrKind::from_version_word(word);
         let tolerant = context.rule == Rule::Tolerant;
+        if word & variant::TEMPORAL != 0 {
+            // Traces come from the time stamps of all records.
+            return false;
+        }
         if !tolerant && llvm_refuses(context, FileKind::InstrRaw, word).is_some() {
             return false;
         }
@@ -272,10 +276,6 @@ impl<'a> Lane<'a> {
         self.generations.note(input, kind, word, true);
         self.totals.files_kept += 1;
         self.totals.fast_profiles += 1;
-        debug_assert!(
-            word & variant::TEMPORAL == 0,
-            "time stamps are read one by one"
-        );
         if tolerant {
             let group = group.ids.clone();
             context.traces_of(input, &group, TemporalTraces::default());

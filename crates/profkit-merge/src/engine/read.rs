@@ -12,7 +12,7 @@ use profkit_abi::variant;
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
-use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
+use profkit_data::instr::raw::{RawDialect, RawReadOptions, RawReader, version_mismatch};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, MemProfSection, Record, TemporalTraces};
@@ -511,6 +511,13 @@ impl Lane<'_> {
 
     /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
     pub(crate) fn read_llvm(&mut self, input: usize, data: &[u8]) {
+        // LLVM looks at the version before anything else in a raw file.
+        if let Ok(dialect) = RawDialect::read(data, 0)
+            && let Some(error) =
+                llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())
+        {
+            return self.fail(input, &error);
+        }
         let mut source = match Source::open(data, false) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::Empty => {

@@ -1,0 +1,109 @@
+//! `merge`: bytes, messages and exit codes.
+use crate::harness::{Pair, compare_all};
+use crate::profiles::{TEXTS, add_fixture, real};
+use profkit_testkit::require_or_skip;
+
+#[test]
+fn texts_are_merged_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm)
+        .file("map", "# names\nfoo renamed\n\nbar foo\n")
+        .file("badmap", "foo\n")
+        .file("list", "3,fe.proftext\n#x\nhashes.proftext\n");
+    let mut lines = Vec::new();
+    for (name, text) in TEXTS {
+        pair.add(name, text);
+        lines.push(format!("merge {name} -o out"));
+        lines.push(format!("merge -text -sparse {name}"));
+        lines.push(format!("merge -text -weighted-input=3,{name} {name} -j 1"));
+        lines.push(format!("merge -failure-mode=all -o=out fe.proftext {name}"));
+        lines.push(format!(
+            "merge -failure-mode=warn -j 1 -o=out ir.proftext {name} {name}"
+        ));
+    }
+    for options in [
+        "-function=oo -text fe.proftext",
+        "-function=^b -o out fe.proftext hashes.proftext",
+        "-no-function=oo -text fe.proftext",
+        "-function=o -no-function=foo -text fe.proftext",
+        "-function=( fe.proftext",
+        "-function=[ fe.proftext",
+        "-function=a** fe.proftext",
+        "-function=[b-a] fe.proftext",
+        "-function=[[:no:]] fe.proftext",
+        "-function=a{2,1} -o out fe.proftext",
+        "-no-function=\\ fe.proftext",
+        "-no-function=) fe.proftext",
+        "-function=?foo -text fe.proftext",
+        "-text -r map fe.proftext",
+        "-text -remapping-file=badmap fe.proftext",
+        "-text -f list",
+        "-text -f list counters.proftext",
+        "-binary -text fe.proftext",
+        "-text -extbinary fe.proftext -o out",
+        "-gcc fe.proftext",
+        "-write-prev-version fe.proftext -o out",
+        "-debuginfod fe.proftext",
+        "-debuginfod -binary-file=x fe.proftext",
+        "-debug-info=x -binary-file=y fe.proftext",
+        "-debug-file-directory=x fe.proftext",
+        "-correlate=binary fe.proftext",
+        "-sample -supplement-instr-with-sample=x fe.proftext",
+        "fe.proftext -o nofolder/out",
+        "fe.proftext -o ''",
+        "-text ir.proftext fe.proftext counters.proftext",
+        "-text bitmap.proftext bitmap3.proftext",
+        "-text -temporal-profile-max-trace-length=2 traces.proftext",
+        "-text -temporal-profile-trace-reservoir-size=1 traces.proftext traces.proftext",
+        "-temporal-profile-trace-reservoir-size=0 traces.proftext -o out",
+        "-o - -text fe.proftext -",
+    ] {
+        lines.push(format!("merge {options}"));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+#[test]
+fn real_profiles_are_merged_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    let mut lines = Vec::new();
+    for folder in ["raw", "indexed"] {
+        for name in real(folder, "clang-22")
+            .into_iter()
+            .chain(real(folder, "rustc"))
+        {
+            add_fixture(&mut pair, &name);
+            lines.push(format!("merge {name} -o out"));
+            lines.push(format!(
+                "merge -sparse -weighted-input=5,{name} {name} -o out"
+            ));
+        }
+    }
+    for mode in [
+        "fe",
+        "ir",
+        "cs-ir",
+        "mcdc",
+        "vtables",
+        "fe-values",
+        "block-coverage",
+        "temporal",
+    ] {
+        let mut names = real("raw", &format!("clang-22-{mode}-"));
+        names.extend(real("raw", &format!("clang-19-{mode}-")));
+        names.iter().for_each(|name| add_fixture(&mut pair, name));
+        let names = names.join(" ");
+        lines.push(format!("merge -j 1 -o out {names}"));
+        lines.push(format!("merge -text -j 1 -sparse -o out {names}"));
+    }
+    for name in real("raw", "fe-plain") {
+        add_fixture(&mut pair, &name);
+        lines.push(format!("merge {name} -o out"));
+    }
+    let old = real("raw", "clang-16-fe-plain").join(" ");
+    lines.push(format!(
+        "merge -failure-mode=all {old} raw/clang-22-fe-plain.profraw -o out"
+    ));
+    compare_all(&pair, lines.iter().map(String::as_str));
+}

@@ -3,6 +3,12 @@
 //!
 //! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
 //! the only target to run. An input that fails is written to `fuzz/artifacts`.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 

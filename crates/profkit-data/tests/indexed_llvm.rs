@@ -1,5 +1,9 @@
 //! The indexed writer against llvm-profdata of every installed release: same bytes.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
 use profkit_data::ErrorKind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};

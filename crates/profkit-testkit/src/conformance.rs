@@ -161,14 +161,22 @@ fn reads_raw(tool: u32, written_by: u32) -> bool {
     }
 }
 
-/// Whether a release's text and indexed forms can say all that a mode's profile holds.
+/// Whether a release's indexed form can say all that a mode's profile holds.
 fn can_say(release: u32, mode: Mode) -> bool {
     match mode {
         Mode::Temporal | Mode::Mcdc | Mode::Vtables => release >= 19,
         Mode::LoopEntries => release >= 22,
-        // Single bytes are a flag of the version word from 14 on.
-        Mode::FunctionEntry | Mode::BlockCoverage => release >= 16,
+        Mode::FunctionEntry | Mode::BlockCoverage => release >= 14,
         _ => true,
+    }
+}
+
+/// Whether a release's text form can.
+fn can_say_in_text(release: u32, mode: Mode) -> bool {
+    match mode {
+        // `:single_byte_coverage` came after LLVM 16.
+        Mode::FunctionEntry | Mode::BlockCoverage => release >= 19,
+        _ => can_say(release, mode),
     }
 }
 
@@ -345,7 +353,10 @@ impl Bench<'_> {
         // Where the release does not read the raw files, its own output is made from text.
         let own_inputs: Vec<String> = if reads_raw(release, made_by) {
             raws.map(str::to_owned).to_vec()
-        } else if self.conformance.scope == Scope::Full && release != 19 {
+        } else if self.conformance.scope == Scope::Full
+            && release != 19
+            && can_say_in_text(release, self.set.mode)
+        {
             match self.texts(made_by) {
                 Some(texts) => texts,
                 None => return,

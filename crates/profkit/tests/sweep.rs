@@ -1,5 +1,11 @@
 //! The command on damaged files: it ends with 0 or 1, names the file and the place, stays within the memory that it
 //! promises, and a merge that fails leaves what was there before.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;

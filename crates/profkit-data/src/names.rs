@@ -86,7 +86,67 @@ impl SymbolTable {
 
     /// Adds the names of a names blob whose first byte is at the absolute offset `base`.
     ///
-    /// Inflating is capped by [`limits`]. Names of whole chunks before a damaged one stay in the table, and of a
+    /// Names that could be read stay in the table even where there is an error; see [`NameList::read_blob`].
+    ///
+    /// # Errors
+    /// As [`NameList::read_blob`].
+    pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
+        let mut list = NameList {
+            inflated: self.inflated,
+            ..NameList::default()
+        };
+        let result = list.read_blob(blob, base);
+        self.inflated = list.inflated;
+        for name in (0..list.len()).filter_map(|index| list.get(index)) {
+            self.insert(name);
+        }
+        result
+    }
+}
+
+/// Names in the order in which blobs hold them, not hashed yet: hashing is most of the work, and can be shared out.
+#[derive(Clone, Debug, Default)]
+pub struct NameList {
+    bytes: Vec<u8>,
+    spans: Vec<(usize, u32)>,
+    inflated: usize,
+}
+
+impl NameList {
+    /// How many names there are, repeated ones too.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// A name.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let &(start, len) = self.spans.get(index)?;
+        self.bytes.get(start..start + len as usize)
+    }
+
+    /// Where a name lies in [`bytes`](Self::bytes): start and length.
+    pub fn span(&self, index: usize) -> Option<(usize, u32)> {
+        self.spans.get(index).copied()
+    }
+
+    /// All names, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes of all names, without the list.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds the names of a names blob whose first byte is at the absolute offset `base`.
+    ///
+    /// Inflating is capped by [`limits`]. Names of whole chunks before a damaged one stay in the list, and of a
     /// chunk that is cut, the names that could still be read.
     ///
     /// # Errors
@@ -183,8 +243,9 @@ impl SymbolTable {
 
     fn insert_joined(&mut self, names: &[u8]) {
         for name in names.split(|&byte| byte == NAME_SEPARATOR) {
-            if !name.is_empty() {
-                self.insert(name);
+            if let (false, Ok(len)) = (name.is_empty(), u32::try_from(name.len())) {
+                self.spans.push((self.bytes.len(), len));
+                self.bytes.extend_from_slice(name);
             }
         }
     }

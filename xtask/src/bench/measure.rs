@@ -30,6 +30,11 @@ pub struct Sample {
 /// # Errors
 /// If it does not start or does not exit with 0.
 pub fn run_measured(measured: &Measured) -> Result<Sample> {
+    // Replacing a file makes some file systems write the old or new one to the disk first: time the tools, not that.
+    match std::fs::remove_file(&measured.output) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
     let mut command = Command::new(&measured.program);
     command.args(&measured.args).stdin(Stdio::null());
     let used = measure(&mut command).with_context(|| measured.program.display().to_string())?;

@@ -143,6 +143,7 @@ impl Group {
                 self.acc.merge(acc, |_, _| {});
             }
         }
+        self.sums.absorb(other.sums);
         self.symbols.extend(&other.symbols);
         self.binary_ids.extend(other.binary_ids);
         self.vtable_names.extend(other.vtable_names);
@@ -281,6 +282,28 @@ impl<'a> Lane<'a> {
             context.traces_of(input, &group, TemporalTraces::default());
         }
         true
+    }
+
+    /// Whether the order of inputs cannot matter for what is in the sums: there is one layout, without values.
+    pub(crate) fn sums_may_wait(&self) -> bool {
+        self.context.layouts.count() == 1
+            && !self.groups.iter().any(|group| group.sums.have_values())
+    }
+
+    /// Whether all inputs were added by their layout.
+    pub(crate) fn has_sums_only(&self) -> bool {
+        self.groups.iter().all(|group| group.acc.is_empty())
+    }
+
+    /// Takes the sums of another lane.
+    pub(crate) fn take_sums(&mut self, other: &mut Lane<'_>) {
+        for group in &mut other.groups {
+            let sums = std::mem::take(&mut group.sums);
+            let index = self.group(&group.ids);
+            if let Some(mine) = self.groups.get_mut(index) {
+                mine.sums.absorb(sums);
+            }
+        }
     }
 
     /// Puts all sums of layouts into the accumulators; see [`Group::settle_layouts`].

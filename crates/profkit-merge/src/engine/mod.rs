@@ -207,7 +207,10 @@ fn run<'a>(context: &'a Context<'a>, threads: usize, first: usize) -> Vec<Lane<'
                 .step_by(threads)
                 .for_each(|input| lane.take(input)),
         }
-        lane.settle_layouts();
+        // With tolerant rules, and where no order matters, the lanes' sums are added up before they are settled.
+        if context.rule == Rule::Llvm && !lane.sums_may_wait() {
+            lane.settle_layouts();
+        }
         lane
     };
     // Lanes without inputs would be empty, and more threads than cores help nobody.
@@ -283,6 +286,7 @@ impl AtomicTotal {
 }
 
 fn finish_tolerant(context: &Context<'_>, mut lane: Lane<'_>) -> Result<MergeOutcome, MergeError> {
+    lane.settle_layouts();
     lane.salvage();
     let Lane {
         groups,
@@ -418,9 +422,16 @@ fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
 /// `None` if the lanes added profiles by layout, and the result may depend on the order of inputs.
 fn finish_llvm(
     context: &Context<'_>,
-    lanes: Vec<Lane<'_>>,
+    mut lanes: Vec<Lane<'_>>,
     writers: usize,
 ) -> Result<Option<MergeOutcome>, MergeError> {
+    if lanes.iter().all(Lane::has_sums_only)
+        && let Some((first, others)) = lanes.split_first_mut()
+        && first.sums_may_wait()
+    {
+        others.iter_mut().for_each(|other| first.take_sums(other));
+    }
+    lanes.iter_mut().for_each(Lane::settle_layouts);
     let fast = lanes.iter().any(|lane| lane.totals.fast_profiles > 0);
     if fast
         && !lanes

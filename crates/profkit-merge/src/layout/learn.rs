@@ -2,8 +2,11 @@
 use super::{Layout, LayoutRecord, fixed_header};
 use crate::engine::read::origin_of;
 use profkit_abi::variant;
+use profkit_data::ids::NameRef;
 use profkit_data::instr::raw::{AddressMap, RawName, RawProfile, RecordLayout};
-use profkit_data::names::SymbolTable;
+use profkit_data::names::NameList;
+use rustc_hash::FxHashMap;
+use std::num::NonZeroUsize;
 
 impl Layout {
     /// Takes the layout of a profile. `None` if anything is wrong with its metadata, or if profiles of its sort are
@@ -23,22 +26,20 @@ impl Layout {
         {
             return None;
         }
-        let mut symbols = SymbolTable::new();
+        let mut names = NameList::default();
         for blob in [&sections.names, &sections.vtable_names] {
-            symbols.read_blob(blob.bytes, blob.offset).ok()?;
+            names.read_blob(blob.bytes, blob.offset).ok()?;
         }
+        let by_hash = by_hash(&names);
         let counter_len = u32::try_from(dialect.counter_len()).ok()?;
         let mut records = Vec::with_capacity(profile.record_count());
-        let mut name_bytes = Vec::new();
         let mut with_values = Vec::new();
         let mut function_pointers = Vec::with_capacity(profile.record_count());
         for record in profile.records() {
             let RawName::Ref(name_ref) = record.name else {
                 return None;
             };
-            let name = symbols.get(name_ref).filter(|name| !name.is_empty())?;
-            let name_start = u32::try_from(name_bytes.len()).ok()?;
-            name_bytes.extend_from_slice(name);
+            let (name_start, name_len) = names.span(*by_hash.get(&name_ref)? as usize)?;
             profile.counter_bytes(&record).ok()?;
             profile.bitmap_bytes(&record).ok()?;
             let offset = u32::try_from(profile.counter_offset(&record)).ok()?;
@@ -56,8 +57,8 @@ impl Layout {
             records.push(LayoutRecord {
                 name_ref,
                 func_hash: record.func_hash,
-                name_start,
-                name_len: u32::try_from(name.len()).ok()?,
+                name_start: u32::try_from(name_start).ok()?,
+                name_len,
                 counters_start: offset / counter_len,
                 counters_len: record.num_counters,
                 bitmap_start,
@@ -80,7 +81,7 @@ impl Layout {
             },
             records,
             function_pointers,
-            name_bytes,
+            name_bytes: names.into_bytes(),
             with_values,
         })
     }
@@ -92,6 +93,38 @@ impl Layout {
             .unwrap_or_default()
     }
 }
+
+/// Names by their hashes; of names with one hash the first. Hashing is most of what learning costs, while the other
+/// threads of a merge wait for this layout: it is shared out.
+fn by_hash(names: &NameList) -> FxHashMap<NameRef, u32> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let share = names.len().div_ceil(threads).max(MIN_SHARE);
+    let mut hashes = vec![NameRef::default(); names.len()];
+    let hash = |start: usize, hashes: &mut [NameRef]| {
+        for (index, hash) in (start..).zip(hashes) {
+            *hash = NameRef::of(names.get(index).unwrap_or_default());
+        }
+    };
+    let hash = &hash;
+    std::thread::scope(|scope| {
+        let mut shares = hashes.chunks_mut(share).enumerate();
+        let first = shares.next();
+        for (index, hashes) in shares {
+            scope.spawn(move || hash(index * share, hashes));
+        }
+        if let Some((_, hashes)) = first {
+            hash(0, hashes);
+        }
+    });
+    let mut by_hash = FxHashMap::with_capacity_and_hasher(names.len(), Default::default());
+    for (index, name_ref) in (0u32..).zip(hashes) {
+        by_hash.entry(name_ref).or_insert(index);
+    }
+    by_hash
+}
+
+/// Fewer names than this are not worth a thread: hashing them takes about as long as starting it.
+const MIN_SHARE: usize = 1024;
 
 /// Ones where a data record is the same in every run, as words in native byte order: they only mask other words.
 fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {

@@ -18,7 +18,7 @@ use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::{AddressMap, RawHeader, RawProfile, RawVTable};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 pub(crate) use sums::LayoutSums;
 
 /// What all raw profiles of one program share.
@@ -65,6 +65,8 @@ struct LayoutRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
+    /// Held by the thread that learns the layout of a key, so that others wait for it instead of doing the same.
+    learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +75,7 @@ struct Known {
     bytes: usize,
 }
 
-/// How many bytes of metadata are kept. A merge of more distinct programs than fit reads the rest the ordinary way:
+/// How many bytes of metadata are kept, but for the last layout. A merge of more distinct programs than fit reads the rest the ordinary way:
 /// more memory would make only those programs faster of which there are several profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
@@ -85,22 +87,20 @@ impl Layouts {
         if let Some(found) = self.find(key, profile) {
             return Some(found);
         }
+        if self.known.read().ok()?.bytes > MAX_KNOWN_BYTES {
+            return None;
+        }
+        let turn = Arc::clone(self.learning.lock().ok()?.entry(key).or_default());
+        let _turn = turn.lock().ok()?;
+        if let Some(found) = self.find(key, profile) {
+            return Some(found);
+        }
         let layout = Arc::new(Layout::learn(profile)?);
         let mut known = self.known.write().ok()?;
-        if known.bytes.saturating_add(layout.byte_count()) <= MAX_KNOWN_BYTES {
-            // Another thread may have learned the same meanwhile: the first stays, so that sums come together.
-            if let Some((there, slide)) = known.find(key, profile) {
-                return Some((there, slide));
-            }
-            known.bytes += layout.byte_count();
-            known
-                .by_key
-                .entry(key)
-                .or_default()
-                .push(Arc::clone(&layout));
-            return Some((layout, Slide(0)));
-        }
-        None
+        known.bytes = known.bytes.saturating_add(layout.byte_count());
+        let same_key = known.by_key.entry(key).or_default();
+        same_key.push(Arc::clone(&layout));
+        Some((layout, Slide(0)))
     }
 
     /// How many layouts are known.
@@ -112,20 +112,10 @@ impl Layouts {
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         // The comparison reads megabytes: not under the lock.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
-        find_in(&candidates, profile)
+        candidates
+            .iter()
+            .find_map(|layout| Some((Arc::clone(layout), layout.same(profile)?)))
     }
-}
-
-impl Known {
-    fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        find_in(self.by_key.get(&key)?, profile)
-    }
-}
-
-fn find_in(candidates: &[Arc<Layout>], profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-    candidates
-        .iter()
-        .find_map(|layout| Some((Arc::clone(layout), layout.same(profile)?)))
 }
 
 /// How far the addresses of a run are from those of the run that was learned (`run − learned`, wrapping).

@@ -105,6 +105,28 @@ impl LayoutSums {
         Some(layout.records.len())
     }
 
+    /// Whether there are value profiles in these sums.
+    pub(crate) fn have_values(&self) -> bool {
+        let mut sums = self.sums.iter();
+        sums.any(|sums| !sums.layout.with_values.is_empty())
+    }
+
+    /// Adds the sums of another thread, as [`SiteRule::Canonical`] has it.
+    pub(crate) fn absorb(&mut self, other: LayoutSums) {
+        for theirs in other.sums {
+            let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
+            // Sums near the largest count are brought together by the accumulator, which cuts and reports.
+            let fits = |sums: &&mut Sums| {
+                let bound = sums.bound.checked_add(theirs.bound);
+                bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
+            };
+            match self.sums.iter_mut().filter(same).find(fits) {
+                Some(mine) => mine.absorb(&theirs, &mut self.scratch),
+                None => self.sums.push(theirs),
+            }
+        }
+    }
+
     /// The blobs of virtual tables' names of all layouts.
     pub(crate) fn vtable_names(&self) -> impl Iterator<Item = &[u8]> {
         self.sums.iter().map(|sums| &*sums.layout.vtable_names)
@@ -157,6 +179,22 @@ impl Sums {
             bound: 0,
             layout,
         }
+    }
+
+    fn absorb(&mut self, other: &Sums, scratch: &mut Scratch) {
+        if other.profiles == 0 {
+            return;
+        }
+        for (sum, &more) in self.counts.iter_mut().zip(&other.counts) {
+            *sum = sum.wrapping_add(more);
+        }
+        for (sum, &more) in self.bitmap.iter_mut().zip(&other.bitmap) {
+            *sum |= more;
+        }
+        self.values.absorb(&other.values, scratch);
+        self.bound += other.bound;
+        self.first_input = self.first_input.min(other.first_input);
+        self.profiles += other.profiles;
     }
 
     fn add_counters(&mut self, profile: &RawProfile<'_>, counters: &[u8], weight: Weight) {

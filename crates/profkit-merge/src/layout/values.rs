@@ -79,6 +79,19 @@ impl ValueSums {
             })
     }
 
+    /// Adds the sums of another thread, which are not weighted again.
+    pub(super) fn absorb(&mut self, other: &ValueSums, scratch: &mut Scratch) {
+        if self.sums.is_empty() {
+            self.sums.clone_from(&other.sums);
+            return;
+        }
+        for (mine, theirs) in self.sums.iter_mut().zip(&other.sums) {
+            for ((_, mine), (_, theirs)) in mine.kinds_mut().zip(theirs.kinds()) {
+                merge_kind(mine, theirs, Weight::ONE, SiteRule::Canonical, scratch);
+            }
+        }
+    }
+
     /// Adds what was staged.
     pub(super) fn add(
         &mut self,

@@ -65,7 +65,17 @@ fn compare(release: u32, version: u32) {
                 let equal_weights = weights[1..] == weights[..4];
                 for count in [1, 2, 3] {
                     let j = count.to_string();
-                    let theirs = tool(&llvm, folder.path(), &files, &["-j", &j]);
+                    let theirs = || tool(&llvm, folder.path(), &files, &["-j", &j]);
+                    // Two inputs of one of LLVM's writers may change places where it has several threads: its output
+                    // is then not always the same, and ours is that of inputs in turn.
+                    let attempts = if count == 1 { 1 } else { 8 };
+                    let mut seen = vec![theirs()];
+                    let mut is_theirs = |ours: &[u8]| {
+                        while !seen.iter().any(|theirs| theirs == ours) && seen.len() < attempts {
+                            seen.push(theirs());
+                        }
+                        seen.iter().any(|theirs| theirs == ours)
+                    };
                     let what = format!("{set} {order:?} {weights:?} -j {count}");
                     for slow in [false, true] {
                         let options = threads(count).no_fast_path(slow);
@@ -73,12 +83,12 @@ fn compare(release: u32, version: u32) {
                         let ours = files.merge(&llvm_way).unwrap();
                         assert!(ours.report.is_clean(), "{what}: {:?}", ours.report.events);
                         let ours = indexed(&ours.profiles[0].profile, version);
-                        assert!(ours == theirs, "{what}, LLVM's policy, slow {slow}");
+                        assert!(is_theirs(&ours), "{what}, LLVM's policy, slow {slow}");
                         // With weights LLVM forgets that of values that are new.
                         if equal_weights {
                             let ours = files.merge(&options).unwrap();
                             let ours = indexed(&ours.profiles[0].profile, version);
-                            assert!(ours == theirs, "{what}, tolerant, slow {slow}");
+                            assert!(is_theirs(&ours), "{what}, tolerant, slow {slow}");
                         }
                     }
                 }

@@ -13,6 +13,7 @@ use crate::Weight;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use hashbrown::HashTable;
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::indexed::record_order;
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
@@ -405,25 +406,31 @@ impl Accumulator {
     /// Adds all records of another accumulator. With [`Rule::Llvm`] they count as later than those that are there,
     /// and faults are passed on.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
-        if self.is_empty() && self.rule == other.rule {
+        let llvm = self.rule == Rule::Llvm;
+        if self.is_empty() && self.rule == other.rule && !llvm {
             let refused = self.refused;
             *self = other;
             self.refused += refused;
             return;
         }
-        let base = match self.rule {
-            Rule::Tolerant => 0,
-            Rule::Llvm => self.next_order(),
-        };
+        let mut next_order = if llvm { self.next_order() } else { 0 };
         self.refused += other.refused;
+        let mut ids = Vec::new();
         for (id, function) in (0..).map(FunctionId).zip(other.table.functions()) {
-            for record_id in other.table.record_ids(id) {
+            ids.clear();
+            ids.extend(other.table.record_ids(id));
+            if llvm && ids.len() > 1 {
+                ids = other.in_llvm_order(&ids);
+            }
+            for &record_id in &ids {
                 let (Some(record), Some(&tally)) = (
                     other.table.record(record_id),
                     other.tallies.get(record_id.0 as usize),
                 ) else {
                     continue;
                 };
+                let order = if llvm { next_order } else { record.order };
+                next_order += 1;
                 let incoming = Incoming {
                     name: function.name(),
                     name_ref: function.name_ref(),
@@ -432,7 +439,7 @@ impl Accumulator {
                         counts: record.counts,
                         bitmap: record.bitmap,
                         values: record.values,
-                        order: base + record.order,
+                        order,
                     },
                     weight: Weight::ONE,
                     tally,
@@ -443,6 +450,15 @@ impl Accumulator {
                 }
             }
         }
+    }
+
+    /// Records of one function in the order in which LLVM's writer hands them to another.
+    fn in_llvm_order(&self, ids: &[RecordId]) -> Vec<RecordId> {
+        let hash = |&id: &RecordId| self.table.record(id).map_or(0, |record| record.func_hash.0);
+        let hashes: Vec<u64> = ids.iter().map(hash).collect();
+        let order = record_order(&hashes);
+        let id = |position: u32| ids.get(position as usize).copied();
+        order.into_iter().filter_map(id).collect()
     }
 
     fn next_order(&self) -> u64 {

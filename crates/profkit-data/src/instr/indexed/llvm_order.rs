@@ -149,6 +149,12 @@ pub(super) fn dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     buckets
 }
 
+/// The order in which LLVM 19 and later go through the records of one name whose hashes were added in the order given:
+/// positions in that order. Its tools do so when they write a profile, and when they join what several threads merged.
+pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
+    dense_map_order(func_hashes, NumberHash::Mix)
+}
+
 const EMPTY: u32 = u32::MAX;
 
 /// Puts an item into the first free bucket of its probe sequence: steps of 1, 2, 3, …

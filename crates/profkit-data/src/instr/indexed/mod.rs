@@ -47,6 +47,7 @@ mod tests;
 mod writer;
 
 pub use header::IndexedHeader;
+pub use llvm_order::record_order;
 pub use reader::{IndexedProfile, IndexedReader};
 pub use record::NameRecords;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

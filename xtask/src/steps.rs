@@ -33,11 +33,11 @@ pub fn bless(_arguments: &[String]) -> Result<()> {
     )
 }
 
-/// Runs every fuzz target over its corpus and, by default, 300,000 mutations of it.
+/// Runs every fuzz target over its corpus and, by default, 100,000 mutations of it.
 pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
     let argument = |index, default| arguments.get(index).map_or(default, String::as_str);
     let environment = [
-        ("FUZZ_MUTATIONS", argument(0, "300000")),
+        ("FUZZ_MUTATIONS", argument(0, "100000")),
         ("FUZZ_SEED", argument(1, "1")),
     ];
     cargo(

@@ -197,21 +197,23 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// Adds what is good of an input that is loaded.
+    pub(crate) fn take_data(&mut self, input: usize, data: &[u8]) {
+        self.totals.files += 1;
+        self.totals.bytes += data.len() as u64;
+        if !(self.context.fast && self.take_fast(input, data)) {
+            match self.context.options.policy {
+                Policy::Tolerant => self.read_tolerant(input, data, None),
+                Policy::Llvm => self.read_llvm(input, data),
+            }
+        }
+    }
+
     /// Reads one input and adds what is good of it.
     pub(crate) fn take(&mut self, input: usize) {
-        self.totals.files += 1;
         let mut scratch = std::mem::take(&mut self.scratch);
         match self.context.inputs.load(input, &mut scratch) {
-            Ok(data) => {
-                let data = data.as_ref();
-                self.totals.bytes += data.len() as u64;
-                if !(self.context.fast && self.take_fast(input, data)) {
-                    match self.context.options.policy {
-                        Policy::Tolerant => self.read_tolerant(input, data, None),
-                        Policy::Llvm => self.read_llvm(input, data),
-                    }
-                }
-            }
+            Ok(data) => self.take_data(input, data.as_ref()),
             Err(error) => {
                 let event = Event::new(
                     input,
@@ -219,6 +221,7 @@ impl<'a> Lane<'a> {
                     Reason::Unreadable,
                     format!("cannot be read: {error}"),
                 );
+                self.totals.files += 1;
                 self.totals.files_dropped += 1;
                 if self.context.options.policy == Policy::Llvm {
                     self.file_errors.push(event);

@@ -19,8 +19,8 @@ use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// What a merge gives.
 #[derive(Clone, Debug, Default)]
@@ -182,8 +182,10 @@ fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+/// How many threads can run at the same time. Asked once: on Linux the answer takes several files.
+pub(crate) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
 /// Reads the inputs from `first` on. With [`Policy::Llvm`] there is a lane for each writer that LLVM would have and that gets an input;

@@ -7,7 +7,11 @@ use profkit_data::instr::indexed::IndexedProfile;
 /// From this size on an indexed input is worth the start of threads.
 const MIN_BYTES: usize = 1 << 20;
 
-/// Reads the leading inputs that are large indexed profiles into `lane`. Returns how many those were.
+/// Up to so many inputs are all left to the threads.
+const FEW_INPUTS: usize = 8;
+
+/// Reads the leading inputs that are large indexed profiles into `lane`, and the first of many raw ones. Returns how many
+/// inputs that were.
 pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
     let shares = match threads {
         0 | 1 => return 0,
@@ -23,6 +27,12 @@ pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
         };
         let data = data.as_ref();
         if data.len() < MIN_BYTES || detect(data) != FileKind::InstrIndexed {
+            let many = context.inputs.len() - done > FEW_INPUTS;
+            if many && context.fast && detect(data) == FileKind::InstrRaw {
+                // It is here: if others are of the same program, its layout is known when the threads start.
+                lane.take_data(done, data);
+                done += 1;
+            }
             break;
         }
         // What cannot be opened is reported by the ordinary path.

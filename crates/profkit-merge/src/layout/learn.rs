@@ -1,12 +1,11 @@
 //! Learning a layout from its first profile.
 use super::{Layout, LayoutRecord, fixed_header};
-use crate::engine::read::origin_of;
+use crate::engine::{cores, read::origin_of};
 use profkit_abi::variant;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::raw::{AddressMap, RawName, RawProfile, RecordLayout};
 use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
-use std::num::NonZeroUsize;
 
 impl Layout {
     /// Takes the layout of a profile. `None` if anything is wrong with its metadata, or if profiles of its sort are
@@ -97,8 +96,7 @@ impl Layout {
 /// Names by their hashes; of names with one hash the first. Hashing is most of what learning costs, while the other
 /// threads of a merge wait for this layout: it is shared out.
 fn by_hash(names: &NameList) -> FxHashMap<NameRef, u32> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let share = names.len().div_ceil(threads).max(MIN_SHARE);
+    let share = names.len().div_ceil(cores()).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
     let hash = |start: usize, hashes: &mut [NameRef]| {
         for (index, hash) in (start..).zip(hashes) {

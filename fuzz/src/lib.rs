@@ -8,6 +8,7 @@
 )]
 
 mod indexed;
+mod list;
 mod merge;
 mod source;
 mod text;
@@ -44,6 +45,11 @@ pub const TARGETS: &[Target] = &[
         name: "merge",
         run: merge::merge,
         seeds: &["profraw", "profdata", "proftext"],
+    },
+    Target {
+        name: "list",
+        run: list::list,
+        seeds: &["list"],
     },
     Target {
         name: "detect",

@@ -363,3 +363,25 @@ fn what_is_no_profile_is_named_with_what_to_do() {
     junk: dropped: the file is no profile that profkit knows in the first bytes at offset 0x0: found [fe, fe, fe, fe, fe, fe, fe, fe], expected the magic of a profile, or text
     ");
 }
+
+#[test]
+fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
+    let mut bytes = fixture("indexed/clang-22-memprof-ir-plain.profdata");
+    let profile = profkit_data::instr::indexed::IndexedProfile::parse(&bytes).unwrap();
+    let section = profile.memprof().unwrap();
+    let functions = profile.to_profile().unwrap().record_count();
+    // The second word of its header: where the call stacks are.
+    let place = usize::try_from(section.offset).unwrap() + 8;
+    bytes[place..place + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+    let files = Files::new([("damaged".to_owned(), bytes)]);
+    let outcome = files.merge(&MergeOptions::new()).unwrap();
+    assert!(outcome.profiles[0].profile.memprof.is_none());
+    assert_eq!(outcome.profiles[0].profile.record_count(), functions);
+    let events: Vec<String> = outcome
+        .report
+        .events
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an inner offset points out of the section in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
+}

@@ -11,7 +11,7 @@ use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_abi::variant;
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReader, check_memprof};
 use profkit_data::instr::raw::{RawDialect, RawReadOptions, RawReader, version_mismatch};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
@@ -468,7 +468,13 @@ impl Lane<'_> {
             return;
         };
         if let Some(section) = source.memprof() {
-            group.take_memprof(input, section, &mut file);
+            match check_memprof(&section) {
+                Ok(()) => group.take_memprof(input, section, &mut file),
+                Err(error) => {
+                    let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+                    file.push(Event::from_error(input, action, reason, &error));
+                }
+            }
         }
         let vtables = vtable_names(source, context.options.keep_vtable_names);
         let reader = source.get();

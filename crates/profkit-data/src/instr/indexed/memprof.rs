@@ -26,6 +26,15 @@ pub(super) fn version(section: &MemProfSection) -> Option<u64> {
     }
 }
 
+/// Whether a section can be carried to another file.
+///
+/// # Errors
+/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
+/// out of the section.
+pub fn check_memprof(section: &MemProfSection) -> Result<()> {
+    relocate(section, section.offset ^ 8).map(drop)
+}
+
 /// The section's bytes for another place in a file.
 ///
 /// # Errors

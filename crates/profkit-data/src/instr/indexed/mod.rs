@@ -48,6 +48,7 @@ mod writer;
 
 pub use header::IndexedHeader;
 pub use llvm_order::record_order;
+pub use memprof::check_memprof;
 pub use reader::{IndexedProfile, IndexedReader};
 pub use record::NameRecords;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

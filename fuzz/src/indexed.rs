@@ -5,11 +5,14 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
 use profkit_data::instr::{InstrSource, Record};
 
 /// Reads any bytes as an indexed profile. Every record that is found under the right hash must be found by its name;
-/// shares must make up the whole; and what reads without an error must come back the same after it was written.
+/// shares must make up the whole; what reads without an error must come back the same after it was written; and to
+/// salvage gives what strict reading gives, or says what is wrong.
 ///
 /// # Panics
 /// If one of that does not hold, or a law of [`read_all`].
 pub(crate) fn indexed(data: &[u8]) {
+    let salvaged =
+        IndexedProfile::parse_salvage(data).map(|view| read_all(view.records(), data.len()));
     let view = match IndexedProfile::parse_known(data) {
         Ok(view) => view,
         Err(error) => return located(&error),
@@ -18,6 +21,12 @@ pub(crate) fn indexed(data: &[u8]) {
         located(&error);
     }
     let contents = read_all(view.records(), data.len());
+    let salvaged = salvaged.expect("what reads strictly can be salvaged");
+    if contents.errors.is_empty() && salvaged.errors.is_empty() {
+        assert_eq!(salvaged.records, contents.records);
+    } else if !contents.errors.is_empty() {
+        assert!(!salvaged.errors.is_empty(), "damage is not reported");
+    }
     for record in contents.records.iter().take(8) {
         if NameRef::of(&record.name) == record.name_ref && contents.errors.is_empty() {
             let found = view.lookup(&record.name).expect("a whole table");

@@ -25,8 +25,10 @@ use crate::{Error, ErrorKind, Result};
 mod plan;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use plan::TablePlan;
+pub use walk::Walk;
 
 /// Which lengths an item states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub struct HashTable<'data> {
     buckets: &'data [[u8; 8]],
     entry_count: u64,
     lengths: Lengths,
+    /// Whether the file ends before the payload does.
+    cut: bool,
 }
 
 /// One item of a table.
@@ -132,7 +136,42 @@ impl<'data> HashTable<'data> {
             buckets,
             entry_count,
             lengths,
+            cut: false,
         })
+    }
+
+    /// A table whose index cannot be read: it finds nothing, and [`walk`](Self::walk) reads its items up to `end`, an
+    /// absolute offset. Without an end the file is cut before it: an item that the cut leaves incomplete is no error.
+    pub fn without_index(
+        file: &'data [u8],
+        payload: u64,
+        end: Option<u64>,
+        lengths: Lengths,
+    ) -> HashTable<'data> {
+        let file_end = file.len() as u64;
+        HashTable {
+            file,
+            payload,
+            index: end.map_or(file_end, |end| end.min(file_end)),
+            buckets: &[],
+            entry_count: 0,
+            lengths,
+            cut: end.is_none(),
+        }
+    }
+
+    /// What is wrong with the structure of the table, if anything: the first error of [`entries`](Self::entries).
+    /// Looks at the head of each item.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<()> {
+        self.entries().try_for_each(|entry| entry.map(drop))
+    }
+
+    /// The items, without trust in the index. For tables whose keys are names and whose hashes are their MD5.
+    pub fn walk(&self) -> Walk<'data> {
+        Walk::new(*self)
     }
 
     /// How many buckets there are: a power of two.
@@ -203,7 +242,7 @@ impl<'data> HashTable<'data> {
     /// Tables of any size are cut alike, so the same share of several files holds the same keys.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
-        let step = shares.min(self.bucket_count());
+        let step = shares.min(self.bucket_count()).max(1);
         Entries {
             table: *self,
             bucket: share & (step - 1),
@@ -218,7 +257,7 @@ impl<'data> HashTable<'data> {
     }
 
     fn mask(&self) -> u64 {
-        self.buckets.len() as u64 - 1
+        (self.buckets.len() as u64).saturating_sub(1)
     }
 
     fn bucket_of(&self, hash: u64) -> usize {

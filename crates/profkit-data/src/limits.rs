@@ -12,3 +12,6 @@ pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
 /// How often the reader of a damaged raw file searches for the next profile by its magic. A hostile file of headers
 /// alone costs its size in time for each search.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
+/// How many bytes of keys may be hashed to read a damaged hash table, as a multiple of its payload: sound items need at
+/// most two, wrong lengths of keys make up the rest. A hostile table costs this many times its size in time.
+pub const WALK_HASHED: u64 = 16;

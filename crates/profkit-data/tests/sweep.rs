@@ -99,6 +99,10 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
                 IndexedProfile::parse(data).map(|profile| profile.records()),
                 data.len(),
             )?;
+            drain(
+                IndexedProfile::parse_salvage(data).map(|profile| profile.records()),
+                data.len(),
+            )?;
             let Ok(profile) = IndexedProfile::parse_known(data) else {
                 return Ok(());
             };

@@ -29,7 +29,7 @@ pub(crate) enum Source<'data> {
 }
 
 impl<'data> Source<'data> {
-    /// Opens an input by its content; `tolerant` reads what is left of a damaged raw file.
+    /// Opens an input by its content; `tolerant` reads what is left of a damaged raw or indexed file.
     pub(crate) fn open(data: &'data [u8], tolerant: bool) -> Result<Self, Error> {
         match detect(data) {
             FileKind::InstrRaw | FileKind::Empty => {
@@ -37,7 +37,10 @@ impl<'data> Source<'data> {
                 Ok(Source::Raw(Box::new(RawReader::parse_with(data, options)?)))
             }
             FileKind::InstrIndexed => {
-                let profile = IndexedProfile::parse(data)?;
+                let profile = match tolerant {
+                    true => IndexedProfile::parse_salvage(data)?.supported()?,
+                    false => IndexedProfile::parse(data)?,
+                };
                 Ok(Source::Indexed(Box::new(profile.records())))
             }
             FileKind::Text if tolerant && is_sample_text(data) => {

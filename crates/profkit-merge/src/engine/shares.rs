@@ -35,8 +35,12 @@ pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
             }
             break;
         }
-        // What cannot be opened is reported by the ordinary path.
-        let Ok(profile) = IndexedProfile::parse(data) else {
+        // What cannot be opened is reported by the ordinary path, which also salvages what is left.
+        let profile = match IndexedProfile::parse_salvage(data) {
+            Ok(profile) if !profile.is_damaged() => profile,
+            _ => break,
+        };
+        let Ok(profile) = profile.supported() else {
             break;
         };
         let parts = std::thread::scope(|scope| {

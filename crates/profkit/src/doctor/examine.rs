@@ -277,6 +277,16 @@ fn indexed(
             diagnosis.add(error);
         }
     }
+    if profile.is_damaged() {
+        let summaries = [profile.summary(), profile.cs_summary()];
+        let stated = summaries
+            .iter()
+            .flatten()
+            .map(|summary| summary.functions)
+            .fold(0, u64::saturating_add);
+        // Records that no summary counts may be there all the same.
+        diagnosis.functions_stated = (stated >= diagnosis.functions).then_some(stated);
+    }
     match profile.binary_ids() {
         Ok(ids) => diagnosis.binary_ids = ids,
         Err(error) => diagnosis.add(error),

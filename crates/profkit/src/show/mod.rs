@@ -247,11 +247,14 @@ impl<'a> Show<'a> {
                 let header = self.args.header.then(|| profile.header().named_fields());
                 let sections = self.args.sections.then(|| {
                     let sections = profile.named_sections().into_iter();
-                    let section = |(name, offset, size)| Section {
+                    let file_end = self.input.len() as u64;
+                    let section = |(name, offset, size): (_, u64, u64)| Section {
                         name,
                         offset,
                         size,
-                        missing: 0,
+                        missing: offset
+                            .saturating_add(size)
+                            .saturating_sub(file_end.max(offset)),
                     };
                     sections.map(section).collect()
                 });

@@ -19,7 +19,7 @@ pub enum Source<'data> {
 }
 
 impl<'data> Source<'data> {
-    /// Opens a profile, raw ones to be salvaged.
+    /// Opens a profile, raw and indexed ones to be salvaged.
     pub fn open(data: &'data [u8]) -> Result<Self> {
         Ok(match detect(data) {
             FileKind::InstrRaw | FileKind::Empty => {
@@ -27,7 +27,7 @@ impl<'data> Source<'data> {
                 Source::Raw(Box::new(RawReader::parse_with(data, options)?))
             }
             FileKind::InstrIndexed => {
-                Source::Indexed(Box::new(IndexedProfile::parse_known(data)?.records()))
+                Source::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))
             }
             FileKind::Text => Source::Text(Box::new(TextReader::parse(data)?)),
             other => return Err(unsupported(other)),

@@ -41,6 +41,7 @@ mod llvm_order;
 mod memprof;
 mod reader;
 mod record;
+mod salvage;
 mod sections;
 #[cfg(test)]
 mod tests;

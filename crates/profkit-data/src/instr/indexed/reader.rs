@@ -1,8 +1,9 @@
 use super::header::{self, IndexedHeader};
 use super::record::NameRecords;
+use super::salvage::Damage;
 use super::sections;
 use crate::bytes::{Cursor, Endian};
-use crate::hash_table::{Entries, HashTable, Lengths};
+use crate::hash_table::{Entries, Entry, HashTable, Lengths, Walk};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{
     FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
@@ -21,14 +22,16 @@ use std::sync::OnceLock;
 /// the function table is read twice in one pass.
 #[derive(Clone, Debug)]
 pub struct IndexedProfile<'data> {
-    data: &'data [u8],
-    header: IndexedHeader,
-    summary: Option<Summary>,
-    cs_summary: Option<Summary>,
-    table: HashTable<'data>,
-    binary_ids: Option<Cursor<'data>>,
-    vtable_names: Option<Cursor<'data>>,
-    traces: Option<Cursor<'data>>,
+    pub(super) data: &'data [u8],
+    pub(super) header: IndexedHeader,
+    pub(super) summary: Option<Summary>,
+    pub(super) cs_summary: Option<Summary>,
+    pub(super) table: HashTable<'data>,
+    pub(super) binary_ids: Option<Cursor<'data>>,
+    pub(super) vtable_names: Option<Cursor<'data>>,
+    pub(super) traces: Option<Cursor<'data>>,
+    /// What is known to be lost, in a file that is being salvaged.
+    pub(super) damage: Option<Box<Damage>>,
 }
 
 impl<'data> IndexedProfile<'data> {
@@ -39,11 +42,18 @@ impl<'data> IndexedProfile<'data> {
     /// layout is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or [`ErrorKind::Malformed`] for a
     /// section out of bounds.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
-        let profile = Self::parse_known(data)?;
-        match profile.header.version() {
+        Self::parse_known(data)?.supported()
+    }
+
+    /// The profile, if the layout of its records is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnsupportedVersion`] for version 14.
+    pub fn supported(self) -> Result<Self> {
+        match self.header.version() {
             indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
                 .within("header of indexed profile")),
-            _ => Ok(profile),
+            _ => Ok(self),
         }
     }
 
@@ -78,10 +88,31 @@ impl<'data> IndexedProfile<'data> {
         if header.has_flag(variant::MEMPROF) {
             section(&header::MEMPROF, header.memprof_offset)?;
         }
+        let (summary, cs_summary, payload) = Self::read_summaries(data, &header)?;
+        let table = HashTable::parse(data, payload, header.hash_offset, Lengths::KeyAndData)
+            .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
+        Ok(IndexedProfile {
+            data,
+            header,
+            summary,
+            cs_summary,
+            table,
+            binary_ids,
+            vtable_names,
+            traces,
+            damage: None,
+        })
+    }
+
+    /// The summaries, and the offset behind them.
+    pub(super) fn read_summaries(
+        data: &[u8],
+        header: &IndexedHeader,
+    ) -> Result<(Option<Summary>, Option<Summary>, u64)> {
         let mut cursor = Cursor::new(data, 0, Endian::Little);
         cursor.take_u64(header.encoded_len())?;
         let (mut summary, mut cs_summary) = (None, None);
-        if version >= header::SUMMARY_SINCE {
+        if header.version() >= header::SUMMARY_SINCE {
             let read = |cursor: &mut Cursor<'_>, name| {
                 sections::read_summary(cursor).map_err(|error| error.within(name))
             };
@@ -93,23 +124,7 @@ impl<'data> IndexedProfile<'data> {
                 )?);
             }
         }
-        let table = HashTable::parse(
-            data,
-            cursor.offset(),
-            header.hash_offset,
-            Lengths::KeyAndData,
-        )
-        .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
-        Ok(IndexedProfile {
-            data,
-            header,
-            summary,
-            cs_summary,
-            table,
-            binary_ids,
-            vtable_names,
-            traces,
-        })
+        Ok((summary, cs_summary, cursor.offset()))
     }
 
     /// The header.
@@ -151,10 +166,22 @@ impl<'data> IndexedProfile<'data> {
     ///
     /// The same share of all files holds the same names, so that several threads can merge shares without meeting.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
+        let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
         IndexedReader {
-            entries: self.table.entries_of_share(share, shares),
+            names: if walks {
+                Names::Walk {
+                    walk: self.table.walk(),
+                    share: share as u64,
+                    share_mask: shares as u64 - 1,
+                }
+            } else {
+                Names::Table(self.table.entries_of_share(share, shares))
+            },
             current: None,
             at_end: false,
+            names_read: 0,
+            errors: 0,
+            at_last: None,
             symbols: OnceLock::new(),
             profile: self.clone(),
         }
@@ -189,7 +216,7 @@ impl<'data> IndexedProfile<'data> {
         let mut starts = vec![
             ("header", 0),
             ("items of the hash table", self.table.payload_offset()),
-            ("index of the hash table", self.table.index_offset()),
+            ("index of the hash table", header.hash_offset),
         ];
         if self.summary.is_some() {
             starts.push(("summaries", header.encoded_len()));
@@ -261,7 +288,8 @@ impl<'data> IndexedProfile<'data> {
     /// The bytes of the MemProf section, where there is one: up to the next section, or the end of the file.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
-        if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
+        let lost = self.damage.as_ref().is_some_and(|damage| damage.memprof);
+        if lost || !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
             return None;
         }
         let start = header.memprof_offset;
@@ -340,10 +368,41 @@ impl<'data> IndexedProfile<'data> {
 #[derive(Debug)]
 pub struct IndexedReader<'data> {
     profile: IndexedProfile<'data>,
-    entries: Entries<'data>,
+    names: Names<'data>,
     current: Option<NameRecords<'data>>,
     at_end: bool,
+    names_read: u64,
+    errors: u64,
+    /// What is still to be said of the damage after the last name.
+    at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
+}
+
+/// Where names come from.
+#[derive(Debug)]
+enum Names<'data> {
+    Table(Entries<'data>),
+    Walk {
+        walk: Walk<'data>,
+        share: u64,
+        share_mask: u64,
+    },
+}
+
+impl<'data> Names<'data> {
+    fn next(&mut self) -> Option<Result<Entry<'data>>> {
+        match self {
+            Names::Table(entries) => entries.next(),
+            Names::Walk {
+                walk,
+                share,
+                share_mask,
+            } => walk.find(|entry| match entry {
+                Ok(entry) => entry.hash & *share_mask == *share,
+                Err(_) => true,
+            }),
+        }
+    }
 }
 
 impl<'data> IndexedReader<'data> {
@@ -371,17 +430,41 @@ impl<'data> IndexedReader<'data> {
             self.at_end = true;
             return Err(error);
         }
-        match self.entries.next() {
-            Some(Ok(entry)) => Ok(Some(NameRecords::new(
-                &entry,
-                self.profile.header.version(),
-            ))),
-            Some(Err(error)) => Err(error.within("indexed profile")),
-            None => {
-                self.at_end = true;
-                Ok(None)
+        match self.names.next() {
+            Some(Ok(entry)) => {
+                self.names_read += 1;
+                Ok(Some(NameRecords::new(
+                    &entry,
+                    self.profile.header.version(),
+                )))
             }
+            Some(Err(error)) => {
+                self.errors += 1;
+                Err(error.within("indexed profile"))
+            }
+            None => match self.next_loss() {
+                Some(error) => Err(error),
+                None => {
+                    self.at_end = true;
+                    Ok(None)
+                }
+            },
         }
+    }
+
+    /// What the file is known to have lost, after the last name.
+    fn next_loss(&mut self) -> Option<Error> {
+        let damage = self.profile.damage.as_ref()?;
+        let losses = self.at_last.get_or_insert_with(|| {
+            let stopped = match &self.names {
+                Names::Walk { walk, .. } => Some(walk.position()),
+                Names::Table(_) => None,
+            };
+            damage
+                .losses(self.profile.data, self.names_read, stopped, self.errors)
+                .into_iter()
+        });
+        losses.next()
     }
 }
 

@@ -1,0 +1,294 @@
+//! Reading what is left of a damaged file.
+use super::header::{self, IndexedHeader};
+use super::reader::IndexedProfile;
+use super::{memprof, sections};
+use crate::bytes::Cursor;
+use crate::hash_table::{HashTable, Lengths};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::variant;
+
+/// What a file has lost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Damage {
+    /// Whether the names are found by walking over the items, because the bucket index is of no use.
+    pub(super) walk: bool,
+    /// Whether the MemProf section is not whole.
+    pub(super) memprof: bool,
+    /// Whether items of the hash table lie beyond the end of the file.
+    items: bool,
+    /// Sections that the end of the file cuts off.
+    sections: Vec<&'static str>,
+    /// How long the file should be at least, if it is cut.
+    least_len: u64,
+    /// What is wrong with the table.
+    table: Option<Error>,
+    /// Whether the bucket index could not be read at all.
+    index_unread: bool,
+    /// Sections that contradict themselves.
+    faults: Vec<Error>,
+}
+
+impl Damage {
+    fn is_none(&self) -> bool {
+        !self.walk && self.sections.is_empty() && self.faults.is_empty()
+    }
+
+    fn cut(&mut self, section: &'static str, least_len: u64) {
+        self.sections.push(section);
+        self.least_len = self.least_len.max(least_len);
+    }
+
+    /// Says once what is lost. `stopped` is where the walk over the items ended, `errors` how many it gave.
+    pub(super) fn losses(
+        &self,
+        data: &[u8],
+        names: u64,
+        stopped: Option<u64>,
+        errors: u64,
+    ) -> Vec<Error> {
+        let mut losses = self.faults.clone();
+        if !self.sections.is_empty() {
+            losses.push(self.cut_error(data, names, stopped));
+        } else if let Some(error) = &self.table {
+            match errors {
+                0 => losses.push(error.clone().with_hint(format!(
+                    "names were found without the bucket index: {names}, none is known to be lost"
+                ))),
+                _ if self.index_unread => losses.push(error.clone()),
+                // The walk has told what is wrong.
+                _ => {}
+            }
+        }
+        losses
+    }
+
+    #[cold]
+    fn cut_error(&self, data: &[u8], names: u64, stopped: Option<u64>) -> Error {
+        let mut lost = self.sections.clone();
+        let mut kept = String::new();
+        let mut at = data.len() as u64;
+        if self.items {
+            kept = format!(" {names} names are whole;");
+            lost.insert(0, "the functions behind them");
+            at = stopped.unwrap_or(at);
+        }
+        let lost = match lost.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        };
+        Error::new(
+            ErrorKind::Truncated,
+            format!("the file is shorter than its header says;{kept} lost: {lost}"),
+        )
+        .at(at)
+        .within("indexed profile")
+        .found(format_args!("{} bytes", data.len()))
+        .expected(format_args!("at least {} bytes", self.least_len))
+        .with_hint("merge the inputs of this profile again, or copy it again, to have what is lost")
+    }
+}
+
+impl<'data> IndexedProfile<'data> {
+    /// As [`parse_known`](Self::parse_known), but of a damaged file too: header and summaries are read, sections that
+    /// are whole are used, and if the bucket index is cut or wrong, the items of the function table are read from
+    /// their beginning without it ([`HashTable::walk`]). A reader of the records says after the last what is lost.
+    ///
+    /// In a sound file this costs a look at the head of each item. Hostile input: as for [`IndexedProfile`], and
+    /// 16 times the table's size in time; memory is at most the size of the bucket index.
+    ///
+    /// # Errors
+    /// Those of [`parse_known`](Self::parse_known) if not even the header and the summaries can be read.
+    pub fn parse_salvage(data: &'data [u8]) -> Result<Self> {
+        salvage(data).or_else(|error| match Self::parse_known(data) {
+            Err(first) => Err(first),
+            Ok(_) => Err(error),
+        })
+    }
+
+    /// Whether [`parse_salvage`](Self::parse_salvage) found something lost.
+    pub fn is_damaged(&self) -> bool {
+        self.damage.is_some()
+    }
+}
+
+fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
+    let header = IndexedHeader::parse(data)?;
+    let (summary, cs_summary, payload) = IndexedProfile::read_summaries(data, &header)?;
+    let mut damage = Damage::default();
+    let table = table(data, &header, payload, &mut damage);
+    let memprof_lost = memprof_is_lost(data, &header, &mut damage);
+    damage.memprof = memprof_lost;
+    let mut section = |section: &header::Section, offset: u64, name| {
+        let open = section.open(data, header.version(), offset);
+        open.unwrap_or_else(|_| {
+            damage.cut(name, offset.saturating_add(8));
+            None
+        })
+    };
+    let mut binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset, BINARY_IDS);
+    let mut vtable_names = section(
+        &header::VTABLE_NAMES,
+        header.vtable_names_offset,
+        VTABLE_NAMES,
+    );
+    let traces = match header.has_flag(variant::TEMPORAL) {
+        true => section(&header::TRACES, header.traces_offset, "the temporal traces"),
+        false => None,
+    };
+    if let Some(mut cursor) = binary_ids {
+        let read = sections::binary_ids_window(&mut cursor);
+        binary_ids = windowed(data, &header, cursor, read, BINARY_IDS, &mut damage);
+    }
+    if let Some(mut cursor) = vtable_names {
+        let mut window = cursor;
+        let read = window.u64().and_then(|len| window.window(len));
+        cursor = window;
+        // The section is kept from its length on.
+        vtable_names =
+            windowed(data, &header, cursor, read, VTABLE_NAMES, &mut damage).and(vtable_names);
+    }
+    Ok(IndexedProfile {
+        data,
+        header,
+        summary,
+        cs_summary,
+        table,
+        binary_ids,
+        vtable_names,
+        traces,
+        damage: (!damage.is_none()).then(|| Box::new(damage)),
+    })
+}
+
+const BINARY_IDS: &str = "the build ids";
+const VTABLE_NAMES: &str = "the vtable names";
+
+/// A section that states its length, if it is whole. `cursor` stands behind the length.
+fn windowed<'data>(
+    data: &'data [u8],
+    header: &IndexedHeader,
+    cursor: Cursor<'data>,
+    read: Result<Cursor<'data>>,
+    name: &'static str,
+    damage: &mut Damage,
+) -> Option<Cursor<'data>> {
+    let error = match read {
+        Ok(window) => return Some(window),
+        Err(error) => error,
+    };
+    // A file that holds what comes after this section is not cut inside it.
+    let end = data.len() as u64;
+    let followed = starts(header).any(|start| (cursor.offset() + 1..=end).contains(&start));
+    if followed || error.kind() == ErrorKind::BadHeader {
+        let structure = name.strip_prefix("the ").unwrap_or(name);
+        let error = error.within(format!("{structure} of indexed profile"));
+        damage.faults.push(error);
+    } else {
+        damage.cut(name, end + 1);
+    }
+    None
+}
+
+/// Where sections behind the function table begin.
+fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
+    let word = |section: &header::Section, has: bool, offset| {
+        (has && header.version() >= section.since).then_some(offset)
+    };
+    [
+        word(
+            &header::MEMPROF,
+            header.has_flag(variant::MEMPROF),
+            header.memprof_offset,
+        ),
+        word(&header::BINARY_IDS, true, header.binary_ids_offset),
+        word(&header::VTABLE_NAMES, true, header.vtable_names_offset),
+        word(
+            &header::TRACES,
+            header.has_flag(variant::TEMPORAL),
+            header.traces_offset,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The function table, with its index if that is of use.
+fn table<'data>(
+    data: &'data [u8],
+    header: &IndexedHeader,
+    payload: u64,
+    damage: &mut Damage,
+) -> HashTable<'data> {
+    let file_end = data.len() as u64;
+    let index = header.hash_offset;
+    let parsed = HashTable::parse(data, payload, index, Lengths::KeyAndData);
+    let error = match parsed.map(|table| (table, table.check())) {
+        Ok((table, Ok(()))) => return table,
+        Ok((table, Err(error))) => {
+            damage.walk = true;
+            damage.table = Some(error.within("indexed profile"));
+            return table;
+        }
+        Err(error) => error,
+    };
+    damage.walk = true;
+    let in_file = (payload..=file_end).contains(&index);
+    let next = starts(header)
+        .filter(|&start| start > payload.max(if in_file { index } else { 0 }))
+        .min();
+    let followed = next.is_some_and(|next| next <= file_end);
+    if error.kind() == ErrorKind::Truncated && !followed {
+        damage.items = !in_file;
+        damage.cut(
+            "the bucket index",
+            index.saturating_add(INDEX_HEADER_LEN + 8),
+        );
+    } else {
+        let error = error.at(header::HASH_OFFSET_AT);
+        damage.index_unread = true;
+        damage.table = Some(error.within("indexed profile"));
+    }
+    let end = match (in_file, damage.items) {
+        (true, _) => Some(index),
+        (false, true) => None,
+        (false, false) => Some(next.unwrap_or(file_end)),
+    };
+    HashTable::without_index(data, payload, end, Lengths::KeyAndData)
+}
+
+/// Number of buckets and number of items.
+const INDEX_HEADER_LEN: u64 = 16;
+
+/// Whether there should be a MemProf section and it is not whole.
+fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> bool {
+    if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
+        return false;
+    }
+    const NAME: &str = "the MemProf section";
+    let start = header.memprof_offset;
+    let file_end = data.len() as u64;
+    let next = starts(header).filter(|&next| next > start).min();
+    let least = next.unwrap_or_else(|| start.saturating_add(8));
+    if least > file_end {
+        damage.cut(NAME, least);
+        return true;
+    }
+    // In version 8 the section is the last: its tables say whether it is whole.
+    let section = usize::try_from(start)
+        .ok()
+        .and_then(|start| data.get(start..));
+    let (None, Some(bytes)) = (next, section) else {
+        return false;
+    };
+    let section = crate::instr::MemProfSection {
+        bytes: bytes.to_vec(),
+        offset: start,
+    };
+    let moved = memprof::relocate(&section, start.saturating_add(8));
+    let lost = moved.is_err_and(|error| error.kind() != ErrorKind::UnsupportedVersion);
+    if lost {
+        damage.cut(NAME, file_end + 1);
+    }
+    lost
+}

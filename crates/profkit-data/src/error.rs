@@ -95,6 +95,13 @@ impl Error {
         self
     }
 
+    /// Replaces the message, where what is around the fault makes another of it.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
     /// Sets the absolute offset in the file, unless one is known.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {

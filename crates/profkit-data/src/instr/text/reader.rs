@@ -25,6 +25,8 @@ pub struct TextReader<'data> {
     symbols: SymbolTable,
     /// Names of targets that were hashed already: hot targets occur at many sites.
     hashed: FxHashMap<&'data [u8], NameRef>,
+    /// Whether something of the text, a directive or a record, is as in a profile.
+    is_profile: bool,
     ended: bool,
 }
 
@@ -41,6 +43,7 @@ impl<'data> TextReader<'data> {
             traces: TemporalTraces::default(),
             symbols: SymbolTable::new(),
             hashed: FxHashMap::default(),
+            is_profile: false,
             ended: false,
         };
         reader.read_header()?;
@@ -57,6 +60,7 @@ impl<'data> TextReader<'data> {
             let start = self.lexer.position();
             let is = |word: &str| directive.eq_ignore_ascii_case(word.as_bytes());
             self.lexer.line();
+            self.is_profile = true;
             if is("fe") {
                 self.kind |= InstrKind::FRONT_END;
             } else if is("ir") {
@@ -154,7 +158,13 @@ impl<'data> TextReader<'data> {
         record.name_ref = NameRef::of(name);
 
         let message = "function hash is not a valid integer";
-        record.func_hash = FuncHash(self.prefixed(message, "the function's hash", u64::MAX)?);
+        let hash = self.prefixed(message, "the function's hash", u64::MAX);
+        record.func_hash = FuncHash(match hash {
+            Ok(hash) => hash,
+            Err(error) if self.is_profile => return Err(error),
+            Err(error) => return Err(no_profile(error)),
+        });
+        self.is_profile = true;
 
         let place = self.lexer.position();
         let count = match self.lexer.decimal() {
@@ -489,6 +499,15 @@ impl InstrSource for TextReader<'_> {
     fn temporal_traces(&mut self) -> Result<TemporalTraces> {
         Ok(self.traces.clone())
     }
+}
+
+/// Says of text whose first record has no hash what it is: no profile, rather than one that is cut. Kind and detail are
+/// what LLVM makes of it.
+#[cold]
+fn no_profile(error: Error) -> Error {
+    error
+        .with_message("the text is no instrumentation profile: its first record has no hash")
+        .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one a line")
 }
 
 #[cold]

@@ -1,5 +1,5 @@
 //! What one thread carries along.
-use super::read::llvm_refuses;
+use super::read::{PutOff, llvm_refuses};
 use super::version::Generations;
 use super::{Context, all_names, llvm_fault};
 use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};
@@ -163,7 +163,7 @@ pub(crate) struct Lane<'a> {
     pub(crate) totals: Totals,
     pub(crate) generations: Generations,
     /// Inputs that have lost names, to be read at the end.
-    pub(crate) pending: Vec<usize>,
+    pub(crate) pending: Vec<PutOff>,
     /// With LLVM's policy: what its writer knows about kinds.
     pub(crate) llvm_kind: InstrKind,
     /// With LLVM's policy: errors of whole files, which LLVM prints last.
@@ -203,7 +203,7 @@ impl<'a> Lane<'a> {
         self.totals.bytes += data.len() as u64;
         if !(self.context.fast && self.take_fast(input, data)) {
             match self.context.options.policy {
-                Policy::Tolerant => self.read_tolerant(input, data, None),
+                Policy::Tolerant => self.read_tolerant(input, data, None, 0),
                 Policy::Llvm => self.read_llvm(input, data),
             }
         }
@@ -351,12 +351,12 @@ impl<'a> Lane<'a> {
         if pending.is_empty() {
             return;
         }
-        pending.sort_unstable();
+        pending.sort_unstable_by_key(|put_off| put_off.input);
         let names = all_names(&self.groups);
         let mut scratch = std::mem::take(&mut self.scratch);
-        for input in pending {
+        for PutOff { input, done } in pending {
             match self.context.inputs.load(input, &mut scratch) {
-                Ok(data) => self.read_tolerant(input, data.as_ref(), Some(&names)),
+                Ok(data) => self.read_tolerant(input, data.as_ref(), Some(&names), done),
                 Err(error) => {
                     self.totals.files_dropped += 1;
                     self.log.push(Event::new(

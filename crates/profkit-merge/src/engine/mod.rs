@@ -120,37 +120,49 @@ impl Context<'_> {
 
     /// Takes the traces of an input that is done; reservoirs are fed in input order.
     pub(crate) fn traces_of(&self, input: usize, group: &[BuildId], traces: TemporalTraces) {
+        self.traces_of_parts(input, vec![(group.to_vec(), traces)]);
+    }
+
+    /// As [`traces_of`](Self::traces_of), of an input whose profiles go to several results.
+    pub(crate) fn traces_of_parts(&self, input: usize, parts: TracesOfParts) {
         let mut queue = match self.traces.lock() {
             Ok(queue) => queue,
             Err(poisoned) => poisoned.into_inner(),
         };
-        queue.waiting.insert(input, (group.to_vec(), traces));
-        while let Some((group, traces)) = {
+        queue.waiting.insert(input, parts);
+        while let Some(parts) = {
             let next = queue.next;
             queue.waiting.remove(&next)
         } {
             queue.next += 1;
-            queue.feed(&group, traces, self.options);
+            for (group, traces) in parts {
+                queue.feed(&group, traces, self.options);
+            }
         }
     }
 }
 
 impl Context<'_> {
     /// Takes the traces of an input that was put off.
-    pub(crate) fn late_traces(&self, group: &[BuildId], traces: TemporalTraces) {
+    pub(crate) fn late_traces(&self, parts: TracesOfParts) {
         let mut queue = match self.traces.lock() {
             Ok(queue) => queue,
             Err(poisoned) => poisoned.into_inner(),
         };
-        queue.feed(group, traces, self.options);
+        for (group, traces) in parts {
+            queue.feed(&group, traces, self.options);
+        }
     }
 }
+
+/// Traces of an input, with the build ids of the result that they go to.
+type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
 
 /// Traces on their way into reservoirs, in input order.
 #[derive(Default)]
 struct TraceQueue {
     next: usize,
-    waiting: BTreeMap<usize, (Vec<BuildId>, TemporalTraces)>,
+    waiting: BTreeMap<usize, TracesOfParts>,
     reservoirs: BTreeMap<Vec<BuildId>, Reservoir>,
 }
 

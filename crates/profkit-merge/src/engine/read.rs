@@ -15,7 +15,7 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedReader, check_memprof}
 use profkit_data::instr::raw::{RawDialect, RawReadOptions, RawReader, version_mismatch};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrSource, MemProfSection, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::FxHasher;
@@ -87,6 +87,24 @@ impl<'data> Source<'data> {
                 .and_then(|profile| profile.binary_ids().ok())
                 .unwrap_or_default(),
             other => other.get().binary_ids().unwrap_or_default(),
+        }
+    }
+
+    /// What the profile that is being read counts.
+    fn current_kind(&mut self) -> InstrKind {
+        match self {
+            Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {
+                InstrKind::from_version_word(profile.dialect().version_word())
+            }),
+            other => other.get().kind(),
+        }
+    }
+
+    /// The temporal traces: those of the file, or if they are to be `separate`, those of each of its profiles.
+    fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
+        match self {
+            Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
+            other => Ok(vec![other.get().temporal_traces()?]),
         }
     }
 
@@ -202,6 +220,8 @@ struct Intake<'x> {
     origin: u32,
     remapping: Option<&'x Remapping>,
     rule: Rule,
+    /// Whether the records of this profile are in the accumulator from an earlier reading, and are only counted.
+    added: bool,
 }
 
 impl Intake<'_> {
@@ -211,6 +231,9 @@ impl Intake<'_> {
         place: u64,
         acc: &mut Accumulator,
     ) -> Option<crate::accumulate::Fault> {
+        if self.added {
+            return None;
+        }
         if let Some(new) = self.remapping.and_then(|table| table.get(&record.name)) {
             record.name.clear();
             record.name.extend_from_slice(new);
@@ -274,9 +297,10 @@ impl Intake<'_> {
 /// What became of one file's records.
 #[derive(Default)]
 pub(crate) struct Tolls {
-    /// The group of the file's first profile.
-    group: usize,
-    profiles: usize,
+    /// The profiles of the file that were read.
+    parts: Vec<Part>,
+    /// Set if reading stopped before a profile that has lost names, to go on when all names are known.
+    put_off: bool,
     kept: u64,
     dropped: u64,
     names_lost: u64,
@@ -285,10 +309,33 @@ pub(crate) struct Tolls {
     first_lost: Option<Error>,
 }
 
+/// One profile of a file: a raw file may hold several, of several programs.
+struct Part {
+    /// Its number in the file, from 1.
+    number: usize,
+    group: usize,
+    kind: InstrKind,
+    kept: u64,
+    vtable_names: Vec<Vec<u8>>,
+}
+
+/// An input of which some profile has lost its names.
+pub(crate) struct PutOff {
+    pub(crate) input: usize,
+    /// How many of its profiles were read before that one.
+    pub(crate) done: usize,
+}
+
 impl Lane<'_> {
-    /// Reads a file as far as it is sound. Without `names`, a file that has lost names is put off until all names
-    /// are known.
-    pub(crate) fn read_tolerant(&mut self, input: usize, data: &[u8], names: Option<&SymbolTable>) {
+    /// Reads a file as far as it is sound. Without `names`, a profile that has lost names is put off until all names
+    /// are known, with all that comes after it; `done` profiles were then read before.
+    pub(crate) fn read_tolerant(
+        &mut self,
+        input: usize,
+        data: &[u8],
+        names: Option<&SymbolTable>,
+        done: usize,
+    ) {
         let no_traces = || TemporalTraces::default();
         let mut source = match Source::open(data, true) {
             Ok(source) => source,
@@ -310,26 +357,21 @@ impl Lane<'_> {
                 return;
             }
         };
-        if names.is_none() && has_lost_names(&source) {
-            self.pending.push(input);
+        let mut file = EventLog::default();
+        let tolls = self.read_records(input, &mut source, names, done, &mut file);
+        if tolls.put_off {
+            // All that there is to say is said when the rest is read.
+            let done = tolls.parts.len();
+            self.pending.push(PutOff { input, done });
             self.context.traces_of(input, &[], no_traces());
             return;
         }
-        let mut file = EventLog::default();
-        let tolls = self.read_records(input, &mut source, names, &mut file);
         let values_lost = match &source {
             Source::Raw(reader) => reader.records_without_values(),
             _ => 0,
         };
         tolls.report(input, values_lost, &mut file);
-        self.conclude(
-            input,
-            tolls.group,
-            &mut source,
-            &tolls,
-            file,
-            names.is_some(),
-        );
+        self.conclude(input, &mut source, tolls, file, names.is_some());
     }
 
     /// Adds the share of an indexed profile's records that no other lane of the merge takes.
@@ -357,7 +399,7 @@ impl Lane<'_> {
         }
         let mut source = Source::Indexed(Box::new(profile.records_of_share(share, shares)));
         let mut file = EventLog::default();
-        let tolls = self.read_records(input, &mut source, None, &mut file);
+        let tolls = self.read_records(input, &mut source, None, 0, &mut file);
         (tolls, file)
     }
 
@@ -377,17 +419,29 @@ impl Lane<'_> {
         }
         file.sort_by_offset();
         let mut source = Source::Indexed(Box::new(profile.records()));
-        let ids = profile.binary_ids().unwrap_or_default();
-        let group = self.group(&ids);
-        self.conclude(input, group, &mut source, &tolls, file, false);
+        let part = self.part(&mut source);
+        tolls.parts.push(part);
+        self.conclude(input, &mut source, tolls, file, false);
     }
 
-    /// Adds the records of a file.
+    /// The profile that is being read.
+    fn part(&mut self, source: &mut Source<'_>) -> Part {
+        Part {
+            number: source.profiles_seen(),
+            group: self.group(&source.current_ids()),
+            kind: source.current_kind(),
+            kept: 0,
+            vtable_names: vtable_names(source, self.context.options.keep_vtable_names),
+        }
+    }
+
+    /// Adds the records of a file, but for those of the first `done` profiles, which are there.
     fn read_records(
         &mut self,
         input: usize,
         source: &mut Source<'_>,
         names: Option<&SymbolTable>,
+        done: usize,
         file: &mut EventLog,
     ) -> Tolls {
         let mut record = std::mem::take(&mut self.record);
@@ -398,26 +452,30 @@ impl Lane<'_> {
             origin: 0,
             remapping: self.context.options.remapping.as_ref(),
             rule: self.context.rule,
+            added: false,
         };
-        let mut profiles_seen = None;
         let mut group = 0;
         let mut ordinal = 0;
         loop {
             let result = source.get().read_record(&mut record);
-            // A raw file may hold profiles of several programs.
-            if profiles_seen != Some(source.profiles_seen()) {
-                profiles_seen = Some(source.profiles_seen());
+            let last = tolls.parts.last().map(|part| part.number);
+            // A raw file may hold profiles of several programs. After the last there is none.
+            if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
+                if names.is_none() && has_lost_names(source) {
+                    tolls.put_off = true;
+                    break;
+                }
                 let ids = source.current_ids();
                 intake.origin = origin_of(&ids);
-                group = self.group(&ids);
-                if tolls.profiles == 0 {
-                    tolls.group = group;
-                }
-                tolls.profiles += 1;
+                intake.added = tolls.parts.len() < done;
+                let part = self.part(source);
+                group = part.group;
+                tolls.parts.push(part);
                 if let Some(group) = self.groups.get_mut(group) {
                     group.binary_ids.extend(ids);
                 }
             }
+            let kept = tolls.kept;
             match result {
                 Ok(false) => break,
                 Err(error) => {
@@ -441,6 +499,9 @@ impl Lane<'_> {
                     }
                 }
             }
+            if let Some(part) = tolls.parts.last_mut() {
+                part.kept += tolls.kept - kept;
+            }
             ordinal += 1;
         }
         self.record = record;
@@ -451,14 +512,15 @@ impl Lane<'_> {
     fn conclude(
         &mut self,
         input: usize,
-        group: usize,
         source: &mut Source<'_>,
-        tolls: &Tolls,
+        mut tolls: Tolls,
         mut file: EventLog,
         late: bool,
     ) {
         let context = self.context;
         let is_raw = matches!(source, Source::Raw(_));
+        let first = tolls.parts.first().map_or(0, |part| part.group);
+        let separate = tolls.parts.iter().any(|part| part.group != first);
         if let Err(error) = &source.get().binary_ids() {
             file.push(Event::from_error(
                 input,
@@ -467,10 +529,9 @@ impl Lane<'_> {
                 error,
             ));
         }
-        let Some(group) = self.groups.get_mut(group) else {
-            return;
-        };
-        if let Some(section) = source.memprof() {
+        if let Some(section) = source.memprof()
+            && let Some(group) = self.groups.get_mut(first)
+        {
             match check_memprof(&section) {
                 Ok(()) => group.take_memprof(input, section, &mut file),
                 Err(error) => {
@@ -479,27 +540,52 @@ impl Lane<'_> {
                 }
             }
         }
-        let vtables = vtable_names(source, context.options.keep_vtable_names);
-        let reader = source.get();
-        group.symbols.extend(reader.symbols());
-        group.vtable_names.extend(vtables);
-        let mut traces = reader.temporal_traces().unwrap_or_else(|error| {
+        let traces = source.traces(separate).unwrap_or_else(|error| {
             file.push(Event::from_error(
                 input,
                 Action::Repaired,
                 Reason::of(&error),
                 &error,
             ));
-            TemporalTraces::default()
+            Vec::new()
         });
+        let reader = source.get();
         let (kind, word) = (reader.kind(), reader.version_word());
-        weigh_traces(&mut traces, is_raw, context.weight(input));
-        // A file of which nothing is left says nothing about kinds.
-        if tolls.kept > 0 || file.is_empty() {
-            group.seen.push(Seen { input, kind });
+        // What nothing is left of says nothing about kinds.
+        let of_use = |kept: u64| kept > 0 || file.is_empty();
+        if of_use(tolls.kept) {
             self.generations.note(input, kind, word, is_raw);
         }
-        let ids = group.ids.clone();
+        let mut seen: Vec<usize> = Vec::new();
+        let mut traces_of_parts = Vec::new();
+        for part in &mut tolls.parts {
+            let Some(group) = self.groups.get_mut(part.group) else {
+                continue;
+            };
+            group
+                .vtable_names
+                .extend(std::mem::take(&mut part.vtable_names));
+            let index = if separate { part.number - 1 } else { 0 };
+            if let Some(traces) = traces.get(index)
+                && (separate || traces_of_parts.is_empty())
+            {
+                let mut traces = traces.clone();
+                weigh_traces(&mut traces, is_raw, context.weight(input));
+                traces_of_parts.push((group.ids.clone(), traces));
+            }
+            if seen.contains(&part.group) {
+                continue;
+            }
+            group.symbols.extend(reader.symbols());
+            let (kept, kind) = match separate {
+                true => (part.kept, part.kind),
+                false => (tolls.kept, kind),
+            };
+            if of_use(kept) {
+                group.seen.push(Seen { input, kind });
+                seen.push(part.group);
+            }
+        }
         self.totals.records_dropped += tolls.dropped;
         *match (file.is_empty(), tolls.kept) {
             (true, _) => &mut self.totals.files_kept,
@@ -512,9 +598,9 @@ impl Lane<'_> {
         });
         self.log.absorb(file);
         if late {
-            context.late_traces(&ids, traces);
+            context.late_traces(traces_of_parts);
         } else {
-            context.traces_of(input, &ids, traces);
+            context.traces_of_parts(input, traces_of_parts);
         }
     }
 
@@ -558,6 +644,7 @@ impl Lane<'_> {
             origin: 0,
             remapping: self.context.options.remapping.as_ref(),
             rule: Rule::Llvm,
+            added: false,
         };
         let mut record = std::mem::take(&mut self.record);
         let Some(group) = self.groups.get_mut(group_index) else {

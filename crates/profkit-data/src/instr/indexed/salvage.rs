@@ -100,10 +100,7 @@ impl<'data> IndexedProfile<'data> {
     /// # Errors
     /// Those of [`parse_known`](Self::parse_known) if not even the header and the summaries can be read.
     pub fn parse_salvage(data: &'data [u8]) -> Result<Self> {
-        salvage(data).or_else(|error| match Self::parse_known(data) {
-            Err(first) => Err(first),
-            Ok(_) => Err(error),
-        })
+        salvage(data).map_err(|error| Self::parse_known(data).err().unwrap_or(error))
     }
 
     /// Whether [`parse_salvage`](Self::parse_salvage) found something lost.

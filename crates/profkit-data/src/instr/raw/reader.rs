@@ -74,6 +74,8 @@ pub struct RawReader<'data> {
     symbols: SymbolTable,
     binary_ids: Vec<BuildId>,
     time_stamps: Vec<(u64, NameRef)>,
+    /// How many time stamps there were when each profile was opened.
+    stamps_before: Vec<usize>,
     implausible: Option<ImplausibleCount>,
     records_without_values: usize,
     /// How often the next profile was searched for by its magic.
@@ -120,6 +122,7 @@ impl<'data> RawReader<'data> {
             symbols: SymbolTable::new(),
             binary_ids: Vec::new(),
             time_stamps: Vec::new(),
+            stamps_before: Vec::new(),
             implausible: None,
             records_without_values: 0,
             searches: 0,
@@ -152,6 +155,20 @@ impl<'data> RawReader<'data> {
         self.records_without_values
     }
 
+    /// The traces of each profile of the file that was opened, to be asked in place of
+    /// [`temporal_traces`](InstrSource::temporal_traces), which makes one trace of them all as LLVM does.
+    pub fn traces_of_profiles(&self) -> Vec<TemporalTraces> {
+        let ends = self.stamps_before.iter().skip(1).copied();
+        let ends = ends.chain([self.time_stamps.len()]);
+        let ranges = self.stamps_before.iter().zip(ends);
+        ranges
+            .map(|(&start, end)| {
+                let stamps = self.time_stamps.get(start..end).unwrap_or_default();
+                trace(&mut stamps.to_vec())
+            })
+            .collect()
+    }
+
     /// Opens the profile at an offset.
     fn enter(&mut self, offset: usize) -> Result<()> {
         let profile = if self.options.salvage {
@@ -162,6 +179,7 @@ impl<'data> RawReader<'data> {
             RawProfile::parse_at(self.file, offset)?
         };
         self.profiles_seen += 1;
+        self.stamps_before.push(self.time_stamps.len());
         match profile.binary_ids() {
             Ok(ids) => self.binary_ids.extend(ids),
             Err(error) => self.tolerate(error)?,
@@ -399,22 +417,23 @@ impl InstrSource for RawReader<'_> {
 
     /// One trace of the functions that were read so far, by time stamp; none without time stamps.
     fn temporal_traces(&mut self) -> Result<TemporalTraces> {
-        if self.time_stamps.is_empty() {
-            return Ok(TemporalTraces::default());
-        }
-        self.time_stamps.sort_unstable();
-        let functions = self
-            .time_stamps
-            .iter()
-            .map(|&(_, name_ref)| name_ref)
-            .collect();
-        Ok(TemporalTraces {
-            traces: vec![TemporalTrace {
-                weight: 1,
-                functions,
-            }],
-            stream_size: 1,
-        })
+        Ok(trace(&mut self.time_stamps))
+    }
+}
+
+/// One trace of functions by time stamp; none without time stamps.
+fn trace(time_stamps: &mut [(u64, NameRef)]) -> TemporalTraces {
+    if time_stamps.is_empty() {
+        return TemporalTraces::default();
+    }
+    time_stamps.sort_unstable();
+    let functions = time_stamps.iter().map(|&(_, name_ref)| name_ref).collect();
+    TemporalTraces {
+        traces: vec![TemporalTrace {
+            weight: 1,
+            functions,
+        }],
+        stream_size: 1,
     }
 }
 

@@ -110,6 +110,8 @@ pub struct NameList {
     bytes: Vec<u8>,
     spans: Vec<(usize, u32)>,
     inflated: usize,
+    /// Whether the chunk that was read last has an empty name.
+    met_empty: bool,
 }
 
 impl NameList {
@@ -150,21 +152,34 @@ impl NameList {
     /// chunk that is cut, the names that could still be read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a chunk that is cut or empty of sense, [`ErrorKind::UncompressFailed`] for a
-    /// zlib stream that does not inflate to the length it claims, [`ErrorKind::LimitExceeded`] past a limit.
+    /// [`ErrorKind::Malformed`] for a stored chunk that is cut, and for an empty name once all others are read;
+    /// [`ErrorKind::UncompressFailed`] for a zlib stream that is cut or does not inflate to the length it claims,
+    /// [`ErrorKind::LimitExceeded`] past a limit.
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut cursor = Cursor::new(blob, base, Endian::Little);
         let budget = blob
             .len()
             .saturating_mul(3)
             .saturating_add(limits::INFLATE_TOTAL_FLOOR);
+        let mut empty_name = None;
+        self.met_empty = false;
         while !cursor.is_empty() {
             let start = cursor.offset();
             self.read_chunk(&mut cursor, budget)
                 .map_err(|error| error.at(start).within("names"))?;
+            if std::mem::take(&mut self.met_empty) {
+                empty_name.get_or_insert(start);
+            }
             cursor.skip_zeros();
         }
-        Ok(())
+        match empty_name {
+            // Nothing is lost by it, but LLVM refuses such a file.
+            Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
+                .at(start)
+                .within("names")
+                .llvm_detail("symbol name is empty")),
+            None => Ok(()),
+        }
     }
 
     fn read_chunk(&mut self, cursor: &mut Cursor<'_>, budget: usize) -> Result<()> {
@@ -218,9 +233,12 @@ impl NameList {
         let status =
             Decompress::new(true).decompress_vec(payload, &mut inflated, FlushDecompress::Finish);
         self.inflated += inflated.len();
-        let whole =
-            !cut && matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
+        // A stream that ends within the section is whole, whatever length the chunk claims: LLVM takes it, too.
+        let whole = matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
         if whole {
+            if cut {
+                cursor.take_u64(available as u64)?;
+            }
             self.insert_joined(&inflated);
             return Ok(());
         }
@@ -230,7 +248,8 @@ impl NameList {
             .unwrap_or(0);
         self.insert_joined(inflated.get(..kept).unwrap_or_default());
         if cut {
-            return Err(cut_chunk(start, available, compressed_length));
+            return Err(cut_chunk(start, available, compressed_length)
+                .with_kind(ErrorKind::UncompressFailed));
         }
         Err(Error::new(
             ErrorKind::UncompressFailed,
@@ -243,6 +262,7 @@ impl NameList {
 
     fn insert_joined(&mut self, names: &[u8]) {
         for name in names.split(|&byte| byte == NAME_SEPARATOR) {
+            self.met_empty |= name.is_empty();
             if let (false, Ok(len)) = (name.is_empty(), u32::try_from(name.len())) {
                 self.spans.push((self.bytes.len(), len));
                 self.bytes.extend_from_slice(name);
@@ -332,6 +352,25 @@ mod tests {
         let error = table.read_blob(&blob[..blob.len() - 2], 16).unwrap_err();
         insta::assert_snapshot!(error, @"a chunk of names runs past the end of its section in names at offset 0x10: found 11 bytes left, expected 13 bytes");
         assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn an_empty_name_is_told_after_all_names_were_read() {
+        let mut blob = encode_blob_stored([b"one".as_slice(), b""]);
+        blob.extend(encode_blob_stored([b"two".as_slice()]));
+        let mut table = SymbolTable::new();
+        let error = table.read_blob(&blob, 16).unwrap_err();
+        insta::assert_snapshot!(error, @"a name is empty in names at offset 0x10");
+        assert_eq!(error.detail_for_llvm(), Some("symbol name is empty"));
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_cut_zlib_chunk_does_not_inflate() {
+        let blob = encode_blob_zlib([b"one".as_slice(), b"two"]);
+        let mut table = SymbolTable::new();
+        let error = table.read_blob(&blob[..blob.len() - 2], 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UncompressFailed);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use super::{input, output};
 use crate::encode::write_indexed;
 use crate::io::Content;
 use profkit_abi::value_kind;
-use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_merge::{
     Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Remapping,
     TraceOptions, merge_instr,
@@ -95,7 +95,7 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         Some(merged) => merged.profile,
         None => InstrProfile::default(),
     };
-    write(parsed, &profile, text)?;
+    write(parsed, &profile, text, messages)?;
     if repeats_a_size(&profile) {
         let text = "invalid profile created. Please file a bug at: \
             https://github.com/llvm/llvm-project/issues/ and include the profraw files that caused this error.";
@@ -273,19 +273,49 @@ fn function_line(event: &Event, file: &[u8], function: &[u8], hinted: &mut Vec<L
     messages::put(&lines);
 }
 
-fn write(parsed: &Parsed, profile: &InstrProfile, text: bool) -> Result<(), Fault> {
+/// Whether a function that is written has no name, as one whose name hash is damaged.
+fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
+    let functions = profile.tables.iter().flat_map(|table| table.functions());
+    functions
+        .filter(|function| function.name().is_empty())
+        .flat_map(|function| function.records())
+        .any(|record| {
+            let is_set = record.counts.iter().any(|&count| count != 0)
+                || record.bitmap.iter().any(|&byte| byte != 0);
+            !sparse || is_set
+        })
+}
+
+fn write(
+    parsed: &Parsed,
+    profile: &InstrProfile,
+    text: bool,
+    messages: &Messages,
+) -> Result<(), Fault> {
     let name = parsed.output();
     let sparse = parsed.flag("sparse");
     if text {
         let output = output::create(name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
-        return output::write_bytes(output, name, |sink| {
+        // LLVM stops behind the directives if it meets a name that was not in its file, and warns.
+        let unnamed = has_unnamed(profile, sparse);
+        let directives = InstrProfile {
+            kind: profile.kind.without(InstrKind::TEMPORAL),
+            ..InstrProfile::default()
+        };
+        let profile = if unnamed { &directives } else { profile };
+        output::write_bytes(output, name, |sink| {
             TextWriter::write(sink, profile, options).map(Ok)
-        });
+        })?;
+        if unnamed {
+            let text = "malformed instrumentation profile data: symbol name is empty";
+            messages.warning(b"", text);
+        }
+        return Ok(());
     }
     let output = output::create(name, Content::Binary)?;
     let options = match parsed.flag("write-prev-version") {
-        true => IndexedWriteOptions::for_version(PREVIOUS_VERSION),
+        true => IndexedWriteOptions::for_version(PREVIOUS_VERSION).unknown_vtable_sites(true),
         false => IndexedWriteOptions::for_llvm(RELEASE),
     };
     let plan = IndexedPlan::new(profile, &options.sparse(sparse))

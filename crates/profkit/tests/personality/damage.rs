@@ -1,6 +1,8 @@
 //! Damaged profiles: the same verdict in the same words.
-use crate::harness::{Pair, compare_all};
-use profkit_testkit::{fixture, require_or_skip};
+use crate::harness::{Pair, compare_all, words};
+use profkit_data::instr::indexed::IndexedProfile;
+use profkit_testkit::{Llvm, fixture, require_or_skip};
+use std::fmt::Write as _;
 
 #[test]
 fn damaged_profiles_are_refused_alike() {
@@ -32,5 +34,175 @@ fn damaged_profiles_are_refused_alike() {
             add(format!("version-{version}"), &bytes);
         }
     }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+const COMMANDS: [&str; 4] = [
+    "show --all-functions --counts --ic-targets bad",
+    "merge -j 1 bad -o out",
+    "merge -text -j 1 --failure-mode=all bad good",
+    "merge -j 1 --failure-mode=warn good bad -o out",
+];
+
+/// One damaged copy of a file.
+struct Damaged {
+    label: String,
+    sound: Vec<u8>,
+    bad: Vec<u8>,
+}
+
+/// Runs commands over damaged files with both tools, on two threads, and collects how `judge` says they differ. Where
+/// LLVM is killed by a signal or its result depends on its memory, there is nothing to compare with.
+fn sweep(
+    llvm: &Llvm,
+    damaged: &[Damaged],
+    judge: impl Fn(&Pair, &[&str]) -> Option<String> + Sync,
+) {
+    let part = damaged.len().div_ceil(2);
+    let failures: String = std::thread::scope(|scope| {
+        let threads: Vec<_> = damaged
+            .chunks(part)
+            .map(|damaged| {
+                let judge = &judge;
+                scope.spawn(move || {
+                    let mut failures = String::new();
+                    for (index, Damaged { label, sound, bad }) in damaged.iter().enumerate() {
+                        let pair = Pair::new(llvm).file("good", sound).file("bad", bad);
+                        // Each command meets every fourth damage.
+                        let args = words(COMMANDS[index % COMMANDS.len()]);
+                        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                        if let Some(difference) = judge(&pair, &args)
+                            && pair.llvm(&args, b"").code.is_some()
+                            && pair.llvm_is_steady(&args)
+                        {
+                            let _ = writeln!(failures, "--- {label}{difference}");
+                        }
+                    }
+                    failures
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread"))
+            .collect()
+    });
+    println!("{} damaged files compared", damaged.len());
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// Numbers without order, the same in each run.
+fn random(state: &mut u64) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize
+}
+
+fn flip(sound: &[u8], at: usize, bit: usize) -> Vec<u8> {
+    let mut bad = sound.to_vec();
+    bad[at] ^= 1 << bit;
+    bad
+}
+
+/// Behind the header of a raw file, and in the summary and the records of an indexed one, a flipped bit has the same
+/// result to the letter.
+#[test]
+fn flipped_bits_have_the_same_result() {
+    let llvm = require_or_skip!(22);
+    let mut state = 22;
+    let mut damaged = Vec::new();
+    for name in [
+        "fe-plain",
+        "ir-plain",
+        "mcdc-conditions",
+        "vtables-shapes",
+        "temporal-host",
+    ] {
+        let sound = fixture(&format!("raw/clang-22-{name}.profraw"));
+        for _ in 0..48 {
+            let at = 128 + random(&mut state) % (sound.len() - 128);
+            let bit = random(&mut state) % 8;
+            damaged.push(Damaged {
+                label: format!("raw {name}, byte {at:#x}, bit {bit}"),
+                bad: flip(&sound, at, bit),
+                sound: sound.clone(),
+            });
+        }
+        let sound = fixture(&format!("indexed/clang-22-{name}.profdata"));
+        let mut places: Vec<usize> = (88..128).collect();
+        let profile = IndexedProfile::parse(&sound).expect("a sound profile");
+        for entry in profile.table().entries() {
+            let entry = entry.expect("a sound entry");
+            let start = usize::try_from(entry.data_offset).expect("small");
+            places.extend(start..start + entry.data.len());
+        }
+        for _ in 0..48 {
+            let at = places[random(&mut state) % places.len()];
+            let bit = random(&mut state) % 8;
+            damaged.push(Damaged {
+                label: format!("indexed {name}, byte {at:#x}, bit {bit}"),
+                bad: flip(&sound, at, bit),
+                sound: sound.clone(),
+            });
+        }
+    }
+    sweep(&llvm, &damaged, |pair, args| pair.compare(args, b"").err());
+}
+
+/// Words of a header that lie: profkit may refuse what LLVM reads on into, and in other words, but what both take has
+/// the same result.
+#[test]
+fn lying_headers_never_give_another_result() {
+    let llvm = require_or_skip!(22);
+    let mut damaged = Vec::new();
+    for (path, count) in [
+        ("raw/clang-22-fe-plain.profraw", 16),
+        ("raw/clang-22-vtables-shapes.profraw", 16),
+        ("indexed/clang-22-ir-plain.profdata", 9),
+        ("indexed/clang-22-temporal-host.profdata", 9),
+    ] {
+        let sound = fixture(path);
+        for index in 0..count {
+            let range = 8 * index..8 * index + 8;
+            let word = u64::from_le_bytes(sound[range.clone()].try_into().expect("8 bytes"));
+            for lie in [0, 1, u64::MAX, word.wrapping_sub(1), word.wrapping_add(1)] {
+                let mut bad = sound.clone();
+                bad[range.clone()].copy_from_slice(&lie.to_le_bytes());
+                damaged.push(Damaged {
+                    label: format!("{path}, word {index} is {lie:#x}"),
+                    bad,
+                    sound: sound.clone(),
+                });
+            }
+        }
+    }
+    sweep(&llvm, &damaged, |pair, args| {
+        let ours = pair.profkit(args, b"");
+        let complains = ours.code != Some(0) || !ours.stderr.is_empty();
+        match complains {
+            true => None,
+            false => pair.compare(args, b"").err(),
+        }
+    });
+}
+
+/// What is no instrumentation profile at all.
+#[test]
+fn other_files_are_refused_alike() {
+    let llvm = require_or_skip!(22);
+    let mut state = 7;
+    let random: Vec<u8> = (0..400).map(|_| random(&mut state) as u8).collect();
+    let sample = "main:184019:0\n 4: 534\n 5: 500 foo:10\n";
+    let object = [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 200]].concat();
+    let pair = Pair::new(&llvm)
+        .file("good", fixture("indexed/clang-22-ir-plain.profdata"))
+        .file("random", random)
+        .file("sample", sample)
+        .file("object", object);
+    let lines: Vec<String> = ["random", "sample", "object"]
+        .iter()
+        .flat_map(|bad| COMMANDS.map(|line| line.replace("bad", bad)))
+        .collect();
     compare_all(&pair, lines.iter().map(String::as_str));
 }

@@ -53,7 +53,23 @@ impl Pair {
         self.run(Path::new(env!("CARGO_BIN_EXE_profkit")), args, stdin)
     }
 
+    /// Whether LLVM's tool does the same wherever its memory lies: what it reads beyond its buffers or after freeing
+    /// them changes with it.
+    pub fn llvm_is_steady(&self, args: &[&str]) -> bool {
+        let tunables = [
+            "glibc.malloc.perturb=85",
+            "glibc.malloc.perturb=170",
+            "glibc.malloc.mmap_threshold=0:glibc.malloc.mmap_max=1000000",
+        ];
+        let runs = tunables.map(|tunables| self.run_in(&self.llvm, args, b"", tunables));
+        runs.iter().all(|ran| *ran == runs[0])
+    }
+
     fn run(&self, program: &Path, args: &[&str], stdin: &[u8]) -> Ran {
+        self.run_in(program, args, stdin, "")
+    }
+
+    fn run_in(&self, program: &Path, args: &[&str], stdin: &[u8], tunables: &str) -> Ran {
         let folder = TempDir::new().expect("a temporary folder");
         for (name, bytes) in &self.files {
             let path = folder.path().join(name);
@@ -65,6 +81,7 @@ impl Pair {
             .args(args)
             .current_dir(folder.path())
             .env_remove("TERM")
+            .env("GLIBC_TUNABLES", tunables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

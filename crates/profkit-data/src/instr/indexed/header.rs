@@ -75,7 +75,8 @@ impl IndexedHeader {
         };
         let max_function_count = word(1)?;
         let hash_type = word(1)?;
-        if hash_type != indexed::HASH_TYPE_MD5 {
+        // LLVM looks at the low half only.
+        if hash_type & u64::from(u32::MAX) != indexed::HASH_TYPE_MD5 {
             return Err(Error::new(
                 ErrorKind::UnsupportedHashType,
                 "the hash type is not supported",

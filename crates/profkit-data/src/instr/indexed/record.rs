@@ -1,5 +1,5 @@
 //! The data of one name in the function table: one record a function hash.
-use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE, VTABLES_SINCE};
+use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE};
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;
 use crate::ids::{FuncHash, NameRef};
@@ -190,9 +190,18 @@ fn as_malformed(error: Error) -> Error {
     error.with_kind(ErrorKind::Malformed)
 }
 
-/// The values that a version can hold.
-fn known_values(values: &ValueData, version: u32) -> Cow<'_, ValueData> {
-    if version >= VTABLES_SINCE || !has_vtable_sites(values) {
+/// How records are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordLayout {
+    /// The version.
+    pub(super) version: u32,
+    /// Whether vtable value sites are kept.
+    pub(super) vtable_sites: bool,
+}
+
+/// The values that a layout can hold.
+fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> {
+    if layout.vtable_sites || !has_vtable_sites(values) {
         return Cow::Borrowed(values);
     }
     let mut known = values.clone();
@@ -213,19 +222,23 @@ pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
 const NO_VALUES_LEN: usize = 8;
 
 /// How many bytes [`encode_record`] makes.
-pub(super) fn encoded_len(record: &RecordRef<'_>, version: u32) -> u64 {
+pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     let mut words = 2 + record.counts.len() as u64;
-    if version >= BITMAPS_SINCE {
+    if layout.version >= BITMAPS_SINCE {
         words += 1 + record.bitmap.len() as u64;
     }
     let values = record.values.map_or(NO_VALUES_LEN, |values| {
-        value_data::encoded_len(&known_values(values, version))
+        value_data::encoded_len(&known_values(values, layout))
     });
     8 * words + values as u64
 }
 
 /// Appends a record in the layout of a version from 3 on.
-pub(super) fn encode_record(record: &RecordRef<'_>, version: u32, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn encode_record(
+    record: &RecordRef<'_>,
+    layout: RecordLayout,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.extend_from_slice(&record.func_hash.0.to_le_bytes());
     out.extend_from_slice(&(record.counts.len() as u64).to_le_bytes());
     let start = out.len();
@@ -234,14 +247,14 @@ pub(super) fn encode_record(record: &RecordRef<'_>, version: u32, out: &mut Vec<
     for (word, count) in words.iter_mut().zip(record.counts) {
         *word = count.to_le_bytes();
     }
-    if version >= BITMAPS_SINCE {
+    if layout.version >= BITMAPS_SINCE {
         out.extend_from_slice(&(record.bitmap.len() as u64).to_le_bytes());
         for &byte in record.bitmap {
             out.extend_from_slice(&u64::from(byte).to_le_bytes());
         }
     }
     match record.values {
-        Some(values) => value_data::encode(&known_values(values, version), Endian::Little, out),
+        Some(values) => value_data::encode(&known_values(values, layout), Endian::Little, out),
         None => {
             // TotalSize 8, no kinds.
             out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());

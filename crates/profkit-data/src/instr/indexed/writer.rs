@@ -1,4 +1,5 @@
 use super::header::{self, IndexedHeader};
+use super::record::RecordLayout;
 use super::{llvm_order, memprof, record, sections};
 use crate::bytes::Sink;
 use crate::hash_table::{Lengths, TablePlan};
@@ -25,6 +26,9 @@ pub struct IndexedWriteOptions {
     pub known_memprof: RangeInclusive<u64>,
     /// Leave out functions of which no record has a count or bitmap bit (`llvm-profdata merge --sparse`).
     pub sparse: bool,
+    /// Keep the value sites of vtables in versions before 12, whose readers refuse a record that has some. LLVM's
+    /// `--write-prev-version` does.
+    pub unknown_vtable_sites: bool,
 }
 
 /// Oldest version that can be written.
@@ -47,6 +51,7 @@ impl IndexedWriteOptions {
             known_flags: writers.map_or(0, |range| known_flags(*range.end())),
             known_memprof,
             sparse: false,
+            unknown_vtable_sites: false,
         }
     }
 
@@ -60,6 +65,21 @@ impl IndexedWriteOptions {
             known_flags: known_flags(release),
             known_memprof: known_memprof(release),
             sparse: false,
+            unknown_vtable_sites: false,
+        }
+    }
+
+    /// Sets [`unknown_vtable_sites`](Self::unknown_vtable_sites).
+    #[must_use]
+    pub fn unknown_vtable_sites(mut self, keep: bool) -> Self {
+        self.unknown_vtable_sites = keep;
+        self
+    }
+
+    fn layout(&self) -> RecordLayout {
+        RecordLayout {
+            version: self.version,
+            vtable_sites: self.version >= header::VTABLES_SINCE || self.unknown_vtable_sites,
         }
     }
 
@@ -189,6 +209,7 @@ impl Summaries {
 pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,
     version: u32,
+    layout: RecordLayout,
     /// The functions to write, in the order of the tables.
     functions: Vec<Planned>,
     /// Their insertion order into the hash table, as indices of `functions`.
@@ -263,6 +284,7 @@ impl<'p> IndexedPlan<'p> {
             },
             profile,
             version,
+            layout: options.layout(),
             functions,
             insertion,
             table,
@@ -412,7 +434,7 @@ impl<'p> IndexedPlan<'p> {
             |item, out| match lookup(item) {
                 Some((function, _)) => {
                     out.extend_from_slice(function.name());
-                    encode_data(function, self.version, &mut scratch, out)
+                    encode_data(function, self.layout, &mut scratch, out)
                 }
                 None => Ok(()),
             },
@@ -463,7 +485,7 @@ fn choose(
     options: &IndexedWriteOptions,
     losses: &mut Losses,
 ) -> Vec<Planned> {
-    let version = options.version;
+    let (version, layout) = (options.version, options.layout());
     let count = profile.tables.iter().map(|table| table.function_count());
     let mut chosen = Vec::with_capacity(count.sum());
     for (table, functions) in (0u32..).zip(&profile.tables) {
@@ -471,15 +493,14 @@ fn choose(
             let (mut data_len, mut empty) = (0, options.sparse);
             let mut lost = (0, 0);
             for record in function.records() {
-                data_len += record::encoded_len(&record, version);
+                data_len += record::encoded_len(&record, layout);
                 empty = empty
                     && record.counts.iter().all(|&count| count == 0)
                     && record.bitmap.iter().all(|&byte| byte == 0);
                 let no_bitmaps = version < header::BITMAPS_SINCE;
                 lost.0 += u64::from(no_bitmaps && !record.bitmap.is_empty());
-                let no_vtables = version < header::VTABLES_SINCE;
                 let sites = record.values.is_some_and(record::has_vtable_sites);
-                lost.1 += u64::from(no_vtables && sites);
+                lost.1 += u64::from(!layout.vtable_sites && sites);
             }
             if data_len != 0 && !empty {
                 losses.bitmaps += lost.0;
@@ -564,7 +585,7 @@ fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> Option<Function
 /// Appends the records of a function, in the order of LLVM's container if there are several.
 fn encode_data<'p>(
     function: FunctionRef<'p>,
-    version: u32,
+    layout: RecordLayout,
     scratch: &mut Vec<RecordRef<'p>>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -577,17 +598,17 @@ fn encode_data<'p>(
         ))
     };
     if let [record] = scratch.as_slice() {
-        return record::encode_record(record, version, out).map_err(in_function);
+        return record::encode_record(record, layout, out).map_err(in_function);
     }
     scratch.sort_by_key(|record| record.order);
     let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
-    let number_hash = match version {
+    let number_hash = match layout.version {
         MIX_SINCE.. => NumberHash::Mix,
         _ => NumberHash::Times37,
     };
     for position in llvm_order::dense_map_order(&hashes, number_hash) {
         if let Some(record) = scratch.get(position as usize) {
-            record::encode_record(record, version, out).map_err(in_function)?;
+            record::encode_record(record, layout, out).map_err(in_function)?;
         }
     }
     Ok(())

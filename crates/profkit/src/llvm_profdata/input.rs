@@ -73,6 +73,8 @@ impl<'data> Profile<'data> {
             }
             FileKind::InstrIndexed => {
                 let profile = IndexedProfile::parse(data)?;
+                // LLVM reads them with the header.
+                profile.temporal_traces()?;
                 if names {
                     let mut all = profile.records();
                     // A damaged table is an error once its records are read.

@@ -119,7 +119,7 @@ fn flipped_bits_have_the_same_result() {
         "vtables-shapes",
         "temporal-host",
     ] {
-        let sound = fixture(&format!("raw/clang-22-{name}.profraw"));
+        let sound = fixture(format!("raw/clang-22-{name}.profraw"));
         for _ in 0..32 {
             let at = 128 + random(&mut state) % (sound.len() - 128);
             let bit = random(&mut state) % 8;
@@ -131,7 +131,7 @@ fn flipped_bits_have_the_same_result() {
         }
         // Words of bitmaps that hold more than a byte are an allowed difference.
         let name = name.replace("mcdc-conditions", "cs-ir-layers");
-        let sound = fixture(&format!("indexed/clang-22-{name}.profdata"));
+        let sound = fixture(format!("indexed/clang-22-{name}.profdata"));
         let mut places: Vec<usize> = (88..128).collect();
         let profile = IndexedProfile::parse(&sound).expect("a sound profile");
         for entry in profile.table().entries() {

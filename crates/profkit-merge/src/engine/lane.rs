@@ -1,5 +1,6 @@
 //! What one thread carries along.
-use super::read::{PutOff, llvm_refuses};
+use super::read::PutOff;
+use super::source::llvm_refuses;
 use super::version::Generations;
 use super::{Context, all_names, llvm_fault};
 use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};

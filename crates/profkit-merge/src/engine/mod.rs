@@ -2,6 +2,7 @@
 mod lane;
 pub(crate) mod read;
 mod shares;
+mod source;
 mod version;
 
 use crate::Weight;

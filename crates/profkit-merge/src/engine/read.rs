@@ -1,171 +1,21 @@
 //! One input, record by record.
-use super::Context;
 use super::lane::Lane;
-
+use super::source::{Source, llvm_refuses};
 use crate::accumulate::{Accumulator, Incoming, Rule, Tally, order_of};
 use crate::inputs::Inputs;
 use crate::kinds::{Seen, llvm_kind, llvm_merge};
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
 use crate::{Remapping, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
-use profkit_abi::variant;
-use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReader, check_memprof};
-use profkit_data::instr::raw::{RawDialect, RawReadOptions, RawReader, version_mismatch};
-use profkit_data::instr::releases::Release;
-use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, Record, TemporalTraces};
+use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
+use profkit_data::instr::raw::RawDialect;
+use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
-
-/// The reader of whatever kind the input is.
-pub(crate) enum Source<'data> {
-    Raw(Box<RawReader<'data>>),
-    Indexed(Box<IndexedReader<'data>>),
-    Text(Box<TextReader<'data>>),
-}
-
-impl<'data> Source<'data> {
-    /// Opens an input by its content; `tolerant` reads what is left of a damaged raw or indexed file.
-    pub(crate) fn open(data: &'data [u8], tolerant: bool) -> Result<Self, Error> {
-        match detect(data) {
-            FileKind::InstrRaw | FileKind::Empty => {
-                let options = RawReadOptions::default().salvage(tolerant);
-                Ok(Source::Raw(Box::new(RawReader::parse_with(data, options)?)))
-            }
-            FileKind::InstrIndexed => {
-                let profile = match tolerant {
-                    true => IndexedProfile::parse_salvage(data)?.supported()?,
-                    false => IndexedProfile::parse(data)?,
-                };
-                Ok(Source::Indexed(Box::new(profile.records())))
-            }
-            FileKind::Text if tolerant && is_sample_text(data) => {
-                Err(not_a_profile(FileKind::SampleBinary))
-            }
-            FileKind::Text => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
-            FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
-                .at(0)
-                .within("the first bytes")
-                .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
-                .expected("the magic of a profile, or text")),
-            other => Err(not_a_profile(other)),
-        }
-    }
-
-    pub(crate) fn get(&mut self) -> &mut dyn InstrSource {
-        match self {
-            Source::Raw(reader) => reader.as_mut(),
-            Source::Indexed(reader) => reader.as_mut(),
-            Source::Text(reader) => reader.as_mut(),
-        }
-    }
-
-    fn memprof(&self) -> Option<MemProfSection> {
-        match self {
-            Source::Indexed(reader) => reader.profile().memprof(),
-            _ => None,
-        }
-    }
-
-    /// Which profile of the file is being read.
-    fn profiles_seen(&self) -> usize {
-        match self {
-            Source::Raw(reader) => reader.profiles_seen(),
-            _ => 1,
-        }
-    }
-
-    /// The build ids of the profile that is being read.
-    fn current_ids(&mut self) -> Vec<BuildId> {
-        match self {
-            Source::Raw(reader) => reader
-                .profile()
-                .and_then(|profile| profile.binary_ids().ok())
-                .unwrap_or_default(),
-            other => other.get().binary_ids().unwrap_or_default(),
-        }
-    }
-
-    /// What the profile that is being read counts.
-    fn current_kind(&mut self) -> InstrKind {
-        match self {
-            Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {
-                InstrKind::from_version_word(profile.dialect().version_word())
-            }),
-            other => other.get().kind(),
-        }
-    }
-
-    /// The temporal traces: those of the file, or if they are to be `separate`, those of each of its profiles.
-    fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
-        match self {
-            Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
-            other => Ok(vec![other.get().temporal_traces()?]),
-        }
-    }
-
-    /// The number that orders the record read last among those of its file.
-    fn place(&self, ordinal: u64) -> u64 {
-        match self {
-            // Items are longer than 8 bytes, so that this is different for each name, also when only a share is read.
-            Source::Indexed(reader) => reader.record_offset() >> 3,
-            _ => ordinal,
-        }
-    }
-}
-
-/// `InstrProfReader::create` of LLVM says "unrecognized format" of all of these.
-fn not_a_profile(kind: FileKind) -> Error {
-    let error = |message: &'static str| Error::new(ErrorKind::UnrecognizedFormat, message);
-    match kind {
-        FileKind::MemProfRaw => {
-            error("the file is a raw MemProf profile, not an instrumentation profile")
-                .with_hint("this release merges no MemProf profiles yet: use llvm-profdata merge --profiled-binary=PROGRAM")
-        }
-        FileKind::SampleBinary | FileKind::SampleGcov => {
-            error("the file is a sample profile, not an instrumentation profile")
-                .with_hint("this release merges no sample profiles yet: use llvm-profdata merge --sample")
-        }
-        FileKind::ObjectFile => error("the file is a program, not a profile")
-            .with_hint("run the program and name the .profraw file that it writes"),
-        _ => error("the file is no profile that profkit knows")
-            .with_hint("profkit doctor FILE says what the file is"),
-    }
-}
-
-/// The error of an LLVM release that does not read this version, as [`MergeOptions::read_as`](crate::MergeOptions)
-/// asks for.
-pub(crate) fn llvm_refuses(context: &Context<'_>, kind: FileKind, word: u64) -> Option<Error> {
-    let release = context.options.read_as?;
-    let facts = release.facts()?;
-    let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(u32::MAX);
-    let refused = match kind {
-        FileKind::InstrRaw => !facts.reads_raw(version),
-        FileKind::InstrIndexed => !facts.reads_indexed(version),
-        _ => false,
-    };
-    refused.then(|| {
-        let error = Error::new(
-            ErrorKind::UnsupportedVersion,
-            "the version is not supported",
-        )
-        .found(format_args!("version {version}"))
-        .with_hint(format!(
-            "llvm-profdata of LLVM {release} does not read it; profkit merge does"
-        ));
-        match kind {
-            // LLVM 18 and later say what they found (`raw_profile_version_mismatch`).
-            FileKind::InstrRaw if release >= Release::new(18) => {
-                error.llvm_detail(version_mismatch(version, facts.raw))
-            }
-            _ => error,
-        }
-    })
-}
 
 /// A number for a program, from its build ids; 0 without.
 pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {

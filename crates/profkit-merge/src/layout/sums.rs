@@ -120,7 +120,9 @@ impl LayoutSums {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            match self.sums.iter_mut().filter(same).find(fits) {
+            // Damaged value data may have other sites: which of them come first is for the accumulator to settle.
+            let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
+            match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),
                 None => self.sums.push(theirs),
             }

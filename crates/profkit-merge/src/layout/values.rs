@@ -70,7 +70,8 @@ impl ValueSums {
         (padding && self.fits(staged)).then_some(bits)
     }
 
-    fn fits(&self, staged: &[ValueData]) -> bool {
+    /// Whether these values have as many sites as those that were added before.
+    pub(super) fn fits(&self, staged: &[ValueData]) -> bool {
         let mut pairs = self.sums.iter().zip(staged);
         self.sums.is_empty()
             || pairs.all(|(mine, theirs)| {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod indexed;
+pub mod mip;
 pub mod raw;
 pub mod sections;
 pub mod value_kind;

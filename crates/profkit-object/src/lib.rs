@@ -1,3 +1,10 @@
 //! Binaries and debug info, as far as profiles need them: build ids, the sections and DWARF that raw profiles without
 //! metadata are joined to (correlation), and source locations of addresses (symbolising).
+//!
+//! This crate opens files: which ones a program's debug info is in is found out by reading the program.
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod binary;
+pub mod build_id;
+pub mod debug_files;

@@ -1,0 +1,86 @@
+//! Build ids: what ties a profile to the program that wrote it.
+//!
+//! | format | what it is | LLVM |
+//! |---|---|---|
+//! | ELF | descriptor of the note of type 3 and name `GNU`, from its section, or from its segment where section headers were stripped | `llvm/lib/Object/BuildID.cpp` |
+//! | Mach-O | the 16 bytes of `LC_UUID` | the same |
+//! | PE | the 16 bytes of the GUID in the CodeView record (`RSDS`), which `/debug` and `/build-id` make | `COFFObjectFile::getDebugPDBInfo` |
+use crate::binary::damaged;
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
+use object::{Object, ReadRef, elf};
+use profkit_data::Result;
+use profkit_data::ids::BuildId;
+
+/// The build id of an object file, if it has one.
+///
+/// # Errors
+/// If the notes or headers that may hold it are damaged.
+pub fn build_id<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+) -> Result<Option<BuildId>> {
+    let id = match file {
+        object::File::Elf32(elf) => elf_id(elf)?,
+        object::File::Elf64(elf) => elf_id(elf)?,
+        object::File::MachO32(_) | object::File::MachO64(_) => file
+            .mach_uuid()
+            .map_err(|error| damaged(&error))?
+            .map(|uuid| uuid.to_vec()),
+        object::File::Pe32(_) | object::File::Pe64(_) => file
+            .pdb_info()
+            .map_err(|error| damaged(&error))?
+            .map(|info| info.guid().to_vec()),
+        _ => None,
+    };
+    Ok(id.filter(|id| !id.is_empty()).map(BuildId))
+}
+
+fn elf_id<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Result<Option<Vec<u8>>>
+where
+    Elf: FileHeader,
+    R: ReadRef<'data>,
+{
+    if let Some(id) = file.build_id().map_err(|error| damaged(&error))? {
+        return Ok(Some(id.to_vec()));
+    }
+    // `build_id` looks at segments only where there are no sections at all.
+    let endian = file.endian();
+    for segment in file.elf_program_headers() {
+        let notes = segment
+            .notes(endian, file.data())
+            .map_err(|error| damaged(&error))?;
+        let Some(mut notes) = notes else { continue };
+        while let Some(note) = notes.next().map_err(|error| damaged(&error))? {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Ok(Some(note.desc().to_vec()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A build id from its hexadecimal digits.
+pub fn parse_build_id(text: &str) -> Option<BuildId> {
+    let text = text.as_bytes();
+    if text.is_empty() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let (pairs, _) = text.as_chunks::<2>();
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let byte = |pair: &[u8; 2]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
+    pairs.iter().map(byte).collect::<Option<_>>().map(BuildId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_ids_are_the_same() {
+        let id = BuildId(vec![0x01, 0xab, 0xff]);
+        assert_eq!(parse_build_id("01abff"), Some(id.clone()));
+        assert_eq!(parse_build_id(&id.to_string()), Some(id));
+        assert_eq!(parse_build_id("01ABf"), None);
+        assert_eq!(parse_build_id(""), None);
+        assert_eq!(parse_build_id("0g"), None);
+    }
+}

@@ -1,7 +1,10 @@
 //! Merging.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::{IndexedWriteOptions, write};
-use profkit_merge::{InputData, Inputs, MergeError, MergeOptions, Policy, merge_instr};
+use profkit_merge::{
+    Event, InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Policy, Totals, merge_instr,
+    merge_scheduled,
+};
 use std::num::NonZeroUsize;
 
 use crate::source::located;
@@ -18,34 +21,56 @@ const PSEUDO_COUNTS: [u64; 2] = [u64::MAX, u64::MAX - 1];
 /// # Panics
 /// If that does not hold.
 pub(crate) fn merge(data: &[u8]) {
-    let inputs = Memory(variations(data));
-    let reference = merged(&inputs, &MergeOptions::new().threads(NonZeroUsize::new(1)));
-    for options in [
-        MergeOptions::new().threads(NonZeroUsize::new(3)),
-        MergeOptions::new()
-            .threads(NonZeroUsize::new(1))
-            .no_fast_path(true),
-    ] {
-        let other = merged(&inputs, &options);
-        match (&reference, &other) {
-            (Ok(one), Ok(other)) => assert!(one == other, "another result with {options:?}"),
+    let mixed = mixed(data);
+    let inputs = Memory(variations(data, mixed));
+    let one = MergeOptions::new().threads(NonZeroUsize::new(1));
+    let three = MergeOptions::new().threads(NonZeroUsize::new(3));
+    let ordinary = one.clone().no_fast_path(true);
+    let reference = result(&inputs, merge_instr(&inputs, &one));
+    let compare =
+        |other: Result<Merged, MergeError>, how: &dyn std::fmt::Debug| match (&reference, &other) {
+            (Ok(one), Ok(other)) => assert!(one == other, "another result with {how:?}"),
             (Err(_), Err(_)) => {}
             (one, other) => panic!(
-                "{:?} and, with {options:?}, {:?}",
-                one.as_ref().map(Vec::len),
-                other.as_ref().map(Vec::len)
+                "{:?} and, with {how:?}, {:?}",
+                one.as_ref().map(|merged| merged.bytes.len()),
+                other.as_ref().map(|merged| merged.bytes.len())
             ),
-        }
+        };
+    compare(result(&inputs, merge_instr(&inputs, &three)), &three);
+    compare(result(&inputs, merge_instr(&inputs, &ordinary)), &ordinary);
+    // Threads go as the scheduler likes: what they rarely do is done on purpose.
+    for round in 0..SCHEDULES {
+        let schedule = schedule(mixed.wrapping_add(round), inputs.0.len());
+        let merged = merge_scheduled(&inputs, &one, &schedule);
+        compare(result(&inputs, merged), &schedule);
     }
     // Its result depends on the order of inputs and the number of writers.
     let _ = merge_instr(&inputs, &MergeOptions::new().policy(Policy::Llvm));
 }
 
-fn merged(inputs: &Memory, options: &MergeOptions) -> Result<Vec<u8>, MergeError> {
-    let outcome = merge_instr(inputs, options)?;
+/// How many schedules of lanes are tried on one input.
+const SCHEDULES: usize = 2;
+
+/// What a merge makes and says.
+#[derive(PartialEq)]
+struct Merged {
+    bytes: Vec<u8>,
+    events: Vec<Event>,
+    totals: Totals,
+}
+
+fn result(
+    inputs: &Memory,
+    outcome: Result<MergeOutcome, MergeError>,
+) -> Result<Merged, MergeError> {
+    let outcome = outcome?;
     let is_raw = |data: &Vec<u8>| detect(data) == FileKind::InstrRaw;
     let all_raw = inputs.0.iter().all(is_raw);
     let mut bytes = Vec::new();
+    // A damaged file may name one function in several records.
+    let records = outcome.report.totals.records_merged;
+    let allowed = LARGEST_PLAUSIBLE.saturating_mul(records);
     for merged in &outcome.profiles {
         for table in &merged.profile.tables {
             for record in table.functions().flat_map(|function| function.records()) {
@@ -54,7 +79,6 @@ fn merged(inputs: &Memory, options: &MergeOptions) -> Result<Vec<u8>, MergeError
                     .iter()
                     .filter(|count| !PSEUDO_COUNTS.contains(count));
                 let largest = largest.max().copied().unwrap_or(0);
-                let allowed = LARGEST_PLAUSIBLE * inputs.0.len() as u64;
                 assert!(!all_raw || largest <= allowed, "a count of {largest:#x}");
             }
         }
@@ -66,15 +90,42 @@ fn merged(inputs: &Memory, options: &MergeOptions) -> Result<Vec<u8>, MergeError
             Err(error) => panic!("the result of a merge cannot be written: {error}"),
         }
     }
-    Ok(bytes)
+    let mut totals = outcome.report.totals;
+    // How it was done, which is another matter.
+    (totals.fast_profiles, totals.layouts) = (0, 0);
+    Ok(Merged {
+        bytes,
+        events: outcome.report.events,
+        totals,
+    })
+}
+
+/// A number of the bytes. Any function of them will do, as long as it is always the same.
+fn mixed(data: &[u8]) -> usize {
+    data.iter().fold(data.len(), |mixed, &byte| {
+        mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
+    })
+}
+
+/// Inputs in some order, each with one of as many lanes.
+fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
+    let mut state = seed as u64;
+    let mut below = |limit: usize| {
+        // Steps of a multiplicative generator; the high bits are the good ones.
+        state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) as usize % limit
+    };
+    let mut schedule: Vec<_> = (0..inputs).map(|input| (input, below(inputs))).collect();
+    for end in (1..inputs).rev() {
+        schedule.swap(end, below(end + 1));
+    }
+    schedule
 }
 
 /// The bytes as they are; cut; with one bit changed; and as they are again.
-fn variations(data: &[u8]) -> Vec<Vec<u8>> {
-    // Any function of the bytes will do, as long as it is always the same.
-    let mixed = data.iter().fold(data.len(), |mixed, &byte| {
-        mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
-    });
+fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
     let cut = data.len() - mixed % 257 % (data.len() + 1);
     let mut flipped = data.to_vec();
     if let Some(byte) = flipped.get_mut(mixed % data.len().max(1)) {

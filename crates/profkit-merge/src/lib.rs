@@ -45,6 +45,8 @@ pub mod report;
 mod traces;
 mod weight;
 
+#[doc(hidden)]
+pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{KindConflict, MergeError};
 pub use inputs::{InputData, Inputs};

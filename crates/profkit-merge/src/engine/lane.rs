@@ -1,4 +1,5 @@
 //! What one thread carries along.
+use super::memprof::MemProfs;
 use super::read::PutOff;
 use super::source::llvm_refuses;
 use super::version::Generations;
@@ -13,7 +14,7 @@ use profkit_abi::variant;
 use profkit_data::detect::FileKind;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::RawProfile;
-use profkit_data::instr::{InstrKind, MemProfSection, NewRecord, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, NewRecord, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
@@ -30,8 +31,7 @@ pub(crate) struct Group {
     pub(crate) binary_ids: BTreeSet<BuildId>,
     pub(crate) vtable_names: BTreeSet<Vec<u8>>,
     pub(crate) seen: Vec<Seen>,
-    /// The MemProf section of the first input that has one.
-    pub(crate) memprof: Option<(usize, MemProfSection)>,
+    pub(crate) memprof: MemProfs,
 }
 
 impl Group {
@@ -45,41 +45,8 @@ impl Group {
             binary_ids: BTreeSet::new(),
             vtable_names: BTreeSet::new(),
             seen: Vec::new(),
-            memprof: None,
+            memprof: MemProfs::default(),
         }
-    }
-
-    /// Keeps the MemProf section of the lowest input; a second, different one is reported.
-    pub(crate) fn take_memprof(
-        &mut self,
-        input: usize,
-        section: MemProfSection,
-        log: &mut EventLog,
-    ) {
-        let (odd, kept) = match self.memprof.take() {
-            None => {
-                self.memprof = Some((input, section));
-                return;
-            }
-            Some((first, one)) if first < input => ((input, section), (first, one)),
-            Some(other) => (other, (input, section)),
-        };
-        if odd.1 != kept.1 {
-            log.push(
-                Event::new(
-                    odd.0,
-                    Action::Repaired,
-                    Reason::MemProfDropped,
-                    "its MemProf section is left out: another input has a different one, and MemProf sections are not merged yet",
-                )
-                .sides(
-                    format_args!("{} bytes", odd.1.bytes.len()),
-                    format_args!("the section of input {}", kept.0 + 1),
-                )
-                .hint("merge the MemProf data with LLVM's llvm-profdata"),
-            );
-        }
-        self.memprof = Some(kept);
     }
 
     /// Puts the sums of layouts into the accumulator. Returns whether that is what adding the profiles one by one, in
@@ -132,7 +99,7 @@ impl Group {
     }
 
     /// `disjoint`: the other group holds names that this one has not.
-    fn absorb(&mut self, other: Group, disjoint: bool, log: &mut EventLog) {
+    fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
             self.disjoint.extend(other.disjoint);
@@ -150,9 +117,7 @@ impl Group {
         self.vtable_names.extend(other.vtable_names);
         self.seen.extend(other.seen);
         self.seen.sort_unstable_by_key(|seen| seen.input);
-        if let Some((input, section)) = other.memprof {
-            self.take_memprof(input, section, log);
-        }
+        self.memprof.absorb(other.memprof);
     }
 }
 
@@ -336,7 +301,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn absorb(&mut self, other: Lane<'_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
-                Some(mine) => mine.absorb(group, disjoint, &mut self.log),
+                Some(mine) => mine.absorb(group, disjoint),
                 None => self.groups.push(group),
             }
         }
@@ -403,9 +368,7 @@ impl<'a> Lane<'a> {
             mine.binary_ids.extend(group.binary_ids);
             mine.vtable_names.extend(group.vtable_names);
             mine.seen.extend(group.seen);
-            if let Some((input, section)) = group.memprof {
-                mine.take_memprof(input, section, &mut self.log);
-            }
+            mine.memprof.absorb(group.memprof);
         }
         self.reservoir.add(other.reservoir.finish());
         self.log.absorb(other.log);

@@ -1,5 +1,6 @@
 //! From inputs to a result.
 mod lane;
+mod memprof;
 pub(crate) mod read;
 mod shares;
 mod source;
@@ -58,23 +59,7 @@ pub fn merge_instr(
         return Err(MergeError::NoInputs);
     }
     let threads = thread_count(inputs.len(), options);
-    let factors = if options.normalize {
-        normal_factors(inputs, options, threads)
-    } else {
-        Vec::new()
-    };
-    let mut context = Context {
-        fast: !options.no_fast_path,
-        layouts: Layouts::default(),
-        inputs,
-        options,
-        rule: match options.policy {
-            Policy::Tolerant => Rule::Tolerant,
-            Policy::Llvm => Rule::Llvm,
-        },
-        factors,
-        traces: Mutex::default(),
-    };
+    let mut context = Context::new(inputs, options, threads);
     if options.policy == Policy::Tolerant {
         let mut lane = Lane::new(&context);
         let done = shares::run(&mut lane, thread_limit(options));
@@ -97,6 +82,34 @@ pub fn merge_instr(
     finish_llvm(&context, lanes, threads).map(Option::unwrap_or_default)
 }
 
+/// [`merge_instr`] with [`Policy::Tolerant`] on one thread that does what several might: `schedule` lists (input, lane) in
+/// the order in which inputs are read. Lanes are joined in order. For tests of what chance rarely does.
+///
+/// # Errors
+/// As [`merge_instr`].
+#[doc(hidden)]
+pub fn merge_scheduled(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+    schedule: &[(usize, usize)],
+) -> Result<MergeOutcome, MergeError> {
+    let context = Context::new(inputs, options, 1);
+    let count = schedule.iter().map(|&(_, lane)| lane + 1).max();
+    let mut lanes: Vec<_> = (0..count.unwrap_or(0))
+        .map(|_| Lane::new(&context))
+        .collect();
+    for &(input, lane) in schedule {
+        if let Some(lane) = lanes.get_mut(lane) {
+            lane.take(input);
+        }
+    }
+    let mut all = Lane::new(&context);
+    for lane in lanes {
+        all.absorb(lane, false);
+    }
+    finish_tolerant(&context, all)
+}
+
 /// What all lanes share.
 pub(crate) struct Context<'a> {
     pub(crate) inputs: &'a dyn Inputs,
@@ -108,6 +121,26 @@ pub(crate) struct Context<'a> {
     /// Extra weight of each input; empty without normalising.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
+}
+
+impl<'a> Context<'a> {
+    fn new(inputs: &'a dyn Inputs, options: &'a MergeOptions, threads: usize) -> Self {
+        Context {
+            fast: !options.no_fast_path,
+            layouts: Layouts::default(),
+            inputs,
+            options,
+            rule: match options.policy {
+                Policy::Tolerant => Rule::Tolerant,
+                Policy::Llvm => Rule::Llvm,
+            },
+            factors: match options.normalize {
+                true => normal_factors(inputs, threads),
+                false => Vec::new(),
+            },
+            traces: Mutex::default(),
+        }
+    }
 }
 
 impl Context<'_> {
@@ -261,7 +294,7 @@ fn run<'a>(context: &'a Context<'a>, threads: usize, first: usize) -> Vec<Lane<'
 }
 
 /// The factor that brings each input's sum of counts to the largest sum of any.
-fn normal_factors(inputs: &dyn Inputs, options: &MergeOptions, threads: usize) -> Vec<Weight> {
+fn normal_factors(inputs: &dyn Inputs, threads: usize) -> Vec<Weight> {
     let next = AtomicUsize::new(0);
     let totals: Vec<AtomicTotal> = (0..inputs.len()).map(|_| AtomicTotal::default()).collect();
     std::thread::scope(|scope| {
@@ -278,7 +311,6 @@ fn normal_factors(inputs: &dyn Inputs, options: &MergeOptions, threads: usize) -
             });
         }
     });
-    let _ = options;
     let totals: Vec<u64> = totals.iter().map(AtomicTotal::get).collect();
     let reference = totals.iter().copied().max().unwrap_or(0);
     totals
@@ -412,7 +444,7 @@ fn finish_group(
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
         vtable_names: group.vtable_names.into_iter().collect(),
-        memprof: group.memprof.map(|(_, section)| section),
+        memprof: group.memprof.finish(log, totals),
     };
     if !profile.traces.traces.is_empty() {
         profile.kind |= InstrKind::TEMPORAL;

@@ -379,16 +379,13 @@ impl Lane<'_> {
                 error,
             ));
         }
-        if let Some(section) = source.memprof()
-            && let Some(group) = self.groups.get_mut(first)
+        let mut memprof = source.memprof();
+        if let Some(section) = &memprof
+            && let Err(error) = check_memprof(section)
         {
-            match check_memprof(&section) {
-                Ok(()) => group.take_memprof(input, section, &mut file),
-                Err(error) => {
-                    let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
-                    file.push(Event::from_error(input, action, reason, &error));
-                }
-            }
+            let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+            file.push(Event::from_error(input, action, reason, &error));
+            memprof = None;
         }
         let traces = source.traces(separate).unwrap_or_else(|error| {
             file.push(Event::from_error(
@@ -435,6 +432,11 @@ impl Lane<'_> {
                 group.seen.push(Seen { input, kind });
                 seen.push(part.group);
             }
+        }
+        if let Some(section) = memprof
+            && let Some(group) = self.groups.get_mut(first)
+        {
+            group.memprof.take(input, section, file.is_empty());
         }
         self.totals.records_dropped += tolls.dropped;
         *match (file.is_empty(), tolls.kept) {
@@ -550,7 +552,7 @@ impl Lane<'_> {
             Err(error) => return self.fail(input, &error),
         }
         if let Some(section) = memprof {
-            group.take_memprof(input, section, &mut self.log);
+            group.memprof.take(input, section, false);
         }
         group.seen.push(Seen { input, kind });
         self.generations.note(input, kind, word, is_raw);

@@ -1,0 +1,243 @@
+//! Sections, and the directives that change them.
+use super::statement::{Directive, quoted};
+use super::{ObjectFormat, Syntax};
+use rustc_hash::FxHashMap;
+
+/// Index of a section of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SectionId(pub u32);
+
+/// One section, as far as the file tells.
+#[derive(Clone, Debug)]
+pub struct Section<'a> {
+    /// Its name; in Mach-O "segment,section".
+    pub name: &'a [u8],
+    /// The flags in quotes; in Mach-O the type and attributes. Empty if none were given.
+    pub flags: &'a [u8],
+    /// The COMDAT or other group that it is in.
+    pub group: Option<&'a [u8]>,
+    /// The `unique` number: sections of equal names are told apart by it.
+    pub unique: Option<&'a [u8]>,
+    /// The directive that selects it again: name, and arguments as they were written.
+    pub selector: (&'a [u8], &'a [u8]),
+    /// Whether it holds code.
+    pub code: bool,
+}
+
+/// Splits arguments at commas that stand outside of quotes, parentheses and brackets.
+pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut depth, mut at) = (0u32, 0);
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'"' => {
+                    at = text.len() - quoted(text.get(at..)?).map_or(0, |(_, behind)| behind.len());
+                    continue;
+                }
+                b'(' | b'[' | b'{' => depth += 1,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                b',' if depth == 0 => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        rest = text.get(at + 1..);
+        text.get(..at).map(<[u8]>::trim_ascii)
+    })
+}
+
+/// Takes quotes off, if there are any.
+pub(super) fn unquoted(text: &[u8]) -> &[u8] {
+    quoted(text).map_or(text, |(name, _)| name)
+}
+
+/// The sections met so far, the current one, and the stack of `.pushsection`.
+#[derive(Debug)]
+pub(super) struct Sections<'a> {
+    pub(super) list: Vec<Section<'a>>,
+    by_key: FxHashMap<(&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>), SectionId>,
+    pub(super) current: SectionId,
+    previous: SectionId,
+    stack: Vec<(SectionId, SectionId)>,
+    format: ObjectFormat,
+}
+
+impl<'a> Sections<'a> {
+    pub(super) fn new(syntax: &Syntax) -> Self {
+        let mut sections = Sections {
+            list: Vec::new(),
+            by_key: FxHashMap::default(),
+            current: SectionId(0),
+            previous: SectionId(0),
+            stack: Vec::new(),
+            format: syntax.format,
+        };
+        // Where an assembler begins.
+        sections.select(Directive {
+            name: b".text",
+            arguments: b"",
+        });
+        sections.previous = sections.current;
+        sections
+    }
+
+    /// Follows a directive, if it is one that changes the section.
+    pub(super) fn follow(&mut self, directive: Directive<'a>) {
+        match directive.name {
+            b".pushsection" => {
+                self.stack.push((self.current, self.previous));
+                self.select(Directive {
+                    name: b".section",
+                    ..directive
+                });
+            }
+            b".popsection" => {
+                if let Some((current, previous)) = self.stack.pop() {
+                    (self.current, self.previous) = (current, previous);
+                }
+            }
+            b".previous" => std::mem::swap(&mut self.current, &mut self.previous),
+            _ => {
+                self.select(directive);
+            }
+        }
+    }
+
+    fn select(&mut self, directive: Directive<'a>) {
+        let section = match self.format {
+            ObjectFormat::Elf => elf(directive),
+            ObjectFormat::MachO => mach_o(directive),
+        };
+        let Some(section) = section else { return };
+        self.previous = self.current;
+        let key = (section.name, section.group, section.unique);
+        let id = match self.by_key.get(&key) {
+            Some(&id) => id,
+            None => {
+                // One file has fewer sections than bytes, and bytes are fewer than u32::MAX (checked by callers).
+                let id = SectionId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+                self.list.push(section);
+                self.by_key.insert(key, id);
+                id
+            }
+        };
+        self.current = id;
+    }
+}
+
+/// Directives of ELF targets that are a section's name.
+const ELF_SHORT: [&[u8]; 9] = [
+    b".text",
+    b".data",
+    b".bss",
+    b".rodata",
+    b".tdata",
+    b".tbss",
+    b".data.rel",
+    b".data.rel.ro",
+    b".eh_frame",
+];
+
+fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
+    if ELF_SHORT.contains(&directive.name) {
+        return Some(Section {
+            name: directive.name,
+            flags: b"",
+            group: None,
+            unique: None,
+            selector: (directive.name, b""),
+            code: directive.name == b".text",
+        });
+    }
+    if !matches!(directive.name, b".section" | b".sect" | b".sect.s") {
+        return None;
+    }
+    let mut parts = arguments(directive.arguments);
+    let name = unquoted(parts.next()?);
+    let flags = parts.next().map_or(&b""[..], unquoted);
+    let mut rest: Vec<&[u8]> = parts.collect();
+    if rest.first().is_some_and(|kind| {
+        matches!(kind.first(), Some(b'@' | b'%' | b'"' | b'#')) || kind.starts_with(b"STT")
+    }) {
+        rest.remove(0);
+    }
+    if flags.contains(&b'M') && !rest.is_empty() {
+        rest.remove(0);
+    }
+    let unique = rest
+        .iter()
+        .position(|word| *word == b"unique")
+        .and_then(|at| rest.get(at + 1).copied());
+    // The group's name stands before the linked-to section in old clang, behind it in GNU as and new clang; only
+    // the word "comdat" behind a group tells.
+    let group = if flags.contains(&b'G') {
+        let comdat = rest.iter().position(|word| *word == b"comdat");
+        let name = match comdat {
+            Some(at) => at.checked_sub(1).and_then(|at| rest.get(at)),
+            None => rest.first(),
+        };
+        name.map(|name| unquoted(name))
+    } else {
+        None
+    };
+    let code = if flags.is_empty() {
+        name == b".text" || name.starts_with(b".text.") || name == b".init" || name == b".fini"
+    } else {
+        flags.contains(&b'x')
+    };
+    Some(Section {
+        name,
+        flags,
+        group,
+        unique,
+        selector: (b".section", directive.arguments),
+        code,
+    })
+}
+
+fn mach_o(directive: Directive<'_>) -> Option<Section<'_>> {
+    let plain = |name, code| {
+        Some(Section {
+            name,
+            flags: b"",
+            group: None,
+            unique: None,
+            selector: (directive.name, b""),
+            code,
+        })
+    };
+    match directive.name {
+        b".text" => plain(b"__TEXT,__text", true),
+        b".data" => plain(b"__DATA,__data", false),
+        b".bss" => plain(b"__DATA,__bss", false),
+        b".const" => plain(b"__TEXT,__const", false),
+        b".const_data" => plain(b"__DATA,__const", false),
+        b".cstring" => plain(b"__TEXT,__cstring", false),
+        b".literal4" => plain(b"__TEXT,__literal4", false),
+        b".literal8" => plain(b"__TEXT,__literal8", false),
+        b".literal16" => plain(b"__TEXT,__literal16", false),
+        b".section" => {
+            let text = directive.arguments;
+            let comma = text.iter().position(|&byte| byte == b',')?;
+            let end = text
+                .iter()
+                .skip(comma + 1)
+                .position(|&byte| byte == b',')
+                .map_or(text.len(), |at| comma + 1 + at);
+            let name = text.get(..end)?.trim_ascii();
+            let flags = text.get(end..)?;
+            let has = |word: &[u8]| flags.windows(word.len()).any(|window| window == word);
+            Some(Section {
+                name,
+                flags,
+                group: None,
+                unique: None,
+                selector: (b".section", text),
+                code: has(b"pure_instructions") || name == b"__TEXT,__text",
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,37 @@
+//! What differs between assemblers before a statement is understood.
+
+/// The format of the object file that the assembler writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectFormat {
+    /// ELF.
+    Elf,
+    /// Mach-O.
+    MachO,
+}
+
+/// Comments, separators and local labels of one target. Facts of GNU as: its manual, "Comments" and "Statements" and
+/// the pages of the targets; of clang: what `llvm-mc` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syntax {
+    /// Begins a comment wherever it stands outside of strings.
+    pub comments: &'static [&'static str],
+    /// Begins a comment at the start of a line only.
+    pub line_comments: &'static [&'static str],
+    /// Ends a statement within a line.
+    pub separator: &'static str,
+    /// Prefix of labels that do not get into the symbol table.
+    pub local_prefix: &'static str,
+    /// The object format, which decides what section directives mean.
+    pub format: ObjectFormat,
+}
+
+impl Syntax {
+    /// x86 with ELF.
+    pub const X86_ELF: Syntax = Syntax {
+        comments: &["#", "//"],
+        line_comments: &["#", "/"],
+        separator: ";",
+        local_prefix: ".L",
+        format: ObjectFormat::Elf,
+    };
+}

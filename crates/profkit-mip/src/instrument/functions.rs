@@ -1,0 +1,443 @@
+//! Which labels are functions, where each ends, and where its probe goes.
+use super::target::Backend;
+use crate::asm::{
+    Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt;
+
+/// A function of the file: its label, and the statements up to its end.
+#[derive(Clone, Debug)]
+pub struct Function<'a> {
+    /// Its symbol.
+    pub name: &'a [u8],
+    /// Index of its label's statement.
+    pub label: usize,
+    /// Index of the first statement behind it.
+    pub end: usize,
+    /// Whether that statement is the function's `.size`.
+    pub sized: bool,
+    /// The label that its `.size` names as its end.
+    pub end_label: Option<&'a [u8]>,
+    /// The section that it stands in. Statements of other sections in between are not its own.
+    pub section: SectionId,
+    /// Why it must be left alone, if that is known from its surroundings.
+    pub unfit: Option<SkipReason>,
+}
+
+impl<'a> Function<'a> {
+    /// Its own statements with their indices, its label left out.
+    pub fn statements<'m>(
+        &self,
+        module: &'m Module<'a>,
+    ) -> impl Iterator<Item = (usize, &'m Statement<'a>)> + use<'m, 'a> {
+        let section = self.section;
+        let first = self.label + 1;
+        module
+            .statements
+            .get(first..self.end)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+            .map(move |(index, statement)| (first + index, statement))
+            .filter(move |(_, statement)| statement.section == section)
+    }
+
+    /// Its instructions.
+    pub fn instructions<'m>(
+        &self,
+        module: &'m Module<'a>,
+    ) -> impl Iterator<Item = Instruction<'a>> + use<'m, 'a> {
+        self.statements(module)
+            .filter_map(|(_, statement)| match statement.kind {
+                Kind::Instruction(instruction) => Some(instruction),
+                _ => None,
+            })
+    }
+}
+
+/// Why a function got no probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// It has no instruction.
+    Empty,
+    /// It has fewer instructions than asked for.
+    Small,
+    /// Its name's hash selects another group.
+    OtherGroup,
+    /// It stands inside a conditional directive, so that its labels may not be there.
+    Conditional,
+    /// It begins with a macro or a repetition, whose instructions are not known here.
+    Macro,
+    /// Its label stands inside another function, which may run into it.
+    Overlap,
+    /// It is a type hash in front of a function, not code.
+    TypeHash,
+    /// It is the resolver of an indirect function, under whose name other code is called.
+    Resolver,
+    /// All of it is inline assembly: a naked function.
+    Naked,
+    /// Its section places code by `.org`, which an insertion would move.
+    Placed,
+    /// The label is defined more than once.
+    Ambiguous,
+    /// The target's back end cannot instrument it, with the reason.
+    Target(String),
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SkipReason::Empty => "has no instruction",
+            SkipReason::Small => "has fewer instructions than --min-instructions",
+            SkipReason::OtherGroup => "belongs to another group",
+            SkipReason::Conditional => "stands inside a conditional directive",
+            SkipReason::Macro => "begins with a macro, whose instructions are not known here",
+            SkipReason::Overlap => "begins inside another function",
+            SkipReason::TypeHash => "is a type hash, not code",
+            SkipReason::Resolver => "is the resolver of an indirect function",
+            SkipReason::Naked => "is all inline assembly (naked)",
+            SkipReason::Placed => "is in a section with .org",
+            SkipReason::Ambiguous => "has a label that is defined more than once",
+            SkipReason::Target(reason) => reason,
+        })
+    }
+}
+
+/// Whether a text may define a function at all.
+pub(super) fn mentions_function(text: &[u8]) -> bool {
+    const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
+    MARKS
+        .iter()
+        .any(|mark| memchr::memmem::find(text, mark).is_some())
+        || memchr::memmem::find(text, b"__TEXT,__text").is_some()
+}
+
+#[derive(Default)]
+struct Facts<'a> {
+    /// Symbols with a function's type; true for an indirect function.
+    types: FxHashMap<&'a [u8], bool>,
+    /// Where each label is, and whether it is there more than once.
+    labels: FxHashMap<&'a [u8], (usize, bool)>,
+    /// The first `.size` of a symbol, and its expression.
+    sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
+    /// Sections with `.org`.
+    placed: FxHashSet<SectionId>,
+}
+
+/// Finds the functions, in the order of their labels.
+pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Vec<Function<'a>> {
+    let facts = facts(module);
+    let format = backend.syntax().format;
+    let mut functions: Vec<Function<'a>> = Vec::new();
+    for (index, statement) in module.statements.iter().enumerate() {
+        let Kind::Label(name) = statement.kind else {
+            continue;
+        };
+        let is_code = module.section(statement.section).is_some_and(|s| s.code);
+        if !is_code || statement.context.inline && format == ObjectFormat::MachO {
+            continue;
+        }
+        let typed = match format {
+            ObjectFormat::Elf => facts.types.get(name).copied(),
+            ObjectFormat::MachO => (!name.starts_with(b"L") && !name.starts_with(b"l"))
+                .then_some(false),
+        };
+        let Some(indirect) = typed else { continue };
+        // Several names of one place are one function: the first.
+        if let Some(last) = functions.last()
+            && last.section == statement.section
+            && !last.instructions_before(module, index)
+        {
+            continue;
+        }
+        let (end, sized, end_label) = facts.end(module, index, name);
+        let duplicate = facts.labels.get(name).is_some_and(|&(_, twice)| twice);
+        let unfit = if statement.context.conditional {
+            Some(SkipReason::Conditional)
+        } else if duplicate {
+            Some(SkipReason::Ambiguous)
+        } else if indirect {
+            Some(SkipReason::Resolver)
+        } else if facts.placed.contains(&statement.section) {
+            Some(SkipReason::Placed)
+        } else if name
+            .strip_prefix(b"__cfi_")
+            .is_some_and(|typed| facts.labels.contains_key(typed))
+        {
+            Some(SkipReason::TypeHash)
+        } else if functions
+            .iter()
+            .rev()
+            .take(8)
+            .any(|other| other.section == statement.section && other.sized && index < other.end)
+        {
+            Some(SkipReason::Overlap)
+        } else {
+            None
+        };
+        functions.push(Function {
+            name,
+            label: index,
+            end,
+            sized,
+            end_label,
+            section: statement.section,
+            unfit,
+        });
+    }
+    functions
+}
+
+impl Function<'_> {
+    /// Whether an instruction of the function stands before a statement.
+    fn instructions_before(&self, module: &Module<'_>, index: usize) -> bool {
+        module
+            .statements
+            .get(self.label..index)
+            .unwrap_or_default()
+            .iter()
+            .any(|statement| {
+                statement.section == self.section
+                    && (matches!(statement.kind, Kind::Instruction(_) | Kind::Template)
+                        || matches!(statement.kind, Kind::Directive(d) if is_data(d.name)))
+            })
+    }
+}
+
+fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
+    let mut facts = Facts::default();
+    for (index, statement) in module.statements.iter().enumerate() {
+        match statement.kind {
+            Kind::Label(name) => {
+                facts
+                    .labels
+                    .entry(name)
+                    .and_modify(|(_, twice)| *twice = true)
+                    .or_insert((index, false));
+            }
+            Kind::Directive(Directive { name, arguments }) => match name {
+                b".type" => {
+                    let mut parts = words(arguments);
+                    if let (Some(symbol), Some(indirect)) = (parts.next(), function_type(arguments))
+                    {
+                        let known = facts.types.entry(symbol).or_insert(indirect);
+                        *known |= indirect;
+                    }
+                }
+                b".size" => {
+                    let mut parts = self::arguments(arguments);
+                    if let (Some(symbol), Some(size)) = (parts.next(), parts.next()) {
+                        let symbol = words(symbol).next().unwrap_or_default();
+                        facts.sizes.entry(symbol).or_insert((index, size));
+                    }
+                }
+                b".org" => {
+                    facts.placed.insert(statement.section);
+                }
+                _ => {}
+            },
+            Kind::Assignment(b".", _) => {
+                facts.placed.insert(statement.section);
+            }
+            _ => {}
+        }
+    }
+    facts
+}
+
+/// Whether the arguments of `.type` say function (false) or indirect function (true).
+fn function_type(arguments: &[u8]) -> Option<bool> {
+    let kind = arguments
+        .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
+        .next()?;
+    let kind = kind.strip_prefix(b"@").or(kind.strip_prefix(b"%"));
+    let whole = arguments.trim_ascii_end();
+    match kind {
+        Some(b"function") => Some(false),
+        Some(b"gnu_indirect_function") => Some(true),
+        Some(_) => None,
+        None if whole.ends_with(b"STT_FUNC")
+            || whole.ends_with(b"\"function\"")
+            || whole.ends_with(b"#function") =>
+        {
+            Some(false)
+        }
+        None if whole.ends_with(b"STT_GNU_IFUNC") => Some(true),
+        None => None,
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// Where the function at a label ends: statement, whether that is its `.size`, and the end label it names.
+    fn end(
+        &self,
+        module: &Module<'a>,
+        label: usize,
+        name: &[u8],
+    ) -> (usize, bool, Option<&'a [u8]>) {
+        let section = module.statements.get(label).map(|s| s.section);
+        if let Some(&(at, size)) = self.sizes.get(name)
+            && at > label
+        {
+            if let Some((end, start)) = difference(size)
+                && start == name
+            {
+                if end != b"."
+                    && let Some(&(place, _)) = self.labels.get(end)
+                    && place > label
+                {
+                    return (place, true, Some(end));
+                }
+                if end == b"." && module.statements.get(at).map(|s| s.section) == section {
+                    return (at, true, None);
+                }
+            }
+        }
+        // No size: up to the next function of the section, or to where the section is left.
+        let mut end = label + 1;
+        for (index, statement) in module.statements.iter().enumerate().skip(label + 1) {
+            match statement.kind {
+                Kind::Label(other)
+                    if Some(statement.section) == section
+                        && other != name
+                        && self.types.contains_key(other) =>
+                {
+                    break;
+                }
+                _ if Some(statement.section) != section => break,
+                Kind::Instruction(_) | Kind::Template => end = index + 1,
+                Kind::Directive(directive) if is_data(directive.name) => end = index + 1,
+                _ => {}
+            }
+        }
+        (end, false, None)
+    }
+}
+
+/// Splits `a-b`.
+fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut names = words(expression);
+    let (end, start) = (names.next()?, names.next()?);
+    (names.next().is_none() && expression.contains(&b'-')).then_some((end, start))
+}
+
+/// Directives that put bytes into the section, other than alignment.
+pub(super) fn is_data(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b".byte"
+            | b".short"
+            | b".hword"
+            | b".half"
+            | b".word"
+            | b".value"
+            | b".2byte"
+            | b".int"
+            | b".long"
+            | b".4byte"
+            | b".quad"
+            | b".xword"
+            | b".dword"
+            | b".8byte"
+            | b".octa"
+            | b".ascii"
+            | b".asciz"
+            | b".string"
+            | b".zero"
+            | b".skip"
+            | b".space"
+            | b".fill"
+            | b".nops"
+            | b".inst"
+            | b".inst.n"
+            | b".inst.w"
+            | b".insn"
+            | b".uleb128"
+            | b".sleb128"
+            | b".float"
+            | b".double"
+            | b".single"
+            | b".incbin"
+            | b".include"
+            | b".bundle_lock"
+    )
+}
+
+/// Names that some instruction refers to.
+fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
+    function
+        .instructions(module)
+        .any(|instruction| words(instruction.operands).any(|word| word == label))
+}
+
+/// The statement before which the entry probe goes.
+pub(super) fn entry<'a>(
+    module: &Module<'a>,
+    function: &Function<'a>,
+    backend: &dyn Backend,
+) -> Result<usize, SkipReason> {
+    if let Some(reason) = &function.unfit {
+        return Err(reason.clone());
+    }
+    let mut instructions = function
+        .statements(module)
+        .filter(|(_, statement)| matches!(statement.kind, Kind::Instruction(_)));
+    if instructions
+        .clone()
+        .next()
+        .is_some_and(|(_, first)| first.context.inline)
+        && instructions.all(|(_, statement)| {
+            statement.context.inline
+                || matches!(statement.kind, Kind::Instruction(i) if backend.is_filler(&i))
+        })
+    {
+        return Err(SkipReason::Naked);
+    }
+    let mut patchable = false;
+    let mut landed = false;
+    for (index, statement) in function.statements(module) {
+        if statement.context.conditional {
+            return Err(SkipReason::Conditional);
+        }
+        match statement.kind {
+            Kind::Label(name) => {
+                if is_referenced(module, function, name) {
+                    return Ok(index);
+                }
+                patchable |= marks_patchable(module, name);
+            }
+            Kind::Template => return Err(SkipReason::Macro),
+            Kind::Assignment(..) => {}
+            Kind::Directive(directive) => match directive.name {
+                b".macro" | b".rept" | b".irp" | b".irpc" => return Err(SkipReason::Macro),
+                name if is_data(name) => return Ok(index),
+                _ => {}
+            },
+            Kind::Instruction(instruction) => {
+                if module.macros.contains(instruction.mnemonic) {
+                    return Err(SkipReason::Macro);
+                }
+                if !landed && backend.is_landing(&instruction) {
+                    landed = true;
+                } else if !(patchable && backend.is_nop(&instruction)
+                    || backend.is_entry_hook(&instruction))
+                {
+                    return Ok(index);
+                }
+            }
+        }
+    }
+    Err(SkipReason::Empty)
+}
+
+/// Whether a label is listed in `__patchable_function_entries`.
+fn marks_patchable(module: &Module<'_>, label: &[u8]) -> bool {
+    module.statements.iter().any(|statement| {
+        matches!(statement.kind, Kind::Directive(directive)
+            if is_data(directive.name) && words(directive.arguments).any(|word| word == label))
+            && module
+                .section(statement.section)
+                .is_some_and(|section| section.name == b"__patchable_function_entries")
+    })
+}

@@ -1,0 +1,107 @@
+//! What is instrumented, and how.
+use super::functions::{Function, SkipReason};
+use crate::asm::Module;
+use profkit_abi::mip::{mode, record};
+use profkit_data::ids::NameRef;
+
+/// What the record of a function holds, blocks aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Whether the function was entered.
+    Function(Counter),
+    /// How often it was called, and when first; with call edges sampled from return addresses into a ring of so many
+    /// slots, if that is given.
+    Calls {
+        /// Slots of the ring.
+        return_addresses: Option<u32>,
+    },
+}
+
+/// How function coverage is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counter {
+    /// A store of 0.
+    #[default]
+    Store,
+    /// A shift, which counts up to 8.
+    Unary,
+}
+
+/// Options of the instrumenter.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// What a record holds.
+    pub mode: Mode,
+    /// Whether blocks are covered too.
+    pub blocks: bool,
+    /// Functions of fewer instructions are left alone.
+    pub min_instructions: usize,
+    /// With (groups, selected): only functions whose name's hash modulo the number of groups is the selected one.
+    pub group: Option<(u64, u64)>,
+    /// The code model is large: the record may be out of reach of a 32-bit offset.
+    pub large_code_model: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            mode: Mode::Function(Counter::Store),
+            blocks: false,
+            min_instructions: 0,
+            group: None,
+            large_code_model: false,
+        }
+    }
+}
+
+impl Options {
+    /// Mode flags of a map entry ([`mode`]).
+    pub fn flags(&self) -> u16 {
+        let own = match self.mode {
+            Mode::Function(Counter::Store) => mode::FUNCTION_COVERAGE,
+            Mode::Function(Counter::Unary) => mode::FUNCTION_COVERAGE | mode::UNARY_COUNTER,
+            Mode::Calls {
+                return_addresses: None,
+            } => mode::CALLS,
+            Mode::Calls {
+                return_addresses: Some(_),
+            } => mode::CALLS | mode::RETURN_ADDRESSES,
+        };
+        own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
+    }
+
+    /// Size of the entry's part of a record, which is where the first block's byte is.
+    pub fn entry_size(&self) -> usize {
+        match self.mode {
+            Mode::Function(_) => record::COVERAGE_SIZE,
+            Mode::Calls { .. } => record::CALLS_SIZE,
+        }
+    }
+
+    /// Alignment of a record.
+    pub fn record_align(&self) -> usize {
+        match self.mode {
+            Mode::Function(_) => record::COVERAGE_SIZE,
+            Mode::Calls { .. } => record::CALLS_ALIGN,
+        }
+    }
+
+    /// Whether a function is to be instrumented, by its name and size.
+    pub(super) fn selects(
+        &self,
+        function: &Function<'_>,
+        module: &Module<'_>,
+    ) -> Result<(), SkipReason> {
+        if let Some((groups, selected)) = self.group
+            && groups > 1
+            && NameRef::of(function.name).0 % groups != selected
+        {
+            return Err(SkipReason::OtherGroup);
+        }
+        if function.instructions(module).count() < self.min_instructions {
+            return Err(SkipReason::Small);
+        }
+        Ok(())
+    }
+}

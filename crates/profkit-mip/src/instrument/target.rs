@@ -1,0 +1,165 @@
+//! What the instrumenter must know of a target.
+use super::functions::Function;
+use super::{Labels, Options, x86_64};
+use crate::asm::{Instruction, Module, Syntax};
+use std::fmt;
+use std::str::FromStr;
+
+/// A target that there is a back end for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Target {
+    /// x86-64 with ELF.
+    X86_64Elf,
+}
+
+impl Target {
+    /// All targets.
+    pub const ALL: [Target; 1] = [Target::X86_64Elf];
+
+    /// Its usual triple.
+    pub fn triple(self) -> &'static str {
+        match self {
+            Target::X86_64Elf => "x86_64-unknown-linux-gnu",
+        }
+    }
+
+    /// Its back end.
+    pub fn backend(self) -> &'static dyn Backend {
+        match self {
+            Target::X86_64Elf => &x86_64::Elf,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.triple())
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    /// Takes a triple as compilers do (`x86_64-linux-gnu`, `x86_64-unknown-freebsd14`).
+    fn from_str(triple: &str) -> Result<Self, String> {
+        let arch = triple.split('-').next().unwrap_or_default();
+        let apple = triple.contains("-apple-") || triple.ends_with("-macho");
+        let windows = triple.contains("windows") || triple.contains("-cygwin") || triple.contains("-uefi");
+        match arch {
+            "x86_64" | "amd64" if !apple && !windows && !triple.ends_with("x32") => {
+                Ok(Target::X86_64Elf)
+            }
+            _ => Err(format!(
+                "there is no back end for target {triple} (there is one for {})",
+                Target::ALL.map(Target::triple).join(", ")
+            )),
+        }
+    }
+}
+
+/// Tells the target from the assembly, if it shows; `None` if it does not.
+pub fn detect(text: &[u8]) -> Option<Target> {
+    // The start of a file has its first functions; a register settles it.
+    const ENOUGH: usize = 1 << 20;
+    let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
+    x86_64::shows(head).then_some(Target::X86_64Elf)
+}
+
+/// What an instruction does to the flow of control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow<'a> {
+    /// Goes on to the next instruction.
+    Next,
+    /// Calls, and goes on to the next instruction.
+    Call,
+    /// Goes to a label, always.
+    Jump(&'a [u8]),
+    /// Goes to a label, or to the next instruction.
+    Branch(&'a [u8]),
+    /// Goes where a register or a table says.
+    Indirect,
+    /// Returns, traps, or leaves the function otherwise.
+    Leave,
+}
+
+/// Where a probe goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'m, 'a> {
+    /// The file.
+    pub module: &'m Module<'a>,
+    /// The function.
+    pub function: &'m Function<'a>,
+    /// Names of its labels.
+    pub labels: Labels,
+    /// Index of the statement before which the probe goes.
+    pub statement: usize,
+    /// What is asked for.
+    pub options: &'m Options,
+}
+
+impl Site<'_, '_> {
+    /// Whether Intel syntax is on where the probe goes.
+    pub fn intel(&self) -> bool {
+        self.module
+            .statements
+            .get(self.statement)
+            .is_some_and(|statement| statement.context.intel)
+    }
+}
+
+/// The code of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    /// In the function: statements parted by the target's separator, without a line break.
+    pub inline: String,
+    /// Out of the way: lines behind the code of the section.
+    pub cold: Option<String>,
+}
+
+/// The back end of one target.
+pub trait Backend: fmt::Debug + Sync {
+    /// Its assembly syntax and object format.
+    fn syntax(&self) -> &'static Syntax;
+
+    /// Whether its addresses have 64 bits.
+    fn is_64_bit(&self) -> bool;
+
+    /// Says why a mode is not available, if it is not.
+    ///
+    /// # Errors
+    /// The reason, worded to follow the file's name.
+    fn supports(&self, options: &Options) -> Result<(), String>;
+
+    /// What an instruction does to the flow of control.
+    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a>;
+
+    /// Whether it is a landing pad for indirect calls, which must stay the first instruction (`endbr64`, `bti c`).
+    fn is_landing(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether it is a no-operation, such as a patchable entry has.
+    fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).
+    fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether a compiler puts it behind the inline assembly of a naked function.
+    fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
+        self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
+    }
+
+    /// The probe at a function's entry.
+    ///
+    /// # Errors
+    /// Why this function cannot have one.
+    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
+
+    /// The probe at the start of a non-entry block; `offset` is that of its byte in the record.
+    ///
+    /// # Errors
+    /// Why this block cannot have one, and with it no block of the function.
+    fn block(&self, site: &Site<'_, '_>, offset: usize) -> Result<Sequence, String>;
+
+    /// Lines that an object needs once, such as helper functions in COMDAT groups. They are appended to the file.
+    fn once(&self, options: &Options) -> String;
+}

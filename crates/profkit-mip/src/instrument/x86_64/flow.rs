@@ -1,0 +1,123 @@
+//! What instructions do, by their names (Intel SDM volume 2; GNU as manual, "i386-Mnemonics").
+use crate::asm::{Instruction, words};
+use crate::instrument::target::Flow;
+
+/// Prefixes that stand in front of a mnemonic as words of their own.
+fn is_prefix(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"lock"
+            | b"rep"
+            | b"repe"
+            | b"repz"
+            | b"repne"
+            | b"repnz"
+            | b"notrack"
+            | b"bnd"
+            | b"data16"
+            | b"data32"
+            | b"addr32"
+            | b"addr16"
+            | b"xacquire"
+            | b"xrelease"
+            | b"cs"
+            | b"ds"
+            | b"es"
+            | b"fs"
+            | b"gs"
+            | b"ss"
+    ) || word.starts_with(b"rex")
+        || word.starts_with(b"{")
+}
+
+/// Takes prefixes off: mnemonic and operands. The mnemonic is empty for a prefix alone.
+fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
+    let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
+    while is_prefix(mnemonic) {
+        let end = operands
+            .iter()
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(operands.len());
+        let (word, rest) = operands.split_at(end);
+        (mnemonic, operands) = (word, rest.trim_ascii_start());
+    }
+    // Branch hints: `jne,pt`.
+    let mnemonic = mnemonic
+        .split(|&byte| byte == b',')
+        .next()
+        .unwrap_or_default();
+    (mnemonic, operands)
+}
+
+/// The flow of one instruction.
+pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
+    let (mnemonic, operands) = plain(instruction);
+    match mnemonic {
+        b"jmp" | b"jmpq" | b"jmpl" | b"jmpw" => match direct(operands) {
+            Some(label) => Flow::Jump(label),
+            None => Flow::Indirect,
+        },
+        b"ljmp" | b"ljmpq" | b"ljmpl" => Flow::Leave,
+        b"call" | b"callq" | b"calll" | b"lcall" => Flow::Call,
+        b"xbegin" => match direct(operands) {
+            Some(label) => Flow::Branch(label),
+            None => Flow::Next,
+        },
+        b"ret" | b"retq" | b"retl" | b"retw" | b"lret" | b"lretq" | b"lretl" | b"iret"
+        | b"iretq" | b"iretd" | b"iretl" | b"sysret" | b"sysretq" | b"sysretl" | b"sysexit"
+        | b"uiret" | b"ud0" | b"ud1" | b"ud1l" | b"ud1q" | b"ud1w" | b"ud2" | b"ud2a" | b"ud2b" => {
+            Flow::Leave
+        }
+        _ if mnemonic.starts_with(b"j") || mnemonic.starts_with(b"loop") => match direct(operands)
+        {
+            Some(label) => Flow::Branch(label),
+            None => Flow::Next,
+        },
+        _ => Flow::Next,
+    }
+}
+
+/// The label of a direct branch.
+fn direct(operands: &[u8]) -> Option<&[u8]> {
+    if operands.first() == Some(&b'*') || operands.contains(&b'[') {
+        return None;
+    }
+    let mut names = words(operands);
+    let name = names.next()?;
+    if names.next().is_some() || is_register(name) {
+        return None;
+    }
+    Some(name)
+}
+
+/// General registers, which Intel syntax writes without `%`.
+fn is_register(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"rax" | b"rbx" | b"rcx" | b"rdx" | b"rsi" | b"rdi" | b"rbp" | b"rsp"
+    ) || matches!(name, [b'r', digits @ ..]
+        if !digits.is_empty() && digits.len() <= 2 && digits.iter().all(u8::is_ascii_digit))
+}
+
+/// No-operations of any length.
+pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
+    let (mnemonic, operands) = plain(instruction);
+    match mnemonic {
+        b"nop" | b"nopw" | b"nopl" | b"nopq" => true,
+        b"xchg" | b"xchgw" => {
+            let operands: Vec<u8> = operands
+                .iter()
+                .filter(|byte| !matches!(byte, b'%' | b' ' | b'\t'))
+                .copied()
+                .collect();
+            operands == b"ax,ax"
+        }
+        _ => false,
+    }
+}
+
+/// The call of `-mfentry`.
+pub(super) fn is_entry_hook(instruction: &Instruction<'_>) -> bool {
+    let (mnemonic, operands) = plain(instruction);
+    matches!(mnemonic, b"call" | b"callq") && words(operands).any(|word| word == b"__fentry__")
+}

@@ -1,0 +1,144 @@
+//! The code of probes. docs/formats/mip-code.md has their bytes.
+use crate::instrument::options::{Counter, Mode, Options};
+use crate::instrument::target::{Sequence, Site};
+use profkit_abi::mip::{record, ring, section, symbol};
+use std::fmt::Write as _;
+
+/// An operand in memory: the record of the function, plus an offset.
+fn memory(site: &Site<'_, '_>, size: &str, offset: usize) -> String {
+    let record = site.labels.record();
+    let place = match offset {
+        0 => record,
+        _ => format!("{record}+{offset}"),
+    };
+    if site.intel() {
+        format!("{size} ptr [rip + {place}]")
+    } else {
+        format!("{place}(%rip)")
+    }
+}
+
+/// The probe at a function's entry.
+pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
+    let intel = site.intel();
+    match site.options.mode {
+        Mode::Function(Counter::Store) => block(site, 0),
+        Mode::Function(Counter::Unary) => {
+            let byte = memory(site, "byte", 0);
+            Sequence {
+                inline: if intel {
+                    format!("shr {byte}, 1")
+                } else {
+                    format!("shrb {byte}")
+                },
+                cold: None,
+            }
+        }
+        Mode::Calls { return_addresses } => {
+            let count = memory(site, "dword", record::COUNT_OFFSET);
+            let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
+            let increment = if intel { "inc" } else { "incl" };
+            let mut inline = format!("{increment} {count}; je {stub}; {back}:");
+            if let Some(slots) = return_addresses {
+                let helper = edge_helper(slots);
+                let record = memory(site, "", 0);
+                let record = record.trim_start_matches(" ptr ");
+                let _ = if intel {
+                    write!(
+                        inline,
+                        " push rax; lea rax, {record}; call {helper}; pop rax"
+                    )
+                } else {
+                    write!(
+                        inline,
+                        " pushq %rax; leaq {record}, %rax; callq {helper}; popq %rax"
+                    )
+                };
+            }
+            // The stub saves what it uses: nothing is known to be dead in every calling convention.
+            let record = site.labels.record();
+            Sequence {
+                inline,
+                cold: Some(format!(
+                    "{stub}:\n\tpushq %rax\n\tleaq {record}(%rip), %rax\n\tcallq {FIRST}\n\tpopq %rax\n\tjmp {back}\n"
+                )),
+            }
+        }
+    }
+}
+
+/// The store that says that a block was run: no register, no flag, no stack.
+pub(super) fn block(site: &Site<'_, '_>, offset: usize) -> Sequence {
+    let byte = memory(site, "byte", offset);
+    let covered = record::COVERED_BYTE;
+    Sequence {
+        inline: if site.intel() {
+            format!("mov {byte}, {covered}")
+        } else {
+            format!("movb ${covered}, {byte}")
+        },
+        cold: None,
+    }
+}
+
+/// Helper of the first call: takes the next ordinal for the record at rax.
+const FIRST: &str = "__profkit_mip_first";
+
+/// Helper of return addresses, one a size of the ring.
+fn edge_helper(slots: u32) -> String {
+    format!("__profkit_mip_edge_{slots}")
+}
+
+/// Begins a hidden helper function in a COMDAT group of its own.
+fn helper(name: &str, body: &str, out: &mut String) {
+    let _ = write!(
+        out,
+        "\t.section .text.{name},\"axG\",@progbits,{name},comdat\n\t.p2align 4\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, @function\n{name}:\n{body}\t.size {name}, .-{name}\n"
+    );
+}
+
+/// The helpers that a mode calls.
+pub(super) fn once(options: &Options) -> String {
+    let mut out = String::new();
+    let Mode::Calls { return_addresses } = options.mode else {
+        return out;
+    };
+    out.push_str("\t.att_syntax prefix\n");
+    let ordinal = symbol::ORDINAL;
+    let _ = writeln!(out, "\t.hidden {ordinal}");
+    helper(
+        FIRST,
+        &format!(
+            "\tpushq %rcx\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}(%rip)\n\tmovl %ecx, {}(%rax)\n\tpopq %rcx\n\tret\n",
+            record::ORDINAL_OFFSET
+        ),
+        &mut out,
+    );
+    if let Some(slots) = return_addresses {
+        let (next, ring_name) = (
+            symbol::RING_NEXT,
+            format!("{}{slots}", symbol::RING_GROUP_PREFIX),
+        );
+        let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
+        let _ = writeln!(out, "\t.hidden {next}");
+        // On the stack: rdx, rcx, our own return address, the caller's rax, and the return address to be sampled.
+        let slot = if slots.is_power_of_two() {
+            format!("\tandl ${}, %ecx\n", slots - 1)
+        } else {
+            format!(
+                "\tpushq %rax\n\tmovl %ecx, %eax\n\txorl %edx, %edx\n\tmovl ${slots}, %ecx\n\tdivl %ecx\n\tmovl %edx, %ecx\n\tpopq %rax\n"
+            )
+        };
+        helper(
+            &edge_helper(slots),
+            &format!(
+                "\tpushq %rcx\n\tpushq %rdx\n\tmovl {next}(%rip), %ecx\n\tincl {next}(%rip)\n{slot}\tleaq {ring_name}(%rip), %rdx\n\tleaq (%rdx,%rcx,{size}), %rcx\n\tleaq {start}(%rip), %rdx\n\tsubl %edx, %eax\n\tmovl %eax, {offset}(%rcx)\n\tmovl 32(%rsp), %eax\n\tsubl %edx, %eax\n\tmovl %eax, {caller}(%rcx)\n\tpopq %rdx\n\tpopq %rcx\n\tret\n",
+                size = ring::SAMPLE_SIZE,
+                offset = ring::RECORD_OFFSET,
+                caller = ring::RETURN_OFFSET,
+            ),
+            &mut out,
+        );
+    }
+    out
+}

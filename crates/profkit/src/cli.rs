@@ -1,5 +1,5 @@
 //! The native command line: which commands there are.
-use crate::{completions, doctor, exit, llvm_profdata, merge, show};
+use crate::{completions, doctor, exit, llvm_profdata, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -48,6 +48,8 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Convert an instrumentation profile: raw, indexed or text to indexed or text
     Convert(merge::ConvertArgs),
+    /// Coverage and call order of optimised builds, from one instruction a function
+    Mip(mip::MipArgs),
     /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = llvm_profdata::EXAMPLE)]
     LlvmProfdata {
@@ -73,6 +75,7 @@ impl Cli {
             Command::Merge(args) => merge::merge(args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
+            Command::Mip(args) => mip::run(args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),

@@ -53,11 +53,14 @@ pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
+/// What tells sections apart: name, group, `unique` number.
+type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
+
 /// The sections met so far, the current one, and the stack of `.pushsection`.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,
-    by_key: FxHashMap<(&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>), SectionId>,
+    by_key: FxHashMap<Key<'a>, SectionId>,
     pub(super) current: SectionId,
     previous: SectionId,
     stack: Vec<(SectionId, SectionId)>,

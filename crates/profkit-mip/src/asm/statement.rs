@@ -64,7 +64,9 @@ pub struct Instruction<'a> {
 
 /// Bytes that names are made of.
 pub(super) fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\') || byte >= 0x80
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
+        || byte >= 0x80
 }
 
 /// The names in an expression or operand: every longest run of name bytes, quoted names without their quotes.

@@ -32,9 +32,7 @@ impl Error {
         text: &[u8],
         problem: impl Into<String>,
     ) -> Self {
-        let words = text
-            .get(statement.start..statement.end)
-            .unwrap_or_default();
+        let words = text.get(statement.start..statement.end).unwrap_or_default();
         Error {
             file: file.to_owned(),
             place: Some((statement.line, excerpt(words).into_owned())),

@@ -123,10 +123,21 @@ struct Facts<'a> {
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
     /// Sections with `.org`.
     placed: FxHashSet<SectionId>,
+    /// Labels that `__patchable_function_entries` lists.
+    patchable: FxHashSet<&'a [u8]>,
 }
 
-/// Finds the functions, in the order of their labels.
-pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Vec<Function<'a>> {
+/// What was found in a file.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    /// The functions, in the order of their labels.
+    pub(super) functions: Vec<Function<'a>>,
+    /// Labels of nops that are kept at a function's start for patching.
+    patchable: FxHashSet<&'a [u8]>,
+}
+
+/// Finds the functions.
+pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> {
     let facts = facts(module);
     let format = backend.syntax().format;
     let mut functions: Vec<Function<'a>> = Vec::new();
@@ -140,8 +151,9 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Vec<Functi
         }
         let typed = match format {
             ObjectFormat::Elf => facts.types.get(name).copied(),
-            ObjectFormat::MachO => (!name.starts_with(b"L") && !name.starts_with(b"l"))
-                .then_some(false),
+            ObjectFormat::MachO => {
+                (!name.starts_with(b"L") && !name.starts_with(b"l")).then_some(false)
+            }
         };
         let Some(indirect) = typed else { continue };
         // Several names of one place are one function: the first.
@@ -186,7 +198,10 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Vec<Functi
             unfit,
         });
     }
-    functions
+    Found {
+        functions,
+        patchable: facts.patchable,
+    }
 }
 
 impl Function<'_> {
@@ -235,6 +250,13 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
                 b".org" => {
                     facts.placed.insert(statement.section);
                 }
+                _ if is_data(name)
+                    && module
+                        .section(statement.section)
+                        .is_some_and(|s| s.name == b"__patchable_function_entries") =>
+                {
+                    facts.patchable.extend(words(arguments));
+                }
                 _ => {}
             },
             Kind::Assignment(b".", _) => {
@@ -279,19 +301,17 @@ impl<'a> Facts<'a> {
         let section = module.statements.get(label).map(|s| s.section);
         if let Some(&(at, size)) = self.sizes.get(name)
             && at > label
+            && let Some((end, start)) = difference(size)
+            && start == name
         {
-            if let Some((end, start)) = difference(size)
-                && start == name
+            if end != b"."
+                && let Some(&(place, _)) = self.labels.get(end)
+                && place > label
             {
-                if end != b"."
-                    && let Some(&(place, _)) = self.labels.get(end)
-                    && place > label
-                {
-                    return (place, true, Some(end));
-                }
-                if end == b"." && module.statements.get(at).map(|s| s.section) == section {
-                    return (at, true, None);
-                }
+                return (place, true, Some(end));
+            }
+            if end == b"." && module.statements.get(at).map(|s| s.section) == section {
+                return (at, true, None);
             }
         }
         // No size: up to the next function of the section, or to where the section is left.
@@ -374,24 +394,14 @@ fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> 
 /// The statement before which the entry probe goes.
 pub(super) fn entry<'a>(
     module: &Module<'a>,
+    found: &Found<'a>,
     function: &Function<'a>,
     backend: &dyn Backend,
 ) -> Result<usize, SkipReason> {
     if let Some(reason) = &function.unfit {
         return Err(reason.clone());
     }
-    let mut instructions = function
-        .statements(module)
-        .filter(|(_, statement)| matches!(statement.kind, Kind::Instruction(_)));
-    if instructions
-        .clone()
-        .next()
-        .is_some_and(|(_, first)| first.context.inline)
-        && instructions.all(|(_, statement)| {
-            statement.context.inline
-                || matches!(statement.kind, Kind::Instruction(i) if backend.is_filler(&i))
-        })
-    {
+    if is_naked(module, function, backend) {
         return Err(SkipReason::Naked);
     }
     let mut patchable = false;
@@ -405,7 +415,7 @@ pub(super) fn entry<'a>(
                 if is_referenced(module, function, name) {
                     return Ok(index);
                 }
-                patchable |= marks_patchable(module, name);
+                patchable |= found.patchable.contains(name);
             }
             Kind::Template => return Err(SkipReason::Macro),
             Kind::Assignment(..) => {}
@@ -431,13 +441,17 @@ pub(super) fn entry<'a>(
     Err(SkipReason::Empty)
 }
 
-/// Whether a label is listed in `__patchable_function_entries`.
-fn marks_patchable(module: &Module<'_>, label: &[u8]) -> bool {
-    module.statements.iter().any(|statement| {
-        matches!(statement.kind, Kind::Directive(directive)
-            if is_data(directive.name) && words(directive.arguments).any(|word| word == label))
-            && module
-                .section(statement.section)
-                .is_some_and(|section| section.name == b"__patchable_function_entries")
-    })
+/// Whether all of a function is inline assembly, but for what compilers put behind it.
+fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend) -> bool {
+    let mut first = true;
+    for (_, statement) in function.statements(module) {
+        let Kind::Instruction(instruction) = statement.kind else {
+            continue;
+        };
+        if !statement.context.inline && (first || !backend.is_filler(&instruction)) {
+            return false;
+        }
+        first = false;
+    }
+    !first
 }

@@ -139,12 +139,14 @@ pub fn instrument<'t>(
     let mut skipped = Vec::new();
     let mut edits = Edits::default();
     let mut planned = Vec::new();
-    for function in &found {
+    for function in &found.functions {
         let labels = Labels {
             prefix: syntax.local_prefix,
             index: planned.len(),
         };
-        match plan(&module, function, labels, backend, options, &mut edits) {
+        match plan(
+            &module, &found, function, labels, backend, options, &mut edits,
+        ) {
             Ok(plan) => planned.push(plan),
             Err(reason) => skipped.push(Skipped {
                 name: String::from_utf8_lossy(function.name).into_owned(),
@@ -192,16 +194,16 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
 fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {
-            Kind::Label(name) if name.windows(LABEL.len()).any(|part| part == LABEL.as_bytes()) => {
+            Kind::Label(name)
+                if name
+                    .windows(LABEL.len())
+                    .any(|part| part == LABEL.as_bytes()) =>
+            {
                 "the file was instrumented before"
             }
             Kind::Directive(directive)
                 if directive.name == b".section"
-                    && directive
-                        .arguments
-                        .trim_ascii_start()
-                        .trim_ascii_start()
-                        .starts_with(b".gnu.lto_") =>
+                    && directive.arguments.starts_with(b".gnu.lto_") =>
             {
                 "holds link-time optimisation bytecode, which has no machine code yet (compile without -flto)"
             }
@@ -215,6 +217,7 @@ fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
 /// Decides whether and how a function is instrumented, and makes the insertions for it.
 fn plan<'m, 'a>(
     module: &'m Module<'a>,
+    found: &functions::Found<'a>,
     function: &'m Function<'a>,
     labels: Labels,
     backend: &dyn Backend,
@@ -222,7 +225,7 @@ fn plan<'m, 'a>(
     edits: &mut Edits,
 ) -> std::result::Result<Planned<'m, 'a>, SkipReason> {
     options.selects(function, module)?;
-    let entry = functions::entry(module, function, backend)?;
+    let entry = functions::entry(module, found, function, backend)?;
     let site = Site {
         module,
         function,
@@ -246,7 +249,8 @@ fn plan<'m, 'a>(
                     edits.insert(size.start, format!("{end}: ").as_bytes());
                 }
                 _ => {
-                    let last = statement(function.end.saturating_sub(1)).ok_or(SkipReason::Empty)?;
+                    let last =
+                        statement(function.end.saturating_sub(1)).ok_or(SkipReason::Empty)?;
                     edits.insert(last.end, format!("{separator} {end}:").as_bytes());
                 }
             }

@@ -45,7 +45,8 @@ impl FromStr for Target {
     fn from_str(triple: &str) -> Result<Self, String> {
         let arch = triple.split('-').next().unwrap_or_default();
         let apple = triple.contains("-apple-") || triple.ends_with("-macho");
-        let windows = triple.contains("windows") || triple.contains("-cygwin") || triple.contains("-uefi");
+        let windows =
+            triple.contains("windows") || triple.contains("-cygwin") || triple.contains("-uefi");
         match arch {
             "x86_64" | "amd64" if !apple && !windows && !triple.ends_with("x32") => {
                 Ok(Target::X86_64Elf)

@@ -68,11 +68,12 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
         | b"uiret" | b"ud0" | b"ud1" | b"ud1l" | b"ud1q" | b"ud1w" | b"ud2" | b"ud2a" | b"ud2b" => {
             Flow::Leave
         }
-        _ if mnemonic.starts_with(b"j") || mnemonic.starts_with(b"loop") => match direct(operands)
-        {
-            Some(label) => Flow::Branch(label),
-            None => Flow::Next,
-        },
+        _ if mnemonic.starts_with(b"j") || mnemonic.starts_with(b"loop") => {
+            match direct(operands) {
+                Some(label) => Flow::Branch(label),
+                None => Flow::Next,
+            }
+        }
         _ => Flow::Next,
     }
 }

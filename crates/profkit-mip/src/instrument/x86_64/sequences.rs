@@ -4,17 +4,27 @@ use crate::instrument::target::{Sequence, Site};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// An operand in memory: the record of the function, plus an offset.
-fn memory(site: &Site<'_, '_>, size: &str, offset: usize) -> String {
+/// The record of the function plus an offset, as an address.
+fn address(site: &Site<'_, '_>, offset: usize) -> String {
     let record = site.labels.record();
     let place = match offset {
         0 => record,
         _ => format!("{record}+{offset}"),
     };
     if site.intel() {
-        format!("{size} ptr [rip + {place}]")
+        format!("[rip + {place}]")
     } else {
         format!("{place}(%rip)")
+    }
+}
+
+/// The same as an operand, whose size Intel syntax says.
+fn memory(site: &Site<'_, '_>, size: &str, offset: usize) -> String {
+    let address = address(site, offset);
+    if site.intel() {
+        format!("{size} ptr {address}")
+    } else {
+        address
     }
 }
 
@@ -41,8 +51,7 @@ pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
             let mut inline = format!("{increment} {count}; je {stub}; {back}:");
             if let Some(slots) = return_addresses {
                 let helper = edge_helper(slots);
-                let record = memory(site, "", 0);
-                let record = record.trim_start_matches(" ptr ");
+                let record = address(site, 0);
                 let _ = if intel {
                     write!(
                         inline,

@@ -1,0 +1,73 @@
+//! `profkit mip instrument`: assembly in, instrumented assembly out.
+use super::options::ModeArgs;
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Input, Output};
+use clap::Args;
+use profkit_mip::instrument::{Target, instrument};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit mip instrument foo.s -o foo.mip.s
+  rustc -O --emit asm -o - foo.rs | profkit mip instrument - -o foo.s
+  profkit mip instrument --mode calls,block --target x86_64-linux-gnu foo.s -o foo.mip.s";
+
+/// Arguments of `profkit mip instrument`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InstrumentArgs {
+    /// Assembly, preprocessed; - is standard input
+    #[arg(value_name = "INPUT")]
+    input: PathBuf,
+
+    /// Write the instrumented assembly here; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    mode: ModeArgs,
+
+    /// The target; by default the assembly shows it
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<Target>,
+
+    /// Say on standard error how many functions were instrumented, and which were not and why
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Runs `profkit mip instrument`.
+///
+/// # Errors
+/// If the assembly cannot be read, instrumented or written.
+pub fn run(args: &InstrumentArgs) -> Result {
+    let options = args.mode.options()?;
+    let output = Output::new(&args.output, Content::Text)?;
+    let input = Input::open(&args.input)?;
+    let made =
+        instrument(input.bytes(), input.name(), args.target, &options).map_err(Failure::input)?;
+    output.write(|sink| sink.put(&made.text))?;
+    if args.verbose {
+        let mut stderr = std::io::stderr().lock();
+        // Nobody is left to be told if stderr is closed.
+        for skipped in &made.skipped {
+            let _ = writeln!(
+                stderr,
+                "{}:{}: {} {}",
+                input.name(),
+                skipped.line,
+                skipped.name,
+                skipped.reason
+            );
+        }
+        let _ = writeln!(
+            stderr,
+            "{}: {} functions instrumented, {} not",
+            input.name(),
+            made.functions,
+            made.skipped.len()
+        );
+    }
+    Ok(Status::Done)
+}

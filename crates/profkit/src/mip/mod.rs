@@ -1,0 +1,40 @@
+//! `profkit mip`: coverage and call order at the cost of one instruction. One file a subcommand.
+mod instrument;
+mod options;
+
+pub use options::ModeArgs;
+
+use crate::exit::Result;
+use clap::{Args, Subcommand};
+
+/// Arguments of `profkit mip`.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Example:
+  profkit mip instrument foo.s -o foo.mip.s"
+)]
+pub struct MipArgs {
+    #[command(subcommand)]
+    command: MipCommand,
+}
+
+/// The subcommands. To add one: a file beside this one, and a line into each half of this file.
+#[derive(Debug, Subcommand)]
+enum MipCommand {
+    /// Put probes into a compiler's assembly
+    Instrument(instrument::InstrumentArgs),
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// Those of the subcommand.
+pub fn run(args: MipArgs) -> Result {
+    match args.command {
+        MipCommand::Instrument(args) => instrument::run(&args),
+    }
+}

@@ -13,3 +13,10 @@ pub mod raw;
 pub mod sections;
 pub mod value_kind;
 pub mod variant;
+
+/// The source text of [`mip`], so that the MIP runtime can be compiled for another target by who has only the command.
+#[cfg(feature = "source")]
+pub mod source {
+    /// A crate of that name with this module alone is enough for the runtime.
+    pub const MIP: &str = include_str!("mip.rs");
+}

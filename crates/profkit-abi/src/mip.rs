@@ -135,8 +135,7 @@ pub mod raw_header {
     pub const BUILD_ID_LENGTH: usize = 12;
     /// u32: size of the return-address samples in bytes, a multiple of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// u32: number of processes (or dumps between resets) whose records were added into this part; 1 unless it is a
-    /// pool.
+    /// u32: number of dumps that were added into this part; 1 unless it is a pool.
     pub const RUNS: usize = 20;
     /// u64: size of the records in bytes.
     pub const RECORDS_SIZE: usize = 24;

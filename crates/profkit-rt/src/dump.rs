@@ -1,0 +1,467 @@
+//! Writing the raw file of the image: by a temporary file that is renamed, or into a merge pool.
+use crate::header::{build_id_padding, Header};
+use crate::image::{self, Range};
+use crate::name::{Facts, Name, NAME_MAX};
+use crate::records::{add_byte, add_count, add_ordinal, adding, Adding};
+use crate::stream::{Sink, Stream};
+use crate::sys::{self, error, Open};
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
+
+/// Set while a dump runs, so that the work area has one user.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// The process that the records belong to.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Whether that process was forked from one with a runtime.
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// Whether the lack of a build id was told.
+static TOLD: AtomicBool = AtomicBool::new(false);
+/// Number of temporary names so far.
+static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
+/// Length of the pattern; 0 for the default.
+static PATTERN_LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// The pattern as it was at start: programs write over their environment.
+static mut PATTERN: [u8; NAME_MAX] = [0; NAME_MAX];
+static mut WORK: Work = Work {
+    name: Name::EMPTY,
+    other: Name::EMPTY,
+    line: Name::EMPTY,
+    source: Source {
+        file: 0,
+        buffer: [0; 512],
+        at: 0,
+        end: 0,
+    },
+};
+
+/// What a dump works with; static, because a signal handler's stack may be small.
+struct Work {
+    name: Name,
+    /// The folder, then the temporary name.
+    other: Name,
+    line: Name,
+    source: Source,
+}
+
+/// A file that is being written; [`NO_FILE`] forgets what it is given, to hash alone.
+struct File(i32);
+
+const NO_FILE: i32 = -1;
+
+impl Sink for File {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), i32> {
+        while !bytes.is_empty() && self.0 != NO_FILE {
+            match sys::write(self.0, bytes) {
+                Ok(0) => return Err(error::NO_SPACE),
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(error::INTERRUPTED) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file that is being read.
+struct Source {
+    file: i32,
+    buffer: [u8; 512],
+    at: usize,
+    end: usize,
+}
+
+impl Source {
+    fn next(&mut self) -> Option<u8> {
+        if self.at >= self.end {
+            self.at = 0;
+            self.end = loop {
+                match sys::read(self.file, &mut self.buffer) {
+                    Err(error::INTERRUPTED) => {}
+                    other => break other.unwrap_or(0),
+                }
+            };
+            if self.end == 0 {
+                return None;
+            }
+        }
+        let byte = self.buffer.get(self.at).copied();
+        self.at += 1;
+        byte
+    }
+
+    /// The next byte of a file that was read to its end before.
+    fn again(&mut self) -> u8 {
+        self.next().unwrap_or(record::INITIAL_BYTE)
+    }
+
+    fn again_word(&mut self) -> u32 {
+        u32::from_le_bytes([self.again(), self.again(), self.again(), self.again()])
+    }
+}
+
+/// Bytes of a range, each read once.
+fn bytes(range: Range) -> impl Iterator<Item = u8> {
+    // SAFETY: the range is memory of the image; volatile, since other threads may be changing it.
+    (0..range.length).map(move |at| unsafe { range.start.add(at).read_volatile() })
+}
+
+fn word(bytes: &mut impl Iterator<Item = u8>) -> u32 {
+    let mut next = || bytes.next().unwrap_or(record::INITIAL_BYTE);
+    u32::from_le_bytes([next(), next(), next(), next()])
+}
+
+/// Fills a range with one byte.
+pub fn fill(range: Range, byte: u8) {
+    for at in 0..range.length {
+        // SAFETY: the range is writable memory of the image; volatile, since other threads may be changing it.
+        unsafe { range.start.add(at).write_volatile(byte) };
+    }
+}
+
+/// Notes whose records these are, and the pattern, null for none.
+///
+/// # Safety
+/// `pattern` is null or zero-terminated; no dump has run yet.
+pub unsafe fn start(pattern: *const u8) {
+    PROCESS.store(sys::process(), Ordering::Relaxed);
+    if pattern.is_null() {
+        return;
+    }
+    let mut length = 0;
+    // SAFETY: the caller's promises; one byte more than fits is noted as a length that the name cannot have.
+    unsafe {
+        while length < NAME_MAX && *pattern.add(length) != 0 {
+            *addr_of_mut!(PATTERN).cast::<u8>().add(length) = *pattern.add(length);
+            length += 1;
+        }
+    }
+    PATTERN_LENGTH.store(length, Ordering::Relaxed);
+}
+
+/// Notes that this is a forked child: its records start anew, its file has its own name.
+pub fn forked() {
+    PROCESS.store(sys::process(), Ordering::Relaxed);
+    FORKED.store(true, Ordering::Relaxed);
+    // The thread that was dumping is not in the child.
+    BUSY.store(false, Ordering::Release);
+}
+
+/// Writes the raw file, unless a dump is running. 0, or −1 after a line on stderr.
+pub fn dump_if_idle() -> i32 {
+    if BUSY.swap(true, Ordering::Acquire) {
+        return 0;
+    }
+    // SAFETY: BUSY gives this call alone the work area.
+    let result = unsafe { dump_with(&mut *addr_of_mut!(WORK)) };
+    BUSY.store(false, Ordering::Release);
+    result
+}
+
+/// Writes the raw file, after waiting for one that is being written. 0, or −1 after a line on stderr.
+pub fn dump() -> i32 {
+    while BUSY.load(Ordering::Relaxed) {
+        if PROCESS.load(Ordering::Relaxed) != sys::process() {
+            // A fork that told nobody, while another thread was dumping: that thread is not here.
+            forked();
+        }
+        sys::pause();
+    }
+    dump_if_idle()
+}
+
+fn dump_with(work: &mut Work) -> i32 {
+    let records = image::records();
+    if records.length == 0 {
+        return 0;
+    }
+    let image = image::facts();
+    let process = sys::process();
+    if image.build_id.is_empty() && !TOLD.swap(true, Ordering::Relaxed) {
+        work.complain(b"this image has no build id (link with -Wl,--build-id): its records may be matched wrongly", 0);
+    }
+    let length = PATTERN_LENGTH.load(Ordering::Relaxed);
+    let pattern = if length == 0 {
+        DEFAULT_FILE_NAME.as_bytes()
+    } else {
+        // SAFETY: `start` filled so much, and nobody writes it afterwards.
+        unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
+    };
+    let mut facts = Facts {
+        process,
+        build_id: image.build_id,
+        program: image.program,
+        address: records.start as usize,
+        forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
+        // A fork that told nobody: what the parent counted is in the records.
+        no_pool: process != PROCESS.load(Ordering::Relaxed),
+    };
+    let mut part = Part {
+        records,
+        samples: image::ring(),
+        build_id: image.build_id,
+        modes: image::modes(),
+    };
+    loop {
+        work.name = Name::EMPTY;
+        work.name.expand(pattern, &facts);
+        if work.name.too_long {
+            return work.complain(b"its name is too long", 0);
+        }
+        let result = if work.name.pool {
+            match work.add_to_pool(&mut part, process) {
+                Some(result) => result,
+                // What cannot go into the pool gets a file of this process.
+                None => {
+                    facts.no_pool = true;
+                    continue;
+                }
+            }
+        } else {
+            work.write(&part, process, None)
+        };
+        return match result {
+            Ok(()) => 0,
+            Err(number) => work.complain(b"cannot write it", number),
+        };
+    }
+}
+
+/// What goes into the file.
+struct Part {
+    records: Range,
+    samples: Range,
+    build_id: &'static [u8],
+    modes: &'static [u32],
+}
+
+impl Part {
+    fn header(&self, runs: u32) -> [u8; raw_header::SIZE] {
+        Header {
+            modes: self.modes.iter().fold(0, |all, set| all | set),
+            build_id_length: self.build_id.len() as u32,
+            samples_size: self.samples.length as u32,
+            runs,
+            records_size: self.records.length as u64,
+        }
+        .encode()
+    }
+
+    /// Header and build id, to a stream.
+    fn head(&self, stream: &mut Stream<File>, runs: u32) {
+        stream.extend(&self.header(runs));
+        stream.extend(self.build_id);
+        for _ in 0..build_id_padding(self.build_id.len()) {
+            stream.push(0);
+        }
+    }
+
+    /// All of it, added to `old` where there is one.
+    fn emit(&self, file: i32, old: Option<Old<'_>>) -> Result<(), i32> {
+        let mut stream = Stream::new(File(file));
+        let records = bytes(self.records);
+        match old {
+            None => {
+                self.head(&mut stream, 1);
+                records.for_each(|byte| stream.push(byte));
+                bytes(self.samples).for_each(|byte| stream.push(byte));
+            }
+            Some(old) => {
+                self.head(&mut stream, old.runs.saturating_add(1));
+                for _ in 0..raw_header::SIZE
+                    + self.build_id.len()
+                    + build_id_padding(self.build_id.len())
+                {
+                    old.source.again();
+                }
+                if old.adding == Adding::Bytes {
+                    records.for_each(|byte| stream.push(add_byte(old.source.again(), byte)));
+                } else {
+                    let mut records = records;
+                    for _ in 0..self.records.length / record::CALLS_SIZE {
+                        let count = add_count(old.source.again_word(), word(&mut records));
+                        let ordinal = add_ordinal(old.source.again_word(), word(&mut records));
+                        stream.extend(&count.to_le_bytes());
+                        stream.extend(&ordinal.to_le_bytes());
+                    }
+                }
+            }
+        }
+        stream.finish_with_checksum()
+    }
+
+    /// Reads a pool to its end: the number of its runs if it is whole and of this very image.
+    fn runs_of(&self, source: &mut Source) -> Option<u32> {
+        let mut stream = Stream::new(File(NO_FILE));
+        let mut runs = [0; 4];
+        for (at, &expected) in self.header(0).iter().enumerate() {
+            let byte = source.next()?;
+            stream.push(byte);
+            match runs.get_mut(at.wrapping_sub(raw_header::RUNS)) {
+                Some(place) => *place = byte,
+                None if byte != expected => return None,
+                None => {}
+            }
+        }
+        for &expected in self.build_id {
+            let byte = source.next()?;
+            stream.push(byte);
+            if byte != expected {
+                return None;
+            }
+        }
+        for _ in 0..build_id_padding(self.build_id.len()) + self.records.length {
+            stream.push(source.next()?);
+        }
+        for expected in stream.finish().to_le_bytes().iter() {
+            if source.next()? != *expected {
+                return None;
+            }
+        }
+        match source.next() {
+            Some(_) => None,
+            None => Some(u32::from_le_bytes(runs)),
+        }
+    }
+}
+
+/// A pool to add to.
+struct Old<'a> {
+    source: &'a mut Source,
+    runs: u32,
+    adding: Adding,
+}
+
+impl Work {
+    /// A line on stderr; `number` is an error number, or 0. Gives −1.
+    fn complain(&mut self, what: &[u8], number: i32) -> i32 {
+        let line = &mut self.line;
+        *line = Name::EMPTY;
+        line.extend(b"profkit: MIP profile ");
+        line.extend(
+            self.name
+                .as_bytes()
+                .get(..self.name.as_bytes().len().min(800))
+                .unwrap_or_default(),
+        );
+        line.extend(b": ");
+        line.extend(what);
+        if number != 0 {
+            line.extend(match number {
+                error::NO_ENTRY => b": no such folder",
+                error::ACCESS => b": permission denied",
+                error::NOT_A_FOLDER => b": not a folder",
+                error::NO_SPACE => b": no space left on device",
+                error::READ_ONLY => b": read-only file system",
+                _ => b"",
+            });
+            line.extend(b" (error ");
+            line.decimal(number as u32);
+            line.push(b')');
+        }
+        line.push(b'\n');
+        // Nobody is left to tell when this fails.
+        let _ = sys::write(2, line.as_bytes());
+        -1
+    }
+
+    /// Adds the part to the pool of its name, and starts counting anew. None: it needs a file of its own.
+    fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
+        let adding = adding(part.modes.iter().copied());
+        let whole = adding == Adding::Bytes || part.records.length % record::CALLS_SIZE == 0;
+        if adding == Adding::Impossible
+            || !whole
+            || part.samples.length != 0
+            || part.build_id.is_empty()
+        {
+            return None;
+        }
+        self.other.folder_of(&self.name);
+        // SAFETY: names are zero-terminated.
+        let folder = match unsafe { sys::open(self.other.as_ptr(), Open::Folder) } {
+            Ok(folder) => folder,
+            Err(number) => return Some(Err(number)),
+        };
+        let result = match sys::lock(folder) {
+            Err(number) => {
+                self.complain(
+                    b"cannot lock its folder, so this process writes a file of its own",
+                    number,
+                );
+                None
+            }
+            Ok(()) => self.add_locked(part, process, adding),
+        };
+        let _ = sys::close(folder);
+        if let Some(Ok(())) = result {
+            // What was added must not be added again. Ordinals go on: those in the pool stay the earlier ones.
+            fill(part.records, record::INITIAL_BYTE);
+        }
+        result
+    }
+
+    fn add_locked(&mut self, part: &Part, process: u32, adding: Adding) -> Option<Result<(), i32>> {
+        // SAFETY: names are zero-terminated.
+        let file = match unsafe { sys::open(self.name.as_ptr(), Open::Read) } {
+            Ok(file) => file,
+            Err(error::NO_ENTRY) => return Some(self.write(part, process, None)),
+            Err(number) => return Some(Err(number)),
+        };
+        self.source.file = file;
+        self.source.at = 0;
+        self.source.end = 0;
+        let result = match part.runs_of(&mut self.source) {
+            Some(runs) => Some(
+                sys::rewind(file).and_then(|()| self.write(part, process, Some((runs, adding)))),
+            ),
+            None => {
+                self.complain(b"is damaged or of another build; it is kept, and this process writes a file of its own", 0);
+                None
+            }
+        };
+        let _ = sys::close(file);
+        result
+    }
+
+    /// Writes the part under its name: whole, or not at all.
+    fn write(&mut self, part: &Part, process: u32, pool: Option<(u32, Adding)>) -> Result<(), i32> {
+        let source = &mut self.source;
+        let old = pool.map(move |(runs, adding)| Old {
+            source,
+            runs,
+            adding,
+        });
+        // SAFETY (all calls below): names are zero-terminated.
+        if unsafe { sys::is_special(self.name.as_ptr()) } {
+            // SAFETY: as above.
+            let file = unsafe { sys::open(self.name.as_ptr(), Open::Write) }?;
+            let written = part.emit(file, old);
+            return written.and(sys::close(file));
+        }
+        let mut tries = 0;
+        let file = loop {
+            let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
+            self.other.temporary_of(&self.name, process, number);
+            if self.other.too_long {
+                self.other.too_long = false;
+                return Err(error::NAME_TOO_LONG);
+            }
+            // SAFETY: as above.
+            match unsafe { sys::open(self.other.as_ptr(), Open::Create) } {
+                // One that a killed process with this number left.
+                Err(error::EXISTS) if tries < 100 => tries += 1,
+                other => break other?,
+            }
+        };
+        let written = part.emit(file, old);
+        let written = written.and(sys::close(file));
+        // SAFETY: as above.
+        let written =
+            written.and_then(|()| unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) });
+        if written.is_err() {
+            // SAFETY: as above.
+            unsafe { sys::unlink(self.other.as_ptr()) };
+        }
+        written
+    }
+}

@@ -1,0 +1,214 @@
+//! The C names, and how the runtime gets to run: constructor, destructor, fork and signal handlers. Names and contracts
+//! stand in `profkit_abi::mip::symbol`.
+use crate::dump;
+use crate::image;
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use profkit_abi::mip::record;
+
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+global_asm!(
+    ".hidden __profkit_mip_hook",
+    ".hidden __profkit_mip_fini",
+    ".hidden __profkit_mip_dump",
+    ".hidden __profkit_mip_reset",
+    ".hidden __profkit_mip_ordinal",
+    ".hidden __profkit_mip_ring_next",
+);
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+global_asm!(
+    ".private_extern ___profkit_mip_hook",
+    ".private_extern ___profkit_mip_dump",
+    ".private_extern ___profkit_mip_reset",
+    ".private_extern ___profkit_mip_ordinal",
+    ".private_extern ___profkit_mip_ring_next",
+);
+
+/// The ordinal that the next first call takes.
+#[no_mangle]
+pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDINAL);
+
+/// Return-address samples so far.
+#[no_mangle]
+pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
+
+/// The constructor's place in the list of them, the first to run. Instrumented objects refer to it.
+#[cfg_attr(
+    not(any(target_os = "macos", target_os = "ios")),
+    link_section = ".init_array.00000"
+)]
+#[cfg_attr(
+    any(target_os = "macos", target_os = "ios"),
+    link_section = "__DATA,__mod_init_func,mod_init_funcs"
+)]
+#[no_mangle]
+pub static __profkit_mip_hook: extern "C" fn() = initialize;
+
+/// The destructor's place, the last to run: after atexit handlers and the destructors of the image.
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+#[link_section = ".fini_array.00000"]
+#[no_mangle]
+pub static __profkit_mip_fini: extern "C" fn() = at_exit;
+
+/// Writes the raw file of the calling image now.
+///
+/// Any thread may call it, at any time; a second caller waits for the first. It is not for signal handlers.
+#[no_mangle]
+pub extern "C" fn __profkit_mip_dump() -> i32 {
+    initialize();
+    dump::dump()
+}
+
+/// Makes all records, samples and the ordinal as they were at start.
+///
+/// Any thread may call it, at any time; what other threads count meanwhile may be lost or kept.
+#[no_mangle]
+pub extern "C" fn __profkit_mip_reset() {
+    __profkit_mip_ordinal.store(record::FIRST_ORDINAL, Ordering::Relaxed);
+    dump::fill(image::records(), record::INITIAL_BYTE);
+    __profkit_mip_ring_next.store(0, Ordering::Relaxed);
+    dump::fill(image::ring(), 0);
+}
+
+extern "C" fn at_exit() {
+    initialize();
+    dump::dump();
+}
+
+/// Runs in a forked child: what the parent counted is the parent's to write.
+extern "C" fn in_child() {
+    dump::forked();
+    __profkit_mip_reset();
+}
+
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+/// The handler that had the signal before.
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+
+type Handler = extern "C" fn(i32);
+
+extern "C" {
+    fn getenv(name: *const u8) -> *const u8;
+    fn signal(number: i32, handler: usize) -> usize;
+    #[cfg(any(target_os = "macos", target_os = "ios"))]
+    fn atexit(function: extern "C" fn()) -> i32;
+    #[cfg(any(target_os = "macos", target_os = "ios"))]
+    fn pthread_atfork(before: usize, parent: usize, child: extern "C" fn()) -> i32;
+}
+
+extern "C" fn initialize() {
+    if INITIALIZED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: constructors run before the program changes its environment; no dump has run before.
+    unsafe {
+        dump::start(getenv(b"LLVM_MIP_PROFILE_FILENAME\0".as_ptr()));
+        register_fork_handler();
+        #[cfg(any(target_os = "macos", target_os = "ios"))]
+        atexit(at_exit);
+        let number = number_of(getenv(b"PROFKIT_MIP_SIGNAL\0".as_ptr()));
+        if number != 0 {
+            PREVIOUS.store(
+                signal(number, on_signal as Handler as usize),
+                Ordering::Relaxed,
+            );
+        }
+    }
+}
+
+extern "C" fn on_signal(number: i32) {
+    dump::dump_if_idle();
+    // Another image of the process may have had the signal before, or the program.
+    let previous = PREVIOUS.load(Ordering::Relaxed);
+    // SIG_DFL, SIG_IGN and SIG_ERR are 0, 1 and −1.
+    if previous > 1 && previous != usize::MAX {
+        // SAFETY: what `signal` gave us is such a function.
+        unsafe { core::mem::transmute::<usize, Handler>(previous)(number) };
+    }
+}
+
+/// The signal number in decimal; 0 for none.
+///
+/// # Safety
+/// `text` is null or zero-terminated.
+unsafe fn number_of(mut text: *const u8) -> i32 {
+    let mut number = 0;
+    // SAFETY: the caller's promise; reading ends at the first byte that is no digit.
+    unsafe {
+        while !text.is_null() && (*text).wrapping_sub(b'0') < 10 && number < 1000 {
+            number = number * 10 + i32::from(*text - b'0');
+            text = text.add(1);
+        }
+    }
+    number
+}
+
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+unsafe fn register_fork_handler() {
+    // SAFETY: a handler that any child may run.
+    unsafe { pthread_atfork(0, 0, in_child) };
+}
+
+// Not imported strongly: glibc has the first in its shared library, the second only in an archive that would be linked
+// in; musl has the second. A static program without either does not fork, or does so in ways that `dump` notices by the
+// process id.
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+global_asm!(".weak __register_atfork", ".weak pthread_atfork");
+
+/// Address of a function that another image may have, or 0.
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+macro_rules! function {
+    ($name:literal) => {{
+        let address: usize;
+        // SAFETY: reads a GOT slot, which does not change.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            core::arch::asm!(
+                concat!("adrp {0}, :got:", $name),
+                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        // SAFETY: as above. The word stands behind the code that jumps over it.
+        #[cfg(target_arch = "arm")]
+        unsafe {
+            core::arch::asm!(
+                "ldr {0}, 2f",
+                "1: add {0}, pc, {0}",
+                "ldr {0}, [{0}]",
+                "b 3f",
+                ".p2align 2",
+                concat!("2: .long ", $name, "(GOT_PREL) - ((1b + 8) - 2b)"),
+                "3:",
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        address
+    }};
+}
+
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+unsafe fn register_fork_handler() {
+    type Register = extern "C" fn(usize, usize, extern "C" fn(), *mut u8) -> i32;
+    let mut address = function!("__register_atfork");
+    if address == 0 {
+        address = function!("pthread_atfork");
+    }
+    if address != 0 {
+        // SAFETY: both take these arguments; the second function does not look at the last one. libc forgets the
+        // handler when the image is unloaded.
+        let register = unsafe { core::mem::transmute::<usize, Register>(address) };
+        register(0, 0, in_child, image::runtime_handle());
+    }
+}

@@ -1,0 +1,80 @@
+//! The header of a raw file's part.
+use profkit_abi::mip::{file_type, raw_header, MAGIC, VERSION};
+
+/// What a header says that differs from image to image.
+#[derive(Debug, Clone, Copy)]
+pub struct Header {
+    /// Union of mode flags.
+    pub modes: u32,
+    /// Length of the build id.
+    pub build_id_length: u32,
+    /// Size of the return-address samples.
+    pub samples_size: u32,
+    /// Runs that were added up.
+    pub runs: u32,
+    /// Size of the records.
+    pub records_size: u64,
+}
+
+const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
+    file_type::WIDTH_64
+} else {
+    file_type::WIDTH_32
+};
+
+impl Header {
+    /// The header's bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; raw_header::SIZE] {
+        let [m0, m1, m2, m3] = MAGIC.to_le_bytes();
+        let [v0, v1] = VERSION.to_le_bytes();
+        let [t0, t1] = (file_type::RAW | WIDTH).to_le_bytes();
+        let [f0, f1, f2, f3] = self.modes.to_le_bytes();
+        let [b0, b1, b2, b3] = self.build_id_length.to_le_bytes();
+        let [s0, s1, s2, s3] = self.samples_size.to_le_bytes();
+        let [r0, r1, r2, r3] = self.runs.to_le_bytes();
+        let [n0, n1, n2, n3, n4, n5, n6, n7] = self.records_size.to_le_bytes();
+        [
+            m0, m1, m2, m3, v0, v1, t0, t1, f0, f1, f2, f3, b0, b1, b2, b3, s0, s1, s2, s3, r0, r1, r2, r3, n0, n1, n2,
+            n3, n4, n5, n6, n7,
+        ]
+    }
+}
+
+/// Zeroes behind a build id of this length.
+#[must_use]
+pub fn build_id_padding(length: usize) -> usize {
+    length.wrapping_neg() % raw_header::BUILD_ID_ALIGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{build_id_padding, Header};
+    use profkit_abi::mip::raw_header;
+
+    #[test]
+    fn fields_stand_where_the_layout_says() {
+        let bytes = Header {
+            modes: 0x2221_2023,
+            build_id_length: 0x2423_2220,
+            samples_size: 0x3433_3230,
+            runs: 0x4443_4240,
+            records_size: 0x5756_5554_5352_5150,
+        }
+        .encode();
+        let at = |offset: usize, value: &[u8]| assert_eq!(&bytes[offset..offset + value.len()], value);
+        at(raw_header::MAGIC, b"\xfbMIP");
+        at(raw_header::VERSION, &[9, 0]);
+        at(raw_header::FILE_TYPE, &[if cfg!(target_pointer_width = "64") { 0x11 } else { 0x21 }, 0]);
+        at(raw_header::MODES, &0x2221_2023_u32.to_le_bytes());
+        at(raw_header::BUILD_ID_LENGTH, &0x2423_2220_u32.to_le_bytes());
+        at(raw_header::SAMPLES_SIZE, &0x3433_3230_u32.to_le_bytes());
+        at(raw_header::RUNS, &0x4443_4240_u32.to_le_bytes());
+        at(raw_header::RECORDS_SIZE, &0x5756_5554_5352_5150_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn padding() {
+        assert_eq!([0, 1, 8, 20, 23].map(build_id_padding), [0, 7, 0, 4, 1]);
+    }
+}

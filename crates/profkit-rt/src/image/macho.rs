@@ -1,0 +1,85 @@
+//! Mach-O: section bounds from the linker's `section$start$` and `section$end$` symbols, the rest from the load commands.
+use super::{Facts, Range};
+
+extern "C" {
+    #[link_name = "\x01section$start$__DATA$__llvm_mipraw"]
+    static mut RECORDS_START: u8;
+    #[link_name = "\x01section$end$__DATA$__llvm_mipraw"]
+    static mut RECORDS_END: u8;
+    #[link_name = "\x01section$start$__DATA$__llvm_mipmode"]
+    static mut MODES_START: u8;
+    #[link_name = "\x01section$end$__DATA$__llvm_mipmode"]
+    static mut MODES_END: u8;
+    #[link_name = "\x01section$start$__DATA$__llvm_mipring"]
+    static mut RING_START: u8;
+    #[link_name = "\x01section$end$__DATA$__llvm_mipring"]
+    static mut RING_END: u8;
+    /// The image's Mach-O header.
+    #[link_name = "__dso_handle"]
+    static mut HEADER: u8;
+}
+
+const FILE_TYPE_EXECUTE: u32 = 2;
+const LC_UUID: u32 = 0x1b;
+
+/// The records.
+pub fn records() -> Range {
+    // SAFETY: addresses alone.
+    unsafe {
+        Range::between(
+            core::ptr::addr_of_mut!(RECORDS_START),
+            core::ptr::addr_of_mut!(RECORDS_END),
+        )
+    }
+}
+
+/// The ring of return addresses.
+pub fn ring() -> Range {
+    // SAFETY: addresses alone.
+    unsafe {
+        Range::between(
+            core::ptr::addr_of_mut!(RING_START),
+            core::ptr::addr_of_mut!(RING_END),
+        )
+    }
+}
+
+/// The sets of mode flags.
+pub fn modes() -> &'static [u32] {
+    // SAFETY: the linker's section of aligned words that nobody writes.
+    unsafe {
+        let range = Range::between(
+            core::ptr::addr_of_mut!(MODES_START),
+            core::ptr::addr_of_mut!(MODES_END),
+        );
+        core::slice::from_raw_parts(range.start.cast(), range.length / 4)
+    }
+}
+
+/// What libc knows this image by.
+pub fn runtime_handle() -> *mut u8 {
+    // SAFETY: an address alone.
+    unsafe { core::ptr::addr_of_mut!(HEADER) }
+}
+
+/// Reads the load commands: the UUID is the build id.
+pub fn facts() -> Facts {
+    let mut facts = Facts {
+        build_id: &[],
+        program: true,
+    };
+    // SAFETY: the header of this image (64 bits: 32 bytes), and the load commands behind it, which dyld has checked.
+    unsafe {
+        let header: *const u8 = core::ptr::addr_of!(HEADER);
+        let word = |at: *const u8| at.cast::<u32>().read_unaligned();
+        facts.program = word(header.add(12)) == FILE_TYPE_EXECUTE;
+        let mut command = header.add(32);
+        for _ in 0..word(header.add(16)) {
+            if word(command) == LC_UUID {
+                facts.build_id = core::slice::from_raw_parts(command.add(8), 16);
+            }
+            command = command.add(word(command.add(4)) as usize);
+        }
+    }
+    facts
+}

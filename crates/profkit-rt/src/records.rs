@@ -1,0 +1,105 @@
+//! What the runtime may do with records without the map: fill them, and add up those of two runs where the modes of the
+//! image say how they lie.
+use profkit_abi::mip::{mode, record};
+
+/// How the records of an image can be added to those of another run of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adding {
+    /// Each byte by itself: coverage of functions and blocks, unary counters.
+    Bytes,
+    /// Each eight bytes: a count and an ordinal.
+    Calls,
+    /// Only the map tells where a record starts.
+    Impossible,
+}
+
+/// How to add, given each set of mode flags that the image has.
+pub fn adding(sets: impl Iterator<Item = u32>) -> Adding {
+    const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
+    const CALLS: u32 = mode::CALLS as u32;
+    let mut all = 0;
+    let mut common = u32::MAX;
+    for set in sets {
+        all |= set;
+        common &= set;
+    }
+    if all != 0 && all & !COVERAGE == 0 && common & u32::from(mode::FUNCTION_COVERAGE) != 0 {
+        Adding::Bytes
+    } else if all == CALLS && common == CALLS {
+        Adding::Calls
+    } else {
+        Adding::Impossible
+    }
+}
+
+/// Calls of two runs in a byte of coverage or a unary counter: eight minus the set bits, saturating. For a byte that is
+/// only 0xff or 0x00 that is "covered in either".
+#[must_use]
+pub fn add_byte(a: u8, b: u8) -> u8 {
+    let calls = a.leading_zeros() + b.leading_zeros();
+    // At most 16, where all bits have fallen out.
+    let [byte, ..] = (u32::from(record::INITIAL_BYTE) >> calls).to_le_bytes();
+    byte
+}
+
+/// Counts of two runs: calls are the value plus one, their sum saturates.
+#[must_use]
+pub fn add_count(a: u32, b: u32) -> u32 {
+    // No call at all wraps to the value that says so.
+    a.wrapping_add(1).saturating_add(b.wrapping_add(1)).wrapping_sub(1)
+}
+
+/// First-call ordinals of two runs: the earlier, and "never" is the latest.
+#[must_use]
+pub fn add_ordinal(a: u32, b: u32) -> u32 {
+    if a < b {
+        a
+    } else {
+        b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{add_byte, add_count, add_ordinal, adding, Adding};
+
+    #[test]
+    fn bytes_add_calls_and_saturate() {
+        let unary = |calls: u32| u8::try_from(0xff_u32 >> calls).expect("a byte");
+        for a in 0..=8 {
+            for b in 0..=8 {
+                assert_eq!(add_byte(unary(a), unary(b)), unary((a + b).min(8)), "{a} + {b}");
+            }
+        }
+        assert_eq!(add_byte(0xff, 0x00), 0x00);
+        assert_eq!(add_byte(0xff, 0xff), 0xff);
+    }
+
+    #[test]
+    fn counts_saturate_below_never() {
+        const NEVER: u32 = u32::MAX;
+        assert_eq!(add_count(NEVER, NEVER), NEVER);
+        assert_eq!(add_count(NEVER, 0), 0);
+        assert_eq!(add_count(0, 0), 1);
+        assert_eq!(add_count(4, 5), 10);
+        assert_eq!(add_count(NEVER - 1, NEVER - 1), NEVER - 1);
+        assert_eq!(add_count(NEVER - 1, NEVER), NEVER - 1);
+        assert_eq!(add_ordinal(NEVER, 7), 7);
+        assert_eq!(add_ordinal(3, 7), 3);
+        assert_eq!(add_ordinal(NEVER, NEVER), NEVER);
+    }
+
+    #[test]
+    fn only_uniform_records_can_be_added() {
+        let how = |sets: &[u32]| adding(sets.iter().copied());
+        assert_eq!(how(&[0x01]), Adding::Bytes);
+        assert_eq!(how(&[0x01, 0x21, 0x03]), Adding::Bytes);
+        assert_eq!(how(&[0x0c]), Adding::Calls);
+        assert_eq!(how(&[0x0c, 0x0c]), Adding::Calls);
+        assert_eq!(how(&[0x0c, 0x01]), Adding::Impossible);
+        assert_eq!(how(&[0x0e]), Adding::Impossible);
+        assert_eq!(how(&[0x1c]), Adding::Impossible);
+        assert_eq!(how(&[0x02]), Adding::Impossible);
+        assert_eq!(how(&[]), Adding::Impossible);
+    }
+}

@@ -1,0 +1,193 @@
+//! Bytes on their way to a file: hashed as they pass, written a block at a time. What is hashed is what is written,
+//! though other threads go on changing the records: each byte is read once.
+use crate::xxh3::{self, Accumulators, BLOCK, SHORT_MAX, STRIPE};
+
+/// Where blocks go.
+pub trait Sink {
+    /// Takes all of `bytes`.
+    ///
+    /// # Errors
+    /// The system's error number.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), i32>;
+}
+
+const CHECKSUM: usize = 8;
+
+/// A hashing, buffering writer.
+#[derive(Debug)]
+pub struct Stream<S> {
+    sink: S,
+    /// The last stripe of the block before, the block being filled, room for the checksum.
+    buffer: [u8; STRIPE + BLOCK + CHECKSUM],
+    /// Bytes in the block, at most `BLOCK`.
+    filled: usize,
+    total: u64,
+    accumulators: Accumulators,
+    /// The first error; nothing is written after it.
+    error: i32,
+}
+
+impl<S: Sink> Stream<S> {
+    /// A stream that has seen nothing.
+    pub const fn new(sink: S) -> Self {
+        Self {
+            sink,
+            buffer: [0; STRIPE + BLOCK + CHECKSUM],
+            filled: 0,
+            total: 0,
+            accumulators: Accumulators::NEW,
+            error: 0,
+        }
+    }
+
+    /// Takes one byte.
+    pub fn push(&mut self, byte: u8) {
+        if self.filled >= BLOCK {
+            self.flush_block();
+        }
+        // SAFETY: filled < BLOCK now, and the buffer has STRIPE + BLOCK bytes.
+        unsafe { *self.buffer.as_mut_ptr().add(STRIPE + self.filled) = byte };
+        self.filled += 1;
+        self.total += 1;
+    }
+
+    /// Takes bytes.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.push(byte);
+        }
+    }
+
+    /// Hashes and writes a full block, more of the input coming.
+    fn flush_block(&mut self) {
+        let buffer = self.buffer.as_mut_ptr();
+        // SAFETY: the block is within the buffer; its last stripe does not overlap the first.
+        unsafe {
+            self.accumulators.block(buffer.add(STRIPE));
+            self.write(BLOCK);
+            core::ptr::copy_nonoverlapping(buffer.add(BLOCK), buffer, STRIPE);
+        }
+        self.filled = 0;
+    }
+
+    /// Writes the first `length` bytes of the block.
+    ///
+    /// # Safety
+    /// `length` is at most `BLOCK + CHECKSUM`.
+    unsafe fn write(&mut self, length: usize) {
+        if self.error != 0 {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { core::slice::from_raw_parts(self.buffer.as_ptr().add(STRIPE), length) };
+        if let Err(error) = self.sink.write(bytes) {
+            self.error = error;
+        }
+    }
+
+    /// The hash of all bytes, of which there are more than 16.
+    fn hash(&self) -> u64 {
+        // SAFETY: filled bytes of the block are there, and the stripe before it; up to SHORT_MAX bytes were never
+        // flushed. `short` is told of at least its minimum: the buffer is longer.
+        unsafe {
+            let block = self.buffer.as_ptr().add(STRIPE);
+            if self.total <= SHORT_MAX as u64 {
+                xxh3::short(block, self.filled.max(xxh3::SHORT_MIN))
+            } else {
+                self.accumulators.finish(block, self.filled, self.total)
+            }
+        }
+    }
+
+    /// Ends the input: writes what is left, and the checksum behind it.
+    ///
+    /// # Errors
+    /// The first error of the sink.
+    pub fn finish_with_checksum(&mut self) -> Result<(), i32> {
+        let hash = self.hash();
+        // SAFETY: filled <= BLOCK, and the buffer has room for the checksum behind the block.
+        unsafe {
+            let end = self.buffer.as_mut_ptr().add(STRIPE + self.filled);
+            end.cast::<[u8; CHECKSUM]>().write(hash.to_le_bytes());
+            self.write(self.filled + CHECKSUM);
+        }
+        if self.error == 0 {
+            Ok(())
+        } else {
+            Err(self.error)
+        }
+    }
+
+    /// Ends the input: its hash. Nothing more is written.
+    pub fn finish(&self) -> u64 {
+        self.hash()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::{Sink, Stream};
+    use std::vec::Vec;
+    use twox_hash::XxHash3_64;
+
+    struct Bytes<'a>(&'a mut Vec<u8>);
+
+    impl Sink for Bytes<'_> {
+        fn write(&mut self, bytes: &[u8]) -> Result<(), i32> {
+            self.0.extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    fn input(length: usize) -> Vec<u8> {
+        let mut state = 0x1234_5678_9abc_def0_u64;
+        (0..length)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn hashes_as_the_reference_does_at_every_length_around_a_limit() {
+        let lengths = (17..=2200).chain([3071, 3072, 3073, 4095, 4096, 4097, 10_000, 65_536, 100_003]);
+        for length in lengths {
+            let input = input(length);
+            let mut written = Vec::new();
+            let mut stream = Stream::new(Bytes(&mut written));
+            stream.extend(&input);
+            let expected = XxHash3_64::oneshot(&input);
+            assert_eq!(stream.finish(), expected, "length {length}");
+            stream.finish_with_checksum().expect("memory");
+            let (bytes, checksum) = written.split_at(length);
+            assert!(bytes == input, "length {length}");
+            assert_eq!(checksum, expected.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn published_vector() {
+        // What `xxhsum -H3` prints for this text.
+        let mut written = Vec::new();
+        let mut stream = Stream::new(Bytes(&mut written));
+        stream.extend(b"The quick brown fox jumps over the lazy dog");
+        assert_eq!(stream.finish(), 0xce7d_19a5_418f_b365);
+    }
+
+    #[test]
+    fn the_first_error_stays_and_nothing_follows_it() {
+        struct Full(usize);
+        impl Sink for Full {
+            fn write(&mut self, _: &[u8]) -> Result<(), i32> {
+                self.0 += 1;
+                Err(28)
+            }
+        }
+        let mut stream = Stream::new(Full(0));
+        stream.extend(&input(5000));
+        assert_eq!(stream.finish_with_checksum(), Err(28));
+        assert_eq!(stream.sink.0, 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! The same through libc, for systems and architectures without calls of our own.
+use super::{error, Open, Result};
+
+extern "C" {
+    #[link_name = "open"]
+    fn c_open(path: *const u8, flags: i32, ...) -> i32;
+    #[link_name = "close"]
+    fn c_close(file: i32) -> i32;
+    #[link_name = "write"]
+    fn c_write(file: i32, bytes: *const u8, length: usize) -> isize;
+    #[link_name = "read"]
+    fn c_read(file: i32, bytes: *mut u8, length: usize) -> isize;
+    #[link_name = "lseek"]
+    fn c_lseek(file: i32, offset: isize, whence: i32) -> isize;
+    #[link_name = "rename"]
+    fn c_rename(from: *const u8, to: *const u8) -> i32;
+    #[link_name = "unlink"]
+    fn c_unlink(path: *const u8) -> i32;
+    #[link_name = "flock"]
+    fn c_flock(file: i32, operation: i32) -> i32;
+    #[link_name = "getpid"]
+    fn c_getpid() -> i32;
+    #[link_name = "sched_yield"]
+    fn c_sched_yield() -> i32;
+    #[cfg_attr(
+        any(target_os = "macos", target_os = "ios", target_os = "freebsd"),
+        link_name = "__error"
+    )]
+    #[cfg_attr(target_os = "android", link_name = "__errno")]
+    #[cfg_attr(target_os = "linux", link_name = "__errno_location")]
+    fn errno() -> *mut i32;
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod flag {
+    pub const CREATE: i32 = 0o100;
+    pub const EXCLUSIVE: i32 = 0o200;
+    pub const CLOSE_ON_EXEC: i32 = 0o2_000_000;
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod flag {
+    pub const CREATE: i32 = 0x200;
+    pub const EXCLUSIVE: i32 = 0x800;
+    #[cfg(target_os = "freebsd")]
+    pub const CLOSE_ON_EXEC: i32 = 0x10_0000;
+    #[cfg(not(target_os = "freebsd"))]
+    pub const CLOSE_ON_EXEC: i32 = 0x100_0000;
+}
+
+const LOCK_EX: i32 = 2;
+
+/// Runs a call and leaves errno as it was: a signal handler may be what calls us.
+fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
+    // SAFETY: libc gives the address of this thread's errno.
+    unsafe {
+        let place = errno();
+        let before = *place;
+        let result = call();
+        let error = *place;
+        *place = before;
+        if result < 0 {
+            Err(error)
+        } else {
+            Ok(result as usize)
+        }
+    }
+}
+
+/// Opens a file or folder.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
+    let flags = flag::CLOSE_ON_EXEC
+        | match how {
+            Open::Read | Open::Folder => 0,
+            Open::Write => 1,
+            Open::Create => 1 | flag::CREATE | flag::EXCLUSIVE,
+        };
+    // SAFETY: libc reads a path.
+    checked(|| unsafe { c_open(path, flags, 0o666) } as isize).map(|file| file as i32)
+}
+
+/// Closes a file.
+pub fn close(file: i32) -> Result<()> {
+    // SAFETY: only descriptors that the runtime opened.
+    checked(|| unsafe { c_close(file) } as isize).map(|_| ())
+}
+
+/// Writes some of `bytes`.
+pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: libc reads within the slice.
+    checked(|| unsafe { c_write(file, bytes.as_ptr(), bytes.len()) })
+}
+
+/// Reads some bytes; 0 at the end.
+pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
+    // SAFETY: libc writes within the slice.
+    checked(|| unsafe { c_read(file, bytes.as_mut_ptr(), bytes.len()) })
+}
+
+/// Goes back to the start of a file.
+pub fn rewind(file: i32) -> Result<()> {
+    // SAFETY: changes a position alone.
+    checked(|| unsafe { c_lseek(file, 0, 0) }).map(|_| ())
+}
+
+/// Renames a file.
+///
+/// # Safety
+/// Both are zero-terminated.
+pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
+    // SAFETY: libc reads two paths.
+    checked(|| unsafe { c_rename(from, to) } as isize).map(|_| ())
+}
+
+/// Removes a file.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn unlink(path: *const u8) {
+    // SAFETY: libc reads a path. A temporary file that cannot be removed stays.
+    let _ = checked(|| unsafe { c_unlink(path) } as isize);
+}
+
+/// Waits until nobody else holds the lock of this open file.
+pub fn lock(file: i32) -> Result<()> {
+    loop {
+        // SAFETY: an advisory lock on a descriptor of ours.
+        match checked(|| unsafe { c_flock(file, LOCK_EX) } as isize) {
+            Err(error::INTERRUPTED) => {}
+            other => return other.map(|_| ()),
+        }
+    }
+}
+
+/// The process id.
+pub fn process() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { c_getpid() as u32 }
+}
+
+/// Lets another thread run.
+pub fn pause() {
+    // SAFETY: no arguments.
+    let _ = unsafe { c_sched_yield() };
+}
+
+/// Whether something is there that a rename must not replace. libc's stat has as many layouts as there are systems, so
+/// this goes by the name.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn is_special(path: *const u8) -> bool {
+    let mut at = path;
+    for &expected in b"/dev/" {
+        // SAFETY: each byte up to the end mark is readable, and the comparison ends there.
+        unsafe {
+            if *at != expected {
+                return false;
+            }
+            at = at.add(1);
+        }
+    }
+    true
+}

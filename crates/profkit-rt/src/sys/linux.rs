@@ -1,0 +1,271 @@
+//! System calls of Linux on x86-64, AArch64 and 32-bit Arm. Numbers and flags: the kernel's uapi headers.
+use super::{error, Open, Result};
+use core::arch::asm;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const READ: usize = 0;
+    pub const WRITE: usize = 1;
+    pub const CLOSE: usize = 3;
+    pub const LSEEK: usize = 8;
+    pub const SCHED_YIELD: usize = 24;
+    pub const GETPID: usize = 39;
+    pub const FLOCK: usize = 73;
+    pub const OPENAT: usize = 257;
+    pub const UNLINKAT: usize = 263;
+    pub const RENAMEAT: usize = 264;
+    pub const STATX: usize = 332;
+    pub const O_DIRECTORY: usize = 0o200_000;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const FLOCK: usize = 32;
+    pub const UNLINKAT: usize = 35;
+    pub const RENAMEAT: usize = 38;
+    pub const OPENAT: usize = 56;
+    pub const CLOSE: usize = 57;
+    pub const LSEEK: usize = 62;
+    pub const READ: usize = 63;
+    pub const WRITE: usize = 64;
+    pub const SCHED_YIELD: usize = 124;
+    pub const GETPID: usize = 172;
+    pub const STATX: usize = 291;
+    pub const O_DIRECTORY: usize = 0o40_000;
+}
+
+#[cfg(target_arch = "arm")]
+mod number {
+    pub const READ: usize = 3;
+    pub const WRITE: usize = 4;
+    pub const CLOSE: usize = 6;
+    pub const LSEEK: usize = 19;
+    pub const GETPID: usize = 20;
+    pub const FLOCK: usize = 143;
+    pub const SCHED_YIELD: usize = 158;
+    pub const OPENAT: usize = 322;
+    pub const UNLINKAT: usize = 328;
+    pub const RENAMEAT: usize = 329;
+    pub const STATX: usize = 397;
+    pub const O_DIRECTORY: usize = 0o40_000;
+}
+
+const O_WRONLY: usize = 1;
+const O_CREAT: usize = 0o100;
+const O_EXCL: usize = 0o200;
+const O_CLOEXEC: usize = 0o2_000_000;
+const AT_FDCWD: usize = -100_isize as usize;
+const LOCK_EX: usize = 2;
+
+/// One system call; the result is negative for an error.
+///
+/// # Safety
+/// What the call does with its arguments must be sound.
+#[cfg(target_arch = "x86_64")]
+unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+    let [a, b, c, d, e] = arguments;
+    let result: usize;
+    // SAFETY: the kernel changes rax, rcx and r11 alone, and what the call is about.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result as isize
+}
+
+/// One system call; the result is negative for an error.
+///
+/// # Safety
+/// What the call does with its arguments must be sound.
+#[cfg(target_arch = "aarch64")]
+unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+    let [a, b, c, d, e] = arguments;
+    let result: usize;
+    // SAFETY: the kernel changes x0 alone, and what the call is about.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+            options(nostack),
+        );
+    }
+    result as isize
+}
+
+/// One system call; the result is negative for an error.
+///
+/// # Safety
+/// What the call does with its arguments must be sound.
+#[cfg(target_arch = "arm")]
+unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+    let [a, b, c, d, e] = arguments;
+    let result: usize;
+    // SAFETY: the kernel changes r0 alone, and what the call is about. r7 may be the frame pointer, so it is not an
+    // operand but saved and restored.
+    unsafe {
+        asm!(
+            "mov {saved}, r7",
+            "mov r7, {number}",
+            "svc 0",
+            "mov r7, {saved}",
+            saved = out(reg) _,
+            number = in(reg) number,
+            inlateout("r0") a => result, in("r1") b, in("r2") c, in("r3") d, in("r4") e,
+            options(nostack),
+        );
+    }
+    result as isize
+}
+
+/// One system call whose failure is an error number.
+///
+/// # Safety
+/// As [`call`].
+unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let result = unsafe { call(number, arguments) };
+    if result < 0 {
+        Err(-result as i32)
+    } else {
+        Ok(result as usize)
+    }
+}
+
+/// Opens a file or folder.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
+    let flags = O_CLOEXEC
+        | match how {
+            Open::Read => 0,
+            Open::Write => O_WRONLY,
+            Open::Create => O_WRONLY | O_CREAT | O_EXCL,
+            Open::Folder => number::O_DIRECTORY,
+        };
+    // SAFETY: the kernel reads a path.
+    unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, flags, 0o666, 0]) }
+        .map(|file| file as i32)
+}
+
+/// Closes a file.
+pub fn close(file: i32) -> Result<()> {
+    // SAFETY: only descriptors that the runtime opened.
+    unsafe { checked(number::CLOSE, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
+}
+
+/// Writes some of `bytes`.
+pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the kernel reads within the slice.
+    unsafe {
+        checked(
+            number::WRITE,
+            [file as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0],
+        )
+    }
+}
+
+/// Reads some bytes; 0 at the end.
+pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
+    // SAFETY: the kernel writes within the slice.
+    unsafe {
+        checked(
+            number::READ,
+            [
+                file as usize,
+                bytes.as_mut_ptr() as usize,
+                bytes.len(),
+                0,
+                0,
+            ],
+        )
+    }
+}
+
+/// Goes back to the start of a file.
+pub fn rewind(file: i32) -> Result<()> {
+    // SAFETY: changes a position alone.
+    unsafe { checked(number::LSEEK, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
+}
+
+/// Renames a file.
+///
+/// # Safety
+/// Both are zero-terminated.
+pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
+    // SAFETY: the kernel reads two paths.
+    unsafe {
+        checked(
+            number::RENAMEAT,
+            [AT_FDCWD, from as usize, AT_FDCWD, to as usize, 0],
+        )
+    }
+    .map(|_| ())
+}
+
+/// Removes a file.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn unlink(path: *const u8) {
+    // SAFETY: the kernel reads a path. A temporary file that cannot be removed stays.
+    let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0, 0, 0]) };
+}
+
+/// Waits until nobody else holds the lock of this open file.
+pub fn lock(file: i32) -> Result<()> {
+    loop {
+        // SAFETY: an advisory lock on a descriptor of ours.
+        match unsafe { checked(number::FLOCK, [file as usize, LOCK_EX, 0, 0, 0]) } {
+            Err(error::INTERRUPTED) => {}
+            other => return other.map(|_| ()),
+        }
+    }
+}
+
+/// The process id.
+pub fn process() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { call(number::GETPID, [0; 5]) as u32 }
+}
+
+/// Lets another thread run.
+pub fn pause() {
+    // SAFETY: no arguments.
+    let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
+}
+
+/// Whether something is there that a rename must not replace: a device, a pipe, a socket.
+///
+/// # Safety
+/// `path` is zero-terminated.
+pub unsafe fn is_special(path: *const u8) -> bool {
+    const STATX_TYPE: usize = 1;
+    const MODE_AT: usize = 28;
+    const FORMAT: u32 = 0o170_000;
+    const REGULAR: u32 = 0o100_000;
+    let mut facts = core::mem::MaybeUninit::<[u8; 256]>::zeroed();
+    let arguments = [
+        AT_FDCWD,
+        path as usize,
+        0,
+        STATX_TYPE,
+        facts.as_mut_ptr() as usize,
+    ];
+    // SAFETY: the kernel reads a path and writes the 256 bytes of a statx. A kernel without statx (before 4.11) says
+    // so, and the file passes for a regular one.
+    unsafe {
+        checked(number::STATX, arguments).is_ok() && {
+            let facts = facts.as_ptr().cast::<u8>();
+            let mode = u32::from(facts.add(MODE_AT).read())
+                | u32::from(facts.add(MODE_AT + 1).read()) << 8;
+            mode & FORMAT != REGULAR
+        }
+    }
+}

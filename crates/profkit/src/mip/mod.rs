@@ -1,6 +1,7 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction. One file a subcommand.
 mod instrument;
 mod options;
+mod runtime;
 
 pub use options::ModeArgs;
 
@@ -27,6 +28,8 @@ pub struct MipArgs {
 enum MipCommand {
     /// Put probes into a compiler's assembly
     Instrument(instrument::InstrumentArgs),
+    /// Write the runtime that instrumented programs are linked with
+    Runtime(runtime::RuntimeArgs),
 }
 
 /// Does what was asked for.
@@ -36,5 +39,6 @@ enum MipCommand {
 pub fn run(args: MipArgs) -> Result {
     match args.command {
         MipCommand::Instrument(args) => instrument::run(&args),
+        MipCommand::Runtime(args) => runtime::run(&args),
     }
 }

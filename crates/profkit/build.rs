@@ -1,0 +1,34 @@
+//! Compiles the MIP runtime for the machine that the command is for, and puts the object file where the command embeds
+//! it: `cargo install` is all that a user needs.
+use std::env;
+use std::path::Path;
+
+#[path = "src/mip/runtime/compile.rs"]
+mod compile;
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/mip/runtime/compile.rs");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC");
+    let variable = |name: &str| env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
+    let folder = variable("OUT_DIR");
+    let object = Path::new(&folder).join("profkit_rt.o");
+    let target = variable("TARGET").to_string_lossy().into_owned();
+    let supported = (target.starts_with("x86_64-") && !target.ends_with("x32"))
+        || target.starts_with("aarch64-")
+        || target.starts_with("armv7");
+    let made = if supported && target.contains("-linux") {
+        let work = Path::new(&folder).join("rt");
+        match compile::compile(&variable("RUSTC"), &target, &work) {
+            Ok(bytes) => bytes,
+            Err(error) => panic!("the MIP runtime: {error}"),
+        }
+    } else {
+        // A host that we emit no code for: the command says so when it is asked for the runtime.
+        Vec::new()
+    };
+    if let Err(error) = std::fs::write(&object, made) {
+        panic!("cannot write {}: {error}", object.display());
+    }
+    println!("cargo::rustc-env=PROFKIT_HOST={target}");
+}

@@ -1,0 +1,107 @@
+//! Compiling the MIP runtime's source with a rustc. The build script uses this file too.
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Why there is no object file.
+#[derive(Debug)]
+pub enum Error {
+    /// A file of the work folder cannot be written or read.
+    Io(String, std::io::Error),
+    /// The compiler could not be started.
+    NoCompiler(String, std::io::Error),
+    /// The compiler is fine, but has no core library for the target.
+    NoCore,
+    /// The compiler does not know the target.
+    UnknownTarget,
+    /// Anything else that the compiler said.
+    Compiler(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(path, error) => write!(f, "{path}: {error}"),
+            Error::NoCompiler(name, error) => write!(f, "cannot start {name}: {error}"),
+            Error::NoCore => f.write_str("the compiler has no core library for the target"),
+            Error::UnknownTarget => f.write_str("the compiler does not know the target"),
+            Error::Compiler(text) => write!(f, "the compiler failed:\n{text}"),
+        }
+    }
+}
+
+/// Compiles the runtime in `folder`, which is made, and gives the object file's bytes.
+///
+/// # Errors
+/// See [`Error`].
+pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Error> {
+    let io = |path: &Path| {
+        let path = path.display().to_string();
+        move |error| Error::Io(path, error)
+    };
+    let put = |name: &str, text: &str| {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(io(parent))?;
+        }
+        fs::write(&path, text).map_err(io(&path))
+    };
+    put(
+        "abi/lib.rs",
+        "//! The part of profkit-abi that the runtime uses.\n#![no_std]\npub mod mip;\n",
+    )?;
+    put("abi/mip.rs", profkit_abi::source::MIP)?;
+    for (name, text) in profkit_rt::source::FILES {
+        put(&format!("rt/{name}"), text)?;
+    }
+    let metadata = folder.join("libprofkit_abi.rmeta");
+    run(
+        Command::new(rustc)
+            .args([
+                "--crate-name=profkit_abi",
+                "--crate-type=lib",
+                "--edition=2021",
+            ])
+            .args(["--emit=metadata", "-Cpanic=abort", "--target", target, "-o"])
+            .args([&metadata, &folder.join("abi/lib.rs")]),
+        rustc,
+    )?;
+    let object = folder.join("profkit_rt.o");
+    let mut external = std::ffi::OsString::from("profkit_abi=");
+    external.push(&metadata);
+    let mut command = Command::new(rustc);
+    command
+        .args(profkit_rt::COMPILE_FLAGS)
+        .args(["--target", target]);
+    if target.starts_with("aarch64") {
+        // Atomics in line, not by functions of libgcc. Old compilers only warn that they do not know the name.
+        command.arg("-Ctarget-feature=-outline-atomics");
+    }
+    command.arg("--extern").arg(external).arg("-o");
+    run(command.args([&object, &folder.join("rt/lib.rs")]), rustc)?;
+    fs::read(&object).map_err(io(&object))
+}
+
+fn run(command: &mut Command, rustc: &OsStr) -> Result<(), Error> {
+    // Whatever the surrounding cargo wants of rustc is not meant for the runtime.
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
+        command.env_remove(name);
+    }
+    let name = rustc.to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| Error::NoCompiler(name, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(if text.contains("can't find crate for `core`") {
+        Error::NoCore
+    } else if text.contains("loading target specification") {
+        Error::UnknownTarget
+    } else {
+        Error::Compiler(text)
+    })
+}

@@ -11,6 +11,7 @@
 //! assert_eq!(module.statements[1].line, 1);
 //! ```
 
+mod arm;
 mod module;
 mod scan;
 mod sections;
@@ -19,6 +20,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub use arm::{ArmSet, ArmState};
 pub use module::Module;
 pub use scan::Scanned;
 pub use sections::{Section, SectionId, arguments};

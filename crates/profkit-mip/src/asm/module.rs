@@ -132,6 +132,7 @@ impl<'a> Parser<'a> {
             _ => {
                 // A section inside `.if` is followed too: both branches of such code end where they began.
                 self.sections.follow(directive);
+                self.context.arm.follow(directive);
             }
         }
         if let Some(closing) = opens_template(name) {

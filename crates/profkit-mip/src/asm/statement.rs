@@ -1,5 +1,5 @@
 //! One statement: a label, a directive, an instruction, an assignment, or text that only the assembler understands.
-use super::SectionId;
+use super::{ArmState, SectionId};
 
 /// One statement of the file.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct Context {
     pub conditional: bool,
     /// Intel syntax is on.
     pub intel: bool,
+    /// What directives of 32-bit Arm have set.
+    pub arm: ArmState,
 }
 
 /// What a statement is.

@@ -21,6 +21,9 @@ pub struct Syntax {
     pub separator: &'static str,
     /// Prefix of labels that do not get into the symbol table.
     pub local_prefix: &'static str,
+    /// Prefix of labels of data that linkers may drop piece by piece and that the final symbol table does not get. In
+    /// Mach-O that is another one: what stands behind a label of the first kind belongs to the symbol before it.
+    pub data_prefix: &'static str,
     /// The object format, which decides what section directives mean.
     pub format: ObjectFormat,
 }
@@ -32,6 +35,47 @@ impl Syntax {
         line_comments: &["#", "/"],
         separator: ";",
         local_prefix: ".L",
+        data_prefix: ".L",
         format: ObjectFormat::Elf,
+    };
+
+    /// AArch64 with ELF.
+    pub const AARCH64_ELF: Syntax = Syntax {
+        comments: &["//"],
+        line_comments: &["#"],
+        separator: ";",
+        local_prefix: ".L",
+        data_prefix: ".L",
+        format: ObjectFormat::Elf,
+    };
+
+    /// 32-bit Arm with ELF. `#` begins an operand, so it is a comment at the start of a line only.
+    pub const ARM_ELF: Syntax = Syntax {
+        comments: &["@", "//"],
+        line_comments: &["#"],
+        separator: ";",
+        local_prefix: ".L",
+        data_prefix: ".L",
+        format: ObjectFormat::Elf,
+    };
+
+    /// x86 with Mach-O.
+    pub const X86_MACHO: Syntax = Syntax {
+        comments: &["#", "//"],
+        line_comments: &["#"],
+        separator: ";",
+        local_prefix: "L",
+        data_prefix: "l_",
+        format: ObjectFormat::MachO,
+    };
+
+    /// AArch64 with Mach-O.
+    pub const AARCH64_MACHO: Syntax = Syntax {
+        comments: &[";", "//"],
+        line_comments: &["#"],
+        separator: "%%",
+        local_prefix: "L",
+        data_prefix: "l_",
+        format: ObjectFormat::MachO,
     };
 }

@@ -113,17 +113,18 @@ fn of_section(
     }
 }
 
-struct Entry<'e> {
-    flags: u16,
-    record: &'e str,
-    function: &'e str,
-    size: &'e str,
-    signature: u32,
-    name: &'e [u8],
+/// One entry of the map, whose addresses and sizes are expressions.
+pub(super) struct Entry<'e> {
+    pub(super) flags: u16,
+    pub(super) record: &'e str,
+    pub(super) function: &'e str,
+    pub(super) size: &'e str,
+    pub(super) signature: u32,
+    pub(super) name: &'e [u8],
 }
 
 /// One map entry, field by field in the order of [`map_entry`].
-fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
+pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
     let fixed = map_entry::FIXED_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
     let address = |name: &str| {

@@ -123,6 +123,8 @@ struct Facts<'a> {
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
     /// Sections with `.org`.
     placed: FxHashSet<SectionId>,
+    /// Symbols of Mach-O that name places inside functions.
+    inside: FxHashSet<&'a [u8]>,
     /// Labels that `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
 }
@@ -149,12 +151,7 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
         if !is_code || statement.context.inline && format == ObjectFormat::MachO {
             continue;
         }
-        let typed = match format {
-            ObjectFormat::Elf => facts.types.get(name).copied(),
-            ObjectFormat::MachO => {
-                (!name.starts_with(b"L") && !name.starts_with(b"l")).then_some(false)
-            }
-        };
+        let typed = facts.is_function(name, format);
         let Some(indirect) = typed else { continue };
         // Several names of one place are one function: the first.
         if let Some(last) = functions.last()
@@ -163,7 +160,7 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
         {
             continue;
         }
-        let (end, sized, end_label) = facts.end(module, index, name);
+        let (end, sized, end_label) = facts.end(module, index, name, format);
         let duplicate = facts.labels.get(name).is_some_and(|&(_, twice)| twice);
         let unfit = if statement.context.conditional {
             Some(SkipReason::Conditional)
@@ -247,6 +244,9 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
                         facts.sizes.entry(symbol).or_insert((index, size));
                     }
                 }
+                b".alt_entry" => {
+                    facts.inside.extend(words(arguments).next());
+                }
                 b".org" => {
                     facts.placed.insert(statement.section);
                 }
@@ -291,12 +291,27 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
+    /// Whether a label in code is a function's, and if so, whether of an indirect one. ELF has types; in Mach-O all
+    /// labels are that the linker sees and that do not name a place inside another function.
+    fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
+        match format {
+            ObjectFormat::Elf => self.types.get(name).copied(),
+            ObjectFormat::MachO => {
+                let is_local = name.starts_with(b"L")
+                    || name.starts_with(b"l")
+                    || name.iter().all(u8::is_ascii_digit);
+                (!is_local && !self.inside.contains(name)).then_some(false)
+            }
+        }
+    }
+
     /// Where the function at a label ends: statement, whether that is its `.size`, and the end label it names.
     fn end(
         &self,
         module: &Module<'a>,
         label: usize,
         name: &[u8],
+        format: ObjectFormat,
     ) -> (usize, bool, Option<&'a [u8]>) {
         let section = module.statements.get(label).map(|s| s.section);
         if let Some(&(at, size)) = self.sizes.get(name)
@@ -321,11 +336,17 @@ impl<'a> Facts<'a> {
                 Kind::Label(other)
                     if Some(statement.section) == section
                         && other != name
-                        && self.types.contains_key(other) =>
+                        && self.is_function(other, format).is_some() =>
                 {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
+                // Mach-O has no sizes; what follows here is jump tables.
+                Kind::Directive(directive)
+                    if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
+                {
+                    break;
+                }
                 Kind::Instruction(_) | Kind::Template => end = index + 1,
                 Kind::Directive(directive) if is_data(directive.name) => end = index + 1,
                 _ => {}
@@ -384,11 +405,17 @@ pub(super) fn is_data(name: &[u8]) -> bool {
     )
 }
 
-/// Names that some instruction refers to.
+/// Whether an instruction of the function refers to a label, or a table among its code, which counts from there
+/// (`tbb [pc, r0]`).
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
-    function
-        .instructions(module)
-        .any(|instruction| words(instruction.operands).any(|word| word == label))
+    function.statements(module).any(|(_, statement)| {
+        let text = match statement.kind {
+            Kind::Instruction(instruction) => instruction.operands,
+            Kind::Directive(directive) if is_data(directive.name) => directive.arguments,
+            _ => return false,
+        };
+        words(text).any(|word| word == label)
+    })
 }
 
 /// The statement before which the entry probe goes.
@@ -412,7 +439,8 @@ pub(super) fn entry<'a>(
         }
         match statement.kind {
             Kind::Label(name) => {
-                if is_referenced(module, function, name) {
+                // A linker optimisation hint names the very instruction behind its label.
+                if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }
                 patchable |= found.patchable.contains(name);

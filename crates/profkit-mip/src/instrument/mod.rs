@@ -9,12 +9,18 @@
 //! | [`target`] | what a back end must know, and the choice of one |
 //! | `functions` | which labels are functions, where each ends, where its probe goes |
 //! | `elf` | records, map entries and the rest of what an object gets once, for ELF |
-//! | `x86_64` | the back end for x86-64 |
+//! | `macho` | the same for Mach-O |
+//! | `x86_64` | the back ends for x86-64 |
+//! | `aarch64` | the back ends for AArch64 |
+//! | `arm` | the back end for 32-bit Arm |
 
+mod aarch64;
+mod arm;
 mod edits;
 mod elf;
 mod error;
 mod functions;
+mod macho;
 mod options;
 pub mod target;
 mod x86_64;
@@ -24,7 +30,7 @@ pub use functions::{Function, SkipReason};
 pub use options::{Counter, Mode, Options};
 pub use target::{Target, detect};
 
-use crate::asm::{Kind, Module, Scanned};
+use crate::asm::{Kind, Module, ObjectFormat, Scanned, Statement};
 use edits::Edits;
 use std::borrow::Cow;
 use target::{Backend, Sequence, Site};
@@ -58,6 +64,7 @@ const LABEL: &str = "profkit_mip_";
 #[derive(Clone, Copy, Debug)]
 pub struct Labels {
     prefix: &'static str,
+    data_prefix: &'static str,
     index: usize,
 }
 
@@ -78,7 +85,12 @@ impl Labels {
 
     /// The function's record.
     pub fn record(self) -> String {
-        self.name("r")
+        format!("{}{LABEL}r{}", self.data_prefix, self.index)
+    }
+
+    /// The function's map entry, where that needs a label.
+    pub fn map(self) -> String {
+        format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
     /// A label of the back end's own, such as that of a cold stub; `what` must be told from f, e, r and b.
@@ -142,6 +154,7 @@ pub fn instrument<'t>(
     for function in &found.functions {
         let labels = Labels {
             prefix: syntax.local_prefix,
+            data_prefix: syntax.data_prefix,
             index: planned.len(),
         };
         match plan(
@@ -159,7 +172,10 @@ pub fn instrument<'t>(
         return Ok(untouched(text, skipped));
     }
     let mut tail = String::new();
-    elf::tail(&module, &planned, backend, options, &mut tail);
+    match syntax.format {
+        ObjectFormat::Elf => elf::tail(&module, &planned, backend, options, &mut tail),
+        ObjectFormat::MachO => macho::tail(&planned, backend, options, &mut tail),
+    }
     let at = module
         .end
         .and_then(|end| module.statements.get(end))
@@ -214,6 +230,10 @@ fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
     Ok(())
 }
 
+fn is_end_of_unwind(statement: &Statement<'_>) -> bool {
+    matches!(statement.kind, Kind::Directive(directive) if directive.name == b".cfi_endproc")
+}
+
 /// Decides whether and how a function is instrumented, and makes the insertions for it.
 fn plan<'m, 'a>(
     module: &'m Module<'a>,
@@ -258,6 +278,22 @@ fn plan<'m, 'a>(
         }
     };
     edits.insert(before.start, format!("{inline}{separator} ").as_bytes());
+    // Mach-O has no subsections to put the stub behind all code, and a branch to another symbol's code has no
+    // relocation on every target: it stands behind its function, outside of the unwind information.
+    let cold = match (backend.syntax().format, cold) {
+        (ObjectFormat::MachO, Some(stub)) => {
+            let place = match statement(function.end) {
+                Some(end) if is_end_of_unwind(end) => Some(end),
+                _ => statement(function.end.saturating_sub(1)),
+            };
+            let place = place.ok_or(SkipReason::Empty)?;
+            let stub: Vec<&str> = stub.lines().map(str::trim).collect();
+            let joined = stub.join(&format!("{separator} "));
+            edits.insert(place.end, format!("{separator} {joined}").as_bytes());
+            None
+        }
+        (_, cold) => cold,
+    };
     Ok(Planned {
         function,
         labels,

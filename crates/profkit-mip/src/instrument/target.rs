@@ -1,6 +1,6 @@
 //! What the instrumenter must know of a target.
 use super::functions::Function;
-use super::{Labels, Options, x86_64};
+use super::{Labels, Options, aarch64, arm, macho, x86_64};
 use crate::asm::{Instruction, Module, Syntax};
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,34 @@ use std::str::FromStr;
 pub enum Target {
     /// x86-64 with ELF.
     X86_64Elf,
+    /// AArch64 with ELF.
+    Aarch64Elf,
+    /// 32-bit Arm with ELF: ARMv7 and later, A32 and T32.
+    ArmElf,
+    /// x86-64 with Mach-O.
+    X86_64MachO,
+    /// AArch64 with Mach-O.
+    Aarch64MachO,
 }
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 1] = [Target::X86_64Elf];
+    pub const ALL: [Target; 5] = [
+        Target::X86_64Elf,
+        Target::Aarch64Elf,
+        Target::ArmElf,
+        Target::X86_64MachO,
+        Target::Aarch64MachO,
+    ];
 
     /// Its usual triple.
     pub fn triple(self) -> &'static str {
         match self {
             Target::X86_64Elf => "x86_64-unknown-linux-gnu",
+            Target::Aarch64Elf => "aarch64-unknown-linux-gnu",
+            Target::ArmElf => "armv7-unknown-linux-gnueabihf",
+            Target::X86_64MachO => "x86_64-apple-macosx",
+            Target::Aarch64MachO => "arm64-apple-macosx",
         }
     }
 
@@ -28,6 +46,10 @@ impl Target {
     pub fn backend(self) -> &'static dyn Backend {
         match self {
             Target::X86_64Elf => &x86_64::Elf,
+            Target::Aarch64Elf => &aarch64::Elf,
+            Target::ArmElf => &arm::Elf,
+            Target::X86_64MachO => &x86_64::MachO,
+            Target::Aarch64MachO => &aarch64::MachO,
         }
     }
 }
@@ -51,6 +73,10 @@ impl FromStr for Target {
             "x86_64" | "amd64" if !apple && !windows && !triple.ends_with("x32") => {
                 Ok(Target::X86_64Elf)
             }
+            "x86_64" | "x86_64h" | "amd64" if apple => Ok(Target::X86_64MachO),
+            "aarch64" | "arm64" if apple => Ok(Target::Aarch64MachO),
+            "aarch64" | "arm64" if !windows && !triple.ends_with("ilp32") => Ok(Target::Aarch64Elf),
+            _ if is_arm(arch) && !apple && !windows => Ok(Target::ArmElf),
             _ => Err(format!(
                 "there is no back end for target {triple} (there is one for {})",
                 Target::ALL.map(Target::triple).join(", ")
@@ -64,7 +90,31 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     // The start of a file has its first functions; a register settles it.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
-    x86_64::shows(head).then_some(Target::X86_64Elf)
+    let mach_o = macho::shows(head);
+    // Files of 32-bit Arm say so; what they share with AArch64 comes second.
+    if !mach_o && arm::shows(head) {
+        Some(Target::ArmElf)
+    } else if x86_64::shows(head) {
+        Some(if mach_o {
+            Target::X86_64MachO
+        } else {
+            Target::X86_64Elf
+        })
+    } else if aarch64::shows(head) {
+        Some(if mach_o {
+            Target::Aarch64MachO
+        } else {
+            Target::Aarch64Elf
+        })
+    } else {
+        None
+    }
+}
+
+/// Little-endian 32-bit Arm, by a triple's first word.
+fn is_arm(arch: &str) -> bool {
+    let big = arch.starts_with("armeb") || arch.starts_with("thumbeb") || arch.ends_with("eb");
+    (arch.starts_with("arm") && !arch.starts_with("arm64") || arch.starts_with("thumb")) && !big
 }
 
 /// What an instruction does to the flow of control.
@@ -118,6 +168,15 @@ pub struct Sequence {
     pub cold: Option<String>,
 }
 
+/// The probes of a function's non-entry blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockProbes {
+    /// For each block: the statement before which its probe goes, and the probe.
+    pub probes: Vec<(usize, String)>,
+    /// Statements of the function and its jump tables that must be written otherwise because the code grows.
+    pub replaced: Vec<(usize, String)>,
+}
+
 /// The back end of one target.
 pub trait Backend: fmt::Debug + Sync {
     /// Its assembly syntax and object format.
@@ -155,11 +214,12 @@ pub trait Backend: fmt::Debug + Sync {
     /// Why this function cannot have one.
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
 
-    /// The probe at the start of a non-entry block; `offset` is that of its byte in the record.
+    /// The probes of the non-entry blocks that start before the statements `starts`, in that order: the first one's byte
+    /// follows the entry's part of the record.
     ///
     /// # Errors
-    /// Why this block cannot have one, and with it no block of the function.
-    fn block(&self, site: &Site<'_, '_>, offset: usize) -> Result<Sequence, String>;
+    /// Why the function cannot have them.
+    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String>;
 
     /// Lines that an object needs once, such as helper functions in COMDAT groups. They are appended to the file.
     fn once(&self, options: &Options) -> String;

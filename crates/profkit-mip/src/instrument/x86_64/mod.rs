@@ -1,17 +1,22 @@
-//! The back end for x86-64 with ELF (System V).
+//! The back ends for x86-64 with ELF (System V) and with Mach-O.
 //!
 //! No probe touches a register: not even r10 (static chain) and r11, which some calling conventions pass arguments in.
 //! Flags are changed at a function's entry only, where no calling convention passes any.
 mod flow;
 mod sequences;
 
-use super::target::{Backend, Flow, Sequence, Site};
+use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::{Mode, Options};
-use crate::asm::{Instruction, Syntax};
+use crate::asm::{Instruction, ObjectFormat, Syntax};
+use profkit_abi::mip::record;
 
 /// x86-64 ELF.
 #[derive(Debug)]
 pub(super) struct Elf;
+
+/// x86-64 Mach-O.
+#[derive(Debug)]
+pub(super) struct MachO;
 
 impl Backend for Elf {
     fn syntax(&self) -> &'static Syntax {
@@ -55,15 +60,78 @@ impl Backend for Elf {
     }
 
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
-        Ok(sequences::entry(site))
+        Ok(sequences::entry(site, ObjectFormat::Elf))
     }
 
-    fn block(&self, site: &Site<'_, '_>, offset: usize) -> Result<Sequence, String> {
-        Ok(sequences::block(site, offset))
+    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+        Ok(blocks(site, starts))
     }
 
     fn once(&self, options: &Options) -> String {
-        sequences::once(options)
+        sequences::once(options, ObjectFormat::Elf)
+    }
+}
+
+impl Backend for MachO {
+    fn syntax(&self) -> &'static Syntax {
+        &Syntax::X86_MACHO
+    }
+
+    fn is_64_bit(&self) -> bool {
+        true
+    }
+
+    fn supports(&self, options: &Options) -> Result<(), String> {
+        Elf.supports(options)
+    }
+
+    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
+        flow::of(instruction)
+    }
+
+    fn is_landing(&self, instruction: &Instruction<'_>) -> bool {
+        Elf.is_landing(instruction)
+    }
+
+    fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_nop(instruction)
+    }
+
+    fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_entry_hook(instruction)
+    }
+
+    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
+        Ok(sequences::entry(site, ObjectFormat::MachO))
+    }
+
+    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+        Ok(blocks(site, starts))
+    }
+
+    fn once(&self, options: &Options) -> String {
+        sequences::once(options, ObjectFormat::MachO)
+    }
+}
+
+/// One store a block, before its first statement.
+fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
+    let first = site.options.entry_size();
+    let probe = |(number, &start): (usize, &usize)| {
+        let offset = first + number * record::BLOCK_SIZE;
+        let intel = site
+            .module
+            .statements
+            .get(start)
+            .is_some_and(|statement| statement.context.intel);
+        (
+            start,
+            sequences::block(&site.labels.record(), intel, offset),
+        )
+    };
+    BlockProbes {
+        probes: starts.iter().enumerate().map(probe).collect(),
+        replaced: Vec::new(),
     }
 }
 
@@ -72,10 +140,9 @@ pub(super) fn shows(text: &[u8]) -> bool {
     const REGISTERS: [&[u8]; 8] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rax", b"%eax", b"[rsp", b"[rip",
     ];
-    memchr::memmem::find(text, b"__TEXT,__text").is_none()
-        && (REGISTERS
-            .iter()
-            .any(|name| memchr::memmem::find(text, name).is_some())
-            || memchr::memmem::find(text, b".intel_syntax").is_some()
-            || memchr::memmem::find(text, b"retq").is_some())
+    REGISTERS
+        .iter()
+        .any(|name| memchr::memmem::find(text, name).is_some())
+        || memchr::memmem::find(text, b".intel_syntax").is_some()
+        || memchr::memmem::find(text, b"retq").is_some()
 }

@@ -1,17 +1,17 @@
 //! The code of probes. docs/formats/mip-code.md has their bytes.
+use crate::asm::ObjectFormat;
 use crate::instrument::options::{Counter, Mode, Options};
 use crate::instrument::target::{Sequence, Site};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
 /// The record of the function plus an offset, as an address.
-fn address(site: &Site<'_, '_>, offset: usize) -> String {
-    let record = site.labels.record();
+fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
-        0 => record,
+        0 => record.to_owned(),
         _ => format!("{record}+{offset}"),
     };
-    if site.intel() {
+    if intel {
         format!("[rip + {place}]")
     } else {
         format!("{place}(%rip)")
@@ -19,9 +19,9 @@ fn address(site: &Site<'_, '_>, offset: usize) -> String {
 }
 
 /// The same as an operand, whose size Intel syntax says.
-fn memory(site: &Site<'_, '_>, size: &str, offset: usize) -> String {
-    let address = address(site, offset);
-    if site.intel() {
+fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
+    let address = address(record, intel, offset);
+    if intel {
         format!("{size} ptr {address}")
     } else {
         address
@@ -29,12 +29,16 @@ fn memory(site: &Site<'_, '_>, size: &str, offset: usize) -> String {
 }
 
 /// The probe at a function's entry.
-pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
+pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     let intel = site.intel();
+    let record = site.labels.record();
     match site.options.mode {
-        Mode::Function(Counter::Store) => block(site, 0),
+        Mode::Function(Counter::Store) => Sequence {
+            inline: block(&record, intel, 0),
+            cold: None,
+        },
         Mode::Function(Counter::Unary) => {
-            let byte = memory(site, "byte", 0);
+            let byte = memory(&record, intel, "byte", 0);
             Sequence {
                 inline: if intel {
                     format!("shr {byte}, 1")
@@ -45,13 +49,13 @@ pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
             }
         }
         Mode::Calls { return_addresses } => {
-            let count = memory(site, "dword", record::COUNT_OFFSET);
+            let count = memory(&record, intel, "dword", record::COUNT_OFFSET);
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
             let increment = if intel { "inc" } else { "incl" };
             let mut inline = format!("{increment} {count}; je {stub}; {back}:");
             if let Some(slots) = return_addresses {
-                let helper = edge_helper(slots);
-                let record = address(site, 0);
+                let helper = global(&edge_helper(slots), format);
+                let record = address(&record, intel, 0);
                 let _ = if intel {
                     write!(
                         inline,
@@ -65,11 +69,11 @@ pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
                 };
             }
             // The stub saves what it uses: nothing is known to be dead in every calling convention.
-            let record = site.labels.record();
+            let first = global(FIRST, format);
             Sequence {
                 inline,
                 cold: Some(format!(
-                    "{stub}:\n\tpushq %rax\n\tleaq {record}(%rip), %rax\n\tcallq {FIRST}\n\tpopq %rax\n\tjmp {back}\n"
+                    "{stub}:\n\tpushq %rax\n\tleaq {record}(%rip), %rax\n\tcallq {first}\n\tpopq %rax\n\tjmp {back}\n"
                 )),
             }
         }
@@ -77,16 +81,21 @@ pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
 }
 
 /// The store that says that a block was run: no register, no flag, no stack.
-pub(super) fn block(site: &Site<'_, '_>, offset: usize) -> Sequence {
-    let byte = memory(site, "byte", offset);
+pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
+    let byte = memory(record, intel, "byte", offset);
     let covered = record::COVERED_BYTE;
-    Sequence {
-        inline: if site.intel() {
-            format!("mov {byte}, {covered}")
-        } else {
-            format!("movb ${covered}, {byte}")
-        },
-        cold: None,
+    if intel {
+        format!("mov {byte}, {covered}")
+    } else {
+        format!("movb ${covered}, {byte}")
+    }
+}
+
+/// A C name as the object format has it.
+fn global(name: &str, format: ObjectFormat) -> String {
+    match format {
+        ObjectFormat::Elf => name.to_owned(),
+        ObjectFormat::MachO => format!("_{name}"),
     }
 }
 
@@ -98,38 +107,54 @@ fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
 
-/// Begins a hidden helper function in a COMDAT group of its own.
-fn helper(name: &str, body: &str, out: &mut String) {
+/// Writes a hidden helper function that the linker keeps once.
+fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
+    let name = global(name, format);
+    if format == ObjectFormat::MachO {
+        let _ = write!(
+            out,
+            "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 4\n{name}:\n{body}"
+        );
+        return;
+    }
     let _ = write!(
         out,
         "\t.section .text.{name},\"axG\",@progbits,{name},comdat\n\t.p2align 4\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, @function\n{name}:\n{body}\t.size {name}, .-{name}\n"
     );
 }
 
+/// The name of a symbol of the runtime, said to be hidden where that can be said of what is defined elsewhere.
+fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
+    if format == ObjectFormat::Elf {
+        let _ = writeln!(out, "\t.hidden {name}");
+    }
+    global(name, format)
+}
+
 /// The helpers that a mode calls.
-pub(super) fn once(options: &Options) -> String {
+pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
         return out;
     };
     out.push_str("\t.att_syntax prefix\n");
-    let ordinal = symbol::ORDINAL;
-    let _ = writeln!(out, "\t.hidden {ordinal}");
+    let ordinal = hidden(symbol::ORDINAL, format, &mut out);
     helper(
         FIRST,
         &format!(
             "\tpushq %rcx\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}(%rip)\n\tmovl %ecx, {}(%rax)\n\tpopq %rcx\n\tret\n",
             record::ORDINAL_OFFSET
         ),
+        format,
         &mut out,
     );
     if let Some(slots) = return_addresses {
-        let (next, ring_name) = (
-            symbol::RING_NEXT,
-            format!("{}{slots}", symbol::RING_GROUP_PREFIX),
-        );
-        let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
-        let _ = writeln!(out, "\t.hidden {next}");
+        let next = hidden(symbol::RING_NEXT, format, &mut out);
+        let ring_name = global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX), format);
+        let start = match format {
+            ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
+            ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
+        };
         // On the stack: rdx, rcx, our own return address, the caller's rax, and the return address to be sampled.
         let slot = if slots.is_power_of_two() {
             format!("\tandl ${}, %ecx\n", slots - 1)
@@ -146,6 +171,7 @@ pub(super) fn once(options: &Options) -> String {
                 offset = ring::RECORD_OFFSET,
                 caller = ring::RETURN_OFFSET,
             ),
+            format,
             &mut out,
         );
     }

@@ -1,0 +1,93 @@
+//! What directives of 32-bit Arm say of the code behind them: the instruction set, its syntax, the processor.
+use super::statement::Directive;
+
+/// An instruction set of 32-bit Arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArmSet {
+    /// Instructions of four bytes (`.arm`).
+    A32,
+    /// Thumb, instructions of two and four bytes (`.thumb`).
+    T32,
+}
+
+/// What directives of 32-bit Arm have set before a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArmState {
+    /// The instruction set; `None` if no directive has named it.
+    pub set: Option<ArmSet>,
+    /// Whether the unified syntax is on.
+    pub unified: bool,
+    /// Whether the processor has no `movw`, that is, comes before ARMv7 and is no ARMv6T2.
+    pub old: bool,
+}
+
+impl ArmState {
+    /// Takes a directive in.
+    pub(super) fn follow(&mut self, directive: Directive<'_>) {
+        let arguments = directive.arguments;
+        match directive.name {
+            b".arm" => self.set = Some(ArmSet::A32),
+            b".thumb" | b".thumb_func" => self.set = Some(ArmSet::T32),
+            b".code" => match arguments {
+                b"32" => self.set = Some(ArmSet::A32),
+                b"16" => self.set = Some(ArmSet::T32),
+                _ => {}
+            },
+            b".force_thumb" => self.set = Some(ArmSet::T32),
+            b".syntax" => self.unified = arguments == b"unified",
+            b".arch" => self.old = is_old_architecture(&arguments.to_ascii_lowercase()),
+            b".cpu" => self.old = is_old_processor(&arguments.to_ascii_lowercase()),
+            b".eabi_attribute" => {
+                let mut values = arguments
+                    .split(|&byte| byte == b',')
+                    .map(<[u8]>::trim_ascii);
+                if let (Some(b"6" | b"Tag_CPU_arch"), Some(value)) = (values.next(), values.next())
+                {
+                    // Addenda to the ABI for the Arm architecture, "Tag_CPU_arch".
+                    self.old = matches!(
+                        value,
+                        b"0" | b"1"
+                            | b"2"
+                            | b"3"
+                            | b"4"
+                            | b"5"
+                            | b"6"
+                            | b"7"
+                            | b"9"
+                            | b"11"
+                            | b"12"
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Architectures without `movw`: all before ARMv7 but ARMv6T2.
+fn is_old_architecture(name: &[u8]) -> bool {
+    let Some(version) = name.strip_prefix(b"armv") else {
+        return matches!(name, b"iwmmxt" | b"iwmmxt2" | b"xscale");
+    };
+    match version.first() {
+        Some(b'2'..=b'5') => true,
+        Some(b'6') => !version.starts_with(b"6t2"),
+        _ => false,
+    }
+}
+
+/// Processors without `movw`.
+fn is_old_processor(name: &[u8]) -> bool {
+    let arm_number = name.strip_prefix(b"arm").and_then(|rest| rest.first());
+    let cortex_m = name.strip_prefix(b"cortex-m");
+    (arm_number.is_some_and(u8::is_ascii_digit) && !name.starts_with(b"arm1156t2"))
+        || matches!(cortex_m, Some(b"0" | b"0plus" | b"0+" | b"1"))
+        || cortex_m.is_some_and(|rest| {
+            rest.starts_with(b"0.") || rest.starts_with(b"0plus.") || rest.starts_with(b"1.")
+        })
+        || matches!(
+            name,
+            b"xscale" | b"iwmmxt" | b"ep9312" | b"mpcore" | b"sc000"
+        )
+        || name.starts_with(b"strongarm")
+}

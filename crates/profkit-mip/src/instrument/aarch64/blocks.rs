@@ -1,0 +1,391 @@
+//! Probes of a function's blocks, all at once: each needs to know the function around it.
+use super::reach::{self, Piece};
+use super::{Format, flow, registers, sequences};
+use crate::asm::{Instruction, Kind, Module, Statement};
+use crate::instrument::functions::Function;
+use crate::instrument::target::{BlockProbes, Flow, Site};
+use profkit_abi::mip::record;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// One of the function's statements, as text.
+struct Line {
+    /// Its index in the module.
+    index: usize,
+    what: What,
+}
+
+enum What {
+    Label(String),
+    /// Word in lower case, and the rest.
+    Instruction(String, String),
+    Directive(String, String),
+    /// Not known: a macro, a repetition, an assignment.
+    Other,
+}
+
+/// The function's statements.
+struct Body {
+    lines: Vec<Line>,
+    /// Labels by their place in `lines`.
+    labels: FxHashMap<String, usize>,
+}
+
+impl Body {
+    fn new(module: &Module<'_>, function: &Function<'_>) -> Self {
+        let lines: Vec<Line> = function
+            .statements(module)
+            .map(|(index, statement)| Line {
+                index,
+                what: what(module, statement),
+            })
+            .collect();
+        let labels = lines
+            .iter()
+            .enumerate()
+            .filter_map(|(at, line)| match &line.what {
+                What::Label(name) => Some((name.clone(), at)),
+                _ => None,
+            })
+            .collect();
+        Body { lines, labels }
+    }
+
+    fn position(&self, statement: usize) -> Option<usize> {
+        self.lines
+            .binary_search_by_key(&statement, |line| line.index)
+            .ok()
+    }
+
+    /// Instructions from a place on, as text, up to what is not known.
+    fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
+        self.lines
+            .iter()
+            .skip(from)
+            .map_while(|line| match &line.what {
+                What::Instruction(word, rest) => Some(Some((word.as_str(), rest.as_str()))),
+                What::Directive(name, _) if may_be_code(name) => None,
+                What::Other => None,
+                What::Label(_) | What::Directive(..) => Some(None),
+            })
+            .flatten()
+    }
+}
+
+fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match statement.kind {
+        Kind::Label(name) => What::Label(text(name)),
+        Kind::Instruction(instruction) if module.macros.contains(instruction.mnemonic) => {
+            What::Other
+        }
+        Kind::Instruction(instruction) => What::Instruction(
+            text(instruction.mnemonic).to_ascii_lowercase(),
+            text(instruction.operands),
+        ),
+        Kind::Directive(directive) => {
+            What::Directive(text(directive.name), text(directive.arguments))
+        }
+        Kind::Assignment(..) | Kind::Template => What::Other,
+    }
+}
+
+/// Directives that put instructions in place whose registers do not show.
+fn may_be_code(name: &str) -> bool {
+    matches!(
+        name,
+        ".inst"
+            | ".word"
+            | ".long"
+            | ".4byte"
+            | ".int"
+            | ".incbin"
+            | ".include"
+            | ".rept"
+            | ".irp"
+            | ".irpc"
+    )
+}
+
+/// Probes for the blocks that start at the statements `starts`; the first one's byte follows the entry's part.
+pub(super) fn probes(
+    site: &Site<'_, '_>,
+    starts: &[usize],
+    format: Format,
+) -> Result<BlockProbes, String> {
+    let module = site.module;
+    let body = Body::new(module, site.function);
+    let addressing = format.addressing(site.options);
+    let free = free_everywhere(module, site.function, &body);
+    let exclusive = body.lines.iter().any(
+        |line| matches!(&line.what, What::Instruction(word, _) if flow::is_store_exclusive(word)),
+    );
+    let mut probes = Vec::with_capacity(starts.len());
+    for (number, &start) in starts.iter().enumerate() {
+        let from = body
+            .position(start)
+            .ok_or("has a block outside of itself")?;
+        let at = if exclusive && reaches_store_exclusive(&body, from) {
+            behind_store_exclusive(&body, from)?
+        } else {
+            before_hints(&body, from)
+        };
+        let register = free.or_else(|| registers::dead_before(body.instructions(at)));
+        let offset = site.options.entry_size() + number * record::BLOCK_SIZE;
+        let statement = body.lines.get(at).map_or(start, |line| line.index);
+        probes.push((
+            statement,
+            sequences::block(site.labels.record(), offset, addressing, register).inline,
+        ));
+    }
+    let replaced = mend(site, &body, &probes, format)?;
+    Ok(BlockProbes { probes, replaced })
+}
+
+/// A register that nothing in the function speaks of, so that no value can be in it: x16 or x17. Other registers might
+/// be kept for the caller.
+fn free_everywhere(module: &Module<'_>, function: &Function<'_>, body: &Body) -> Option<u8> {
+    let known = body.lines.iter().all(|line| match &line.what {
+        What::Other => false,
+        What::Directive(name, _) => !may_be_code(name) || is_table_directive(name),
+        _ => true,
+    });
+    if !known {
+        return None;
+    }
+    let open = is_entered_or_left_midway(module, function, body);
+    [16, 17].into_iter().find(|&number| {
+        let own = body.lines.iter().any(|line| match &line.what {
+            What::Instruction(word, rest) => {
+                registers::mentions(rest, number) || registers::mentions(word, number)
+            }
+            _ => false,
+        });
+        !(own || open && mentioned_in_file(module, number))
+    })
+}
+
+/// Data within code is a table unless it is `.inst`; code in disguise is the business of hand-written assembly.
+fn is_table_directive(name: &str) -> bool {
+    name != ".inst"
+        && name.starts_with('.')
+        && !matches!(name, ".rept" | ".irp" | ".irpc" | ".include" | ".incbin")
+}
+
+fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
+    module
+        .statements
+        .iter()
+        .any(|statement| match statement.kind {
+            Kind::Instruction(instruction) => {
+                registers::mentions(&String::from_utf8_lossy(instruction.operands), number)
+            }
+            Kind::Template => true,
+            _ => false,
+        })
+}
+
+/// Whether code elsewhere is a part of this function (`.cold`): then a register may be in use although the function
+/// does not name it.
+fn is_entered_or_left_midway(module: &Module<'_>, function: &Function<'_>, body: &Body) -> bool {
+    let name = String::from_utf8_lossy(function.name);
+    if is_part(&name) {
+        return true;
+    }
+    body.lines.iter().any(|line| {
+        let Some(Statement {
+            kind: Kind::Instruction(instruction),
+            ..
+        }) = module.statements.get(line.index)
+        else {
+            return false;
+        };
+        match flow::of(instruction) {
+            Flow::Jump(label) | Flow::Branch(label) => {
+                let label = String::from_utf8_lossy(label);
+                !body.labels.contains_key(label.as_ref())
+                    && !label.starts_with(|first: char| first.is_ascii_digit())
+                    && (registers::is_local(&label) || is_part(&label))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Whether a symbol is a piece of a function, by the names that compilers give.
+fn is_part(name: &str) -> bool {
+    name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
+}
+
+/// Labels of linker optimisation hints name the very instruction behind them: a probe goes before them.
+fn before_hints(body: &Body, from: usize) -> usize {
+    let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
+    let mut at = from;
+    while at.checked_sub(1).is_some_and(is_hint) {
+        at -= 1;
+    }
+    at
+}
+
+/// The line behind the store-exclusive of the block that starts at line `from`. Between it and its load-exclusive no
+/// other store may be; the block runs to its end once it is entered, so that behind it will do as well.
+fn behind_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
+    for (at, line) in body.lines.iter().enumerate().skip(from) {
+        match &line.what {
+            What::Instruction(word, rest) => {
+                if flow::is_store_exclusive(word) && at + 1 < body.lines.len() {
+                    return Ok(at + 1);
+                }
+                let instruction = Instruction {
+                    mnemonic: word.as_bytes(),
+                    operands: rest.as_bytes(),
+                };
+                if flow::of(&instruction) != Flow::Next {
+                    break;
+                }
+            }
+            What::Label(_) if at > from => break,
+            What::Other => break,
+            _ => {}
+        }
+    }
+    Err(
+        "has a block between a load-exclusive and its store-exclusive, where no other store may be"
+            .to_owned(),
+    )
+}
+
+/// Whether a store-exclusive can be reached from a line without a load-exclusive or a call on the way.
+fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
+    let mut seen: FxHashSet<usize> = FxHashSet::default();
+    let mut todo = vec![from];
+    while let Some(mut at) = todo.pop() {
+        while let Some(line) = body.lines.get(at) {
+            if !seen.insert(at) {
+                break;
+            }
+            at += 1;
+            let What::Instruction(word, rest) = &line.what else {
+                continue;
+            };
+            if flow::is_store_exclusive(word) {
+                return true;
+            }
+            if flow::is_load_exclusive(word) || word == "clrex" {
+                break;
+            }
+            let instruction = Instruction {
+                mnemonic: word.as_bytes(),
+                operands: rest.as_bytes(),
+            };
+            let target = |label: &[u8]| body.target(&String::from_utf8_lossy(label), at - 1);
+            match flow::of(&instruction) {
+                Flow::Next => {}
+                Flow::Branch(label) => todo.extend(target(label)),
+                Flow::Jump(label) => {
+                    todo.extend(target(label));
+                    break;
+                }
+                Flow::Call | Flow::Indirect | Flow::Leave => break,
+            }
+        }
+    }
+    false
+}
+
+impl Body {
+    /// The line of a label, seen from a line: `1b` and `1f` are the nearest ones.
+    fn target(&self, label: &str, from: usize) -> Option<usize> {
+        let number = label.strip_suffix(['b', 'f']).filter(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let Some(number) = number else {
+            return self.labels.get(label).copied();
+        };
+        let is_it = |at: &usize| matches!(self.lines.get(*at), Some(Line { what: What::Label(name), .. }) if name == number);
+        if label.ends_with('b') {
+            (0..from).rev().find(is_it)
+        } else {
+            (from + 1..self.lines.len()).find(is_it)
+        }
+    }
+}
+
+/// What must be replaced in the function and its jump tables because of the probes.
+fn mend(
+    site: &Site<'_, '_>,
+    body: &Body,
+    probes: &[(usize, String)],
+    format: Format,
+) -> Result<Vec<(usize, String)>, String> {
+    let mut inserted: FxHashMap<usize, u32> = FxHashMap::default();
+    for (statement, text) in probes {
+        let bytes = 4 * text.split(format.separator()).count();
+        *inserted.entry(*statement).or_default() += u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+    let mut pieces = Vec::with_capacity(body.lines.len() + probes.len());
+    let mut indices = Vec::with_capacity(pieces.capacity());
+    for line in &body.lines {
+        if let Some(&bytes) = inserted.get(&line.index) {
+            pieces.push(Piece::Inserted(bytes));
+            indices.push(line.index);
+        }
+        pieces.push(match &line.what {
+            What::Label(name) => Piece::Label(name),
+            What::Instruction(word, rest) | What::Directive(word, rest) => {
+                Piece::Statement { word, rest }
+            }
+            What::Other => {
+                return Err(
+                    "holds a macro or a repetition, whose size is not known here".to_owned(),
+                );
+            }
+        });
+        indices.push(line.index);
+    }
+    let texts = table_lines(site.module, site.function);
+    let tables = reach::tables(texts.iter().map(|(index, what)| {
+        let piece = match what {
+            What::Label(name) => Piece::Label(name),
+            What::Instruction(word, rest) | What::Directive(word, rest) => {
+                Piece::Statement { word, rest }
+            }
+            What::Other => Piece::Statement { word: "", rest: "" },
+        };
+        (*index, piece)
+    }));
+    let fit = reach::fit(&pieces, &tables).map_err(|(piece, reason)| {
+        let line = indices
+            .get(piece)
+            .and_then(|&index| site.module.statements.get(index))
+            .map_or(0, |statement| statement.line);
+        format!("would grow too much for block coverage: line {line}: {reason}")
+    })?;
+    let separator = format.separator();
+    let mut replaced: Vec<(usize, String)> = fit
+        .pieces
+        .into_iter()
+        .filter_map(|(piece, text)| Some((*indices.get(piece)?, text)))
+        .chain(fit.lines)
+        .map(|(index, text)| (index, text.trim().replace("\n\t", separator)))
+        .collect();
+    replaced.sort();
+    Ok(replaced)
+}
+
+/// Statements that may be a jump table of the function: data behind its label, up to the next function.
+fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
+    let mut lines = Vec::new();
+    for (index, statement) in module.statements.iter().enumerate().skip(function.label) {
+        // The tables of a function stand within it or behind it, before the next one's code.
+        if index >= function.end
+            && statement.section == function.section
+            && matches!(statement.kind, Kind::Instruction(_))
+        {
+            break;
+        }
+        if matches!(statement.kind, Kind::Label(_) | Kind::Directive(_)) {
+            lines.push((index, what(module, statement)));
+        }
+    }
+    lines
+}

@@ -1,0 +1,213 @@
+//! The back ends for AArch64: ELF (AAPCS64) and Apple's Mach-O.
+//!
+//! A probe at a function's entry uses x16 and x17, which any calling convention leaves to linkers. Inside a function a
+//! block's probe needs one register: [`registers`] looks for one that is surely dead, else one is saved around it.
+//! Instructions have four bytes, whatever grows may get out of reach: [`reach`] mends that.
+mod blocks;
+mod flow;
+mod reach;
+mod registers;
+mod sequences;
+
+use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
+use super::{Mode, Options};
+use crate::asm::{Instruction, Kind, Syntax};
+use sequences::Addressing;
+
+/// AArch64 ELF.
+#[derive(Debug)]
+pub(super) struct Elf;
+
+/// arm64 Mach-O.
+#[derive(Debug)]
+pub(super) struct MachO;
+
+/// The object formats that there are sequences for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Elf,
+    MachO,
+}
+
+impl Format {
+    /// Between statements of a line, with a space behind.
+    fn separator(self) -> &'static str {
+        match self {
+            Format::Elf => "; ",
+            Format::MachO => "%% ",
+        }
+    }
+
+    fn addressing(self, options: &Options) -> Addressing {
+        Addressing {
+            format: self,
+            large: self == Format::Elf && options.large_code_model,
+        }
+    }
+}
+
+/// A `cbz` reaches 1 MiB. Cold stubs stand behind all code of the section; if that may have more bytes than this
+/// before the probes, branches to them are made long.
+const NEAR_SECTION: usize = 256 * 1024;
+
+/// Whether the cold stub of a function may be out of reach of a `cbz`: the section is large.
+fn is_far(site: &Site<'_, '_>, format: Format) -> bool {
+    let statements = &site.module.statements;
+    let count = match format {
+        // The stub stands behind the section's code.
+        Format::Elf => statements
+            .iter()
+            .skip(site.function.label)
+            .filter(|statement| statement.section == site.function.section)
+            .filter(|statement| !matches!(statement.kind, Kind::Label(_)))
+            .take(NEAR_SECTION)
+            .count(),
+        // Behind the function's.
+        Format::MachO => site
+            .function
+            .statements(site.module)
+            .take(NEAR_SECTION)
+            .count(),
+    };
+    // Directives that have more bytes than an instruction are few among so many statements; half of the reach is left
+    // for them and for block probes.
+    count * 4 >= NEAR_SECTION
+}
+
+fn supports(options: &Options) -> Result<(), String> {
+    match options.mode {
+        Mode::Calls {
+            return_addresses: Some(0),
+        } => Err("cannot have a ring of 0 return addresses".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+impl Backend for Elf {
+    fn syntax(&self) -> &'static Syntax {
+        &Syntax::AARCH64_ELF
+    }
+
+    fn is_64_bit(&self) -> bool {
+        true
+    }
+
+    fn supports(&self, options: &Options) -> Result<(), String> {
+        supports(options)
+    }
+
+    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
+        flow::of(instruction)
+    }
+
+    fn is_landing(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_landing(instruction)
+    }
+
+    fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_nop(instruction)
+    }
+
+    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
+        false
+    }
+
+    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
+        entry(site, Format::Elf)
+    }
+
+    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+        blocks::probes(site, starts, Format::Elf)
+    }
+
+    fn once(&self, options: &Options) -> String {
+        sequences::once(options, Format::Elf.addressing(options))
+    }
+}
+
+impl Backend for MachO {
+    fn syntax(&self) -> &'static Syntax {
+        &Syntax::AARCH64_MACHO
+    }
+
+    fn is_64_bit(&self) -> bool {
+        true
+    }
+
+    fn supports(&self, options: &Options) -> Result<(), String> {
+        supports(options)
+    }
+
+    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
+        flow::of(instruction)
+    }
+
+    fn is_landing(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_landing(instruction)
+    }
+
+    fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_nop(instruction)
+    }
+
+    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
+        false
+    }
+
+    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
+        entry(site, Format::MachO)
+    }
+
+    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+        blocks::probes(site, starts, Format::MachO)
+    }
+
+    fn once(&self, options: &Options) -> String {
+        sequences::once(options, Format::MachO.addressing(options))
+    }
+}
+
+/// Names of functions that take an argument in x16 or x17, or stand for a piece of another function.
+const REGISTER_THUNKS: [&str; 4] = [
+    "__llvm_slsblr_thunk_",
+    "__call_indirect_",
+    "OUTLINED_FUNCTION_",
+    "__hwasan_check_",
+];
+
+fn entry(site: &Site<'_, '_>, format: Format) -> Result<Sequence, String> {
+    let name = String::from_utf8_lossy(site.function.name);
+    let plain = name
+        .strip_prefix('_')
+        .filter(|_| format == Format::MachO)
+        .unwrap_or(&name);
+    if REGISTER_THUNKS
+        .iter()
+        .any(|prefix| plain.starts_with(prefix))
+    {
+        return Err("is called with x16 or x17 in use".to_owned());
+    }
+    Ok(sequences::entry(
+        site,
+        format.addressing(site.options),
+        is_far(site, format),
+    ))
+}
+
+/// Whether a text shows instructions of AArch64.
+pub(super) fn shows(text: &[u8]) -> bool {
+    const SIGNS: [&[u8]; 9] = [
+        b"adrp",
+        b"wzr",
+        b"xzr",
+        b", [sp",
+        b"x29,",
+        b"\tw0,",
+        b"\tx0,",
+        b".arch armv8",
+        b".arch armv9",
+    ];
+    SIGNS
+        .iter()
+        .any(|sign| memchr::memmem::find(text, sign).is_some())
+}

@@ -1,0 +1,281 @@
+//! What an AArch64 instruction does to the general registers, as far as a block's coverage needs to know it: which of
+//! them it may read, which it surely overwrites, and whether the next line is what runs next.
+//!
+//! Unknown instructions count as reading whatever they name and as going anywhere. So a mistake here costs eight bytes
+//! of text for a spill, never a register.
+
+/// A set of general registers, one bit each; 31 (the zero register, the stack pointer) is never in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Registers(u32);
+
+impl Registers {
+    /// What a call or a return may overwrite at any time: linkers put x16 and x17 to use on the way.
+    pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
+    /// What may hold a block's address: x0 to x17. x18 belongs to the platform, the rest to the caller.
+    const USABLE: Self = Self(0x3_ffff);
+
+    pub(super) const fn one(number: u8) -> Self {
+        Self(1 << number)
+    }
+
+    pub(super) const fn contains(self, number: u8) -> bool {
+        self.0 >> number & 1 != 0
+    }
+
+    pub(super) const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The register to take of a set of dead ones: x16 or x17 first, then the highest.
+    pub(super) fn best(self) -> Option<u8> {
+        let usable = self.0 & Self::USABLE.0;
+        let is_in = |number: &u8| usable >> *number & 1 != 0;
+        [16].into_iter().chain((0..=17).rev()).find(is_in)
+    }
+}
+
+/// The number of a general register by its name; `None` for anything else, the zero register and the stack pointer.
+pub(super) fn number(name: &str) -> Option<u8> {
+    match name {
+        "fp" => return Some(29),
+        "lr" => return Some(30),
+        "ip0" => return Some(16),
+        "ip1" => return Some(17),
+        _ => {}
+    }
+    let digits = name.strip_prefix(['x', 'w', 'X', 'W'])?;
+    if digits.is_empty() || digits.len() > 2 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().filter(|&number| number <= 30)
+}
+
+/// Whether `text` may speak of register `number` under any of its names, in a symbol too (`__llvm_slsblr_thunk_x16`).
+pub(super) fn mentions(text: &str, number: u8) -> bool {
+    let bytes = text.as_bytes();
+    for (at, &letter) in bytes.iter().enumerate() {
+        if !matches!(letter, b'x' | b'X' | b'w' | b'W') {
+            continue;
+        }
+        let digits: Vec<u8> = bytes
+            .iter()
+            .skip(at + 1)
+            .take_while(|byte| byte.is_ascii_digit())
+            .copied()
+            .collect();
+        if std::str::from_utf8(&digits).is_ok_and(|digits| digits.parse() == Ok(number)) {
+            return true;
+        }
+    }
+    match number {
+        16 => text.contains("ip0"),
+        17 => text.contains("ip1"),
+        _ => false,
+    }
+}
+
+/// All general registers that `text` names.
+fn named(text: &str) -> Registers {
+    text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'))
+        .filter_map(number)
+        .fold(Registers::default(), |set, number| {
+            set.union(Registers::one(number))
+        })
+}
+
+/// Where control goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// To the next one.
+    Here,
+    /// Out by a way on which a linker may put x16 and x17 to use, or the caller may: both are dead unless read before.
+    Out,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// The effect of one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Effect {
+    pub(super) reads: Registers,
+    pub(super) writes: Registers,
+    pub(super) next: Next,
+}
+
+/// Mnemonics whose first operand is overwritten whole and not read by that place. Writing the 32-bit half clears the
+/// other one.
+const WRITES_FIRST: &[&str] = &[
+    "adc", "adcs", "add", "adds", "adr", "adrp", "and", "ands", "asr", "asrv", "bic", "bics",
+    "cinc", "cinv", "cls", "clz", "cneg", "csel", "cset", "csetm", "csinc", "csinv", "csneg",
+    "eon", "eor", "extr", "lsl", "lslv", "lsr", "lsrv", "madd", "mneg", "mov", "movn", "movz",
+    "mrs", "msub", "mul", "mvn", "neg", "negs", "ngc", "ngcs", "orn", "orr", "rbit", "rev",
+    "rev16", "rev32", "rev64", "ror", "rorv", "sbc", "sbcs", "sbfiz", "sbfm", "sbfx", "sdiv",
+    "smaddl", "smnegl", "smsubl", "smulh", "smull", "sub", "subs", "sxtb", "sxth", "sxtw", "ubfiz",
+    "ubfm", "ubfx", "udiv", "umaddl", "umnegl", "umsubl", "umulh", "umull", "uxtb", "uxth", "uxtw",
+    "ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "ldrsw", "ldur", "ldurb", "ldurh", "ldursb", "ldursh",
+    "ldursw", "fmov", "umov", "smov", "fcvtzs", "fcvtzu", "fcvtas", "fcvtau", "fcvtms", "fcvtmu",
+    "fcvtns", "fcvtnu", "fcvtps", "fcvtpu",
+];
+
+/// Loads of a pair: the first two operands are overwritten.
+const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
+
+/// Mnemonics that write no general register except by write-back, which counts as reading.
+const WRITES_NONE: &[&str] = &[
+    "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
+    "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
+    "dmb", "dsb", "isb", "hint", "bti",
+];
+
+/// The effect of the instruction `mnemonic operands`, in lower case.
+pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
+    let all = named(operands);
+    if matches!(mnemonic, "bl" | "b") {
+        // A call reads its arguments, of which no linker knows; whatever it overwrites besides, another convention may
+        // keep. A jump to a local label stays inside, so it says nothing of x16.
+        let next = if mnemonic == "b" && is_local(operands.trim()) {
+            Next::Unknown
+        } else {
+            Next::Out
+        };
+        return Effect {
+            reads: all,
+            writes: Registers::default(),
+            next,
+        };
+    }
+    if mnemonic == "ret" {
+        return Effect {
+            reads: all,
+            writes: Registers::default(),
+            next: Next::Out,
+        };
+    }
+    let mut parts = operands.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let second = parts.next().unwrap_or_default();
+    let destinations = if WRITES_FIRST.contains(&mnemonic) {
+        1
+    } else if WRITES_TWO.contains(&mnemonic) {
+        2
+    } else if WRITES_NONE.contains(&mnemonic) || is_vector(first) {
+        0
+    } else {
+        return Effect {
+            reads: all,
+            writes: Registers::default(),
+            next: Next::Unknown,
+        };
+    };
+    let mut writes = Registers::default();
+    let mut rest = operands;
+    for destination in [first, second].iter().take(destinations) {
+        if let Some(number) = number(destination) {
+            writes = writes.union(Registers::one(number));
+        }
+        rest = rest.split_once(',').map_or("", |(_, rest)| rest);
+    }
+    let reads = if destinations == 0 { all } else { named(rest) };
+    Effect {
+        reads,
+        writes,
+        next: Next::Here,
+    }
+}
+
+/// Whether an operand is a vector or floating-point register, or a list of them: no branch has one.
+fn is_vector(operand: &str) -> bool {
+    let name = operand.trim_start_matches(['{', ' ']);
+    let mut letters = name.chars();
+    matches!(
+        letters.next(),
+        Some('v' | 'q' | 'd' | 's' | 'h' | 'b' | 'z')
+    ) && letters.next().is_some_and(|digit| digit.is_ascii_digit())
+}
+
+/// Whether a symbol is an assembler's local label: `.L…`, `L…`, or a number with its direction.
+pub(super) fn is_local(symbol: &str) -> bool {
+    symbol.starts_with(".L")
+        || symbol.starts_with('L')
+        || symbol.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// A register that is surely dead before `instructions`, which run one after the other until one of them goes
+/// elsewhere: overwritten before it is read.
+pub(super) fn dead_before<'text>(
+    instructions: impl Iterator<Item = (&'text str, &'text str)>,
+) -> Option<u8> {
+    let mut read = Registers::default();
+    for (mnemonic, operands) in instructions {
+        let effect = effect(mnemonic, operands);
+        read = read.union(effect.reads);
+        match effect.next {
+            Next::Here => {}
+            Next::Out => return Registers::SCRATCH.without(read).best(),
+            Next::Unknown => return None,
+        }
+        let dead = effect.writes.without(read).best();
+        if dead.is_some() {
+            return dead;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dead(text: &str) -> Option<u8> {
+        dead_before(text.lines().map(|line| {
+            line.trim()
+                .split_once(char::is_whitespace)
+                .unwrap_or((line.trim(), ""))
+        }))
+    }
+
+    #[test]
+    fn a_register_written_before_it_is_read_is_dead() {
+        assert_eq!(dead("ldr w8, [x0, x1]\nadd w9, w8, #1"), Some(8));
+        assert_eq!(dead("ldr w8, [x8]\nadd w9, w8, #1"), Some(9));
+        assert_eq!(dead("str w8, [x9]\nmov w0, w8\nret"), Some(0));
+        assert_eq!(dead("ldp x8, x9, [sp]\nret"), Some(9));
+        assert_eq!(dead("ldp x29, x30, [sp], #32\nret"), Some(16));
+        assert_eq!(dead("ldr x8, [x9], #8\nret"), Some(8));
+        assert_eq!(dead("movk x8, #3, lsl #16\nret"), Some(16));
+    }
+
+    #[test]
+    fn reads_count_in_addresses_shifts_and_stores() {
+        assert_eq!(dead("add x16, x16, w17, sxtw #2\nret"), None);
+        assert_eq!(dead("stp x16, x17, [x0]\nbl f"), None);
+        assert_eq!(dead("str q0, [x16]\nbl f"), Some(17));
+        assert_eq!(dead("cmp ip0, ip1\nbl f"), None);
+    }
+
+    #[test]
+    fn unknown_ways_end_the_search() {
+        assert_eq!(dead("cbz x0, .LBB0_1\nmov w8, #1"), None);
+        assert_eq!(dead("blr x8\nmov w9, #1"), None);
+        assert_eq!(dead("somemacro\nmov w9, #1"), None);
+        assert_eq!(dead("b .LBB0_4"), None);
+        assert_eq!(dead("b memcpy"), Some(16));
+        assert_eq!(dead("b.eq f"), None);
+        assert_eq!(dead("casal w8, w9, [x0]\nmov w1, #1"), None);
+    }
+
+    #[test]
+    fn any_spelling_of_a_register_counts_as_its_mention() {
+        assert!(mentions("add w16, w1, #1", 16));
+        assert!(mentions("br\tX16", 16));
+        assert!(mentions("bl __llvm_slsblr_thunk_x16", 16));
+        assert!(mentions("mov x0, ip0", 16));
+        assert!(!mentions("mov x0, #16", 16));
+        assert!(!mentions("ldr x1, [x160]", 16));
+        assert!(!mentions("mov x1, x6", 16));
+    }
+}

@@ -1,0 +1,330 @@
+//! The code of probes. docs/formats/mip-code.md has their bytes.
+use super::Format;
+use crate::instrument::options::{Counter, Mode, Options};
+use crate::instrument::target::{Sequence, Site};
+use profkit_abi::mip::{record, ring, section, symbol};
+use std::fmt::Write as _;
+
+/// How code addresses data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addressing {
+    pub(super) format: Format,
+    /// Whole addresses in the code, where data may be farther than 4 GiB.
+    pub(super) large: bool,
+}
+
+impl Addressing {
+    /// The name of a global symbol in assembly.
+    fn global(self, name: &str) -> String {
+        match self.format {
+            Format::Elf => name.to_owned(),
+            Format::MachO => format!("_{name}"),
+        }
+    }
+
+    /// Statements that bring a register near `place`: what is left to add is [`low`](Self::low).
+    fn page(self, register: &str, place: &Place) -> Vec<String> {
+        let place = match self.format {
+            Format::Elf => place.elf(),
+            Format::MachO => return vec![format!("adrp {register}, {}", place.mach_o("PAGE"))],
+        };
+        if !self.large {
+            return vec![format!("adrp {register}, {place}")];
+        }
+        vec![
+            format!("movz {register}, #:abs_g3:{place}"),
+            format!("movk {register}, #:abs_g2_nc:{place}"),
+            format!("movk {register}, #:abs_g1_nc:{place}"),
+            format!("movk {register}, #:abs_g0_nc:{place}"),
+        ]
+    }
+
+    /// What is missing behind [`page`](Self::page), as an operand; `None` if nothing is.
+    fn low(self, place: &Place) -> Option<String> {
+        match self.format {
+            Format::MachO => Some(place.mach_o("PAGEOFF")),
+            Format::Elf if self.large => None,
+            Format::Elf => Some(format!(":lo12:{}", place.elf())),
+        }
+    }
+
+    /// The operand in memory of a register that [`page`](Self::page) has set.
+    fn memory(self, register: &str, place: &Place) -> String {
+        match self.low(place) {
+            Some(low) => format!("[{register}, {low}]"),
+            None => format!("[{register}]"),
+        }
+    }
+
+    /// Statements that set a register to the address of `place`.
+    fn address(self, register: &str, place: &Place) -> Vec<String> {
+        let mut statements = self.page(register, place);
+        statements.extend(
+            self.low(place)
+                .map(|low| format!("add {register}, {register}, {low}")),
+        );
+        statements
+    }
+}
+
+/// A symbol with an offset.
+#[derive(Clone, Debug)]
+struct Place {
+    symbol: String,
+    offset: usize,
+}
+
+impl Place {
+    fn new(symbol: String) -> Self {
+        Place { symbol, offset: 0 }
+    }
+
+    fn elf(&self) -> String {
+        match self.offset {
+            0 => self.symbol.clone(),
+            offset => format!("{}+{offset}", self.symbol),
+        }
+    }
+
+    fn mach_o(&self, part: &str) -> String {
+        match self.offset {
+            0 => format!("{}@{part}", self.symbol),
+            offset => format!("{}@{part}+{offset}", self.symbol),
+        }
+    }
+}
+
+/// The probe at a function's entry. `far` is whether the stub may be out of reach of a `cbz`.
+///
+/// x16 and x17 are dead there in every calling convention: a linker may use them on the way to any function. Nothing
+/// else is.
+pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> Sequence {
+    let record = Place::new(site.labels.record());
+    let page = addressing.page("x16", &record);
+    let memory = addressing.memory("x16", &record);
+    let separator = addressing.format.separator();
+    let joined = |statements: &[String]| statements.join(separator);
+    match site.options.mode {
+        Mode::Function(Counter::Store) => {
+            let mut statements = page;
+            statements.push(format!("strb wzr, {memory}"));
+            Sequence {
+                inline: joined(&statements),
+                cold: None,
+            }
+        }
+        Mode::Function(Counter::Unary) => {
+            let mut statements = page;
+            statements.extend([
+                format!("ldrb w17, {memory}"),
+                "lsr w17, w17, #1".to_owned(),
+                format!("strb w17, {memory}"),
+            ]);
+            Sequence {
+                inline: joined(&statements),
+                cold: None,
+            }
+        }
+        Mode::Calls { return_addresses } => {
+            let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
+            let mut statements = page;
+            statements.extend([
+                format!("ldr w17, {memory}"),
+                "add w17, w17, #1".to_owned(),
+                format!("str w17, {memory}"),
+            ]);
+            if far {
+                statements.extend([format!("cbnz w17, {back}"), format!("b {stub}")]);
+            } else {
+                statements.push(format!("cbz w17, {stub}"));
+            }
+            let mut inline = format!("{}{separator}{back}:", joined(&statements));
+            if let Some(slots) = return_addresses {
+                let mut statements = addressing.address("x16", &record);
+                statements.extend(call(&addressing.global(&edge_helper(slots))));
+                let _ = write!(inline, " {}", joined(&statements));
+            }
+            let mut stub = format!("{stub}:\n");
+            if let Some(low) = addressing.low(&record) {
+                let _ = writeln!(stub, "\tadd x16, x16, {low}");
+            }
+            for statement in call(&addressing.global(FIRST)) {
+                let _ = writeln!(stub, "\t{statement}");
+            }
+            let _ = writeln!(stub, "\tb {back}");
+            Sequence {
+                inline,
+                cold: Some(stub),
+            }
+        }
+    }
+}
+
+/// Calls a helper with the record's address, which is in x16, and the function's return address on the stack: a linker
+/// may overwrite x16 and x17 on the way. Nothing but these two is changed.
+fn call(helper: &str) -> [String; 3] {
+    [
+        "stp x16, x30, [sp, #-16]!".to_owned(),
+        format!("bl {helper}"),
+        "ldp x16, x30, [sp], #16".to_owned(),
+    ]
+}
+
+/// The store that says that a block was run, through a register that is dead there, or one that is saved. Flags are
+/// left alone. Without a register: bytes below the stack pointer belong to nobody on ELF systems, on Apple's the first
+/// 128 of them are the function's.
+pub(super) fn block(
+    record: String,
+    offset: usize,
+    addressing: Addressing,
+    register: Option<u8>,
+) -> Sequence {
+    let place = Place {
+        symbol: record,
+        offset,
+    };
+    let name = format!("x{}", register.unwrap_or(16));
+    let mut statements = addressing.page(&name, &place);
+    statements.push(format!("strb wzr, {}", addressing.memory(&name, &place)));
+    if register.is_none() {
+        let below = match addressing.format {
+            Format::Elf => 16,
+            Format::MachO => 16 + RED_ZONE,
+        };
+        statements.insert(0, format!("str {name}, [sp, #-{below}]!"));
+        statements.push(format!("ldr {name}, [sp], #{below}"));
+    }
+    Sequence {
+        inline: statements.join(addressing.format.separator()),
+        cold: None,
+    }
+}
+
+/// Apple's red zone, in bytes.
+const RED_ZONE: usize = 128;
+
+/// Helper of the first call: takes the next ordinal for the record whose address is on the stack.
+const FIRST: &str = "__profkit_mip_first";
+
+/// Helper of return addresses, one a size of the ring.
+fn edge_helper(slots: u32) -> String {
+    format!("__profkit_mip_edge_{slots}")
+}
+
+/// Begins a hidden helper function that the linker keeps once.
+fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
+    let name = addressing.global(name);
+    let _ = match addressing.format {
+        Format::Elf => write!(
+            out,
+            "\t.section .text.{name},\"axG\",%progbits,{name},comdat\n\t.p2align 2\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, %function\n{name}:\n"
+        ),
+        Format::MachO => write!(
+            out,
+            "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
+        ),
+    };
+    // A long way leads here through a register.
+    out.push_str("\thint #34\n");
+    for statement in body {
+        let _ = writeln!(out, "\t{statement}");
+    }
+    out.push_str("\tret\n");
+    if addressing.format == Format::Elf {
+        let _ = writeln!(out, "\t.size {name}, .-{name}");
+    }
+}
+
+/// The helpers that a mode calls.
+pub(super) fn once(options: &Options, addressing: Addressing) -> String {
+    let mut out = String::new();
+    let Mode::Calls { return_addresses } = options.mode else {
+        return out;
+    };
+    let hidden = |name: &str, out: &mut String| {
+        let name = addressing.global(name);
+        if addressing.format == Format::Elf {
+            let _ = writeln!(out, "\t.hidden {name}");
+        }
+        Place::new(name)
+    };
+    let ordinal = hidden(symbol::ORDINAL, &mut out);
+    let mut body = vec!["stp x9, x10, [sp, #-16]!".to_owned()];
+    body.extend(addressing.address("x16", &ordinal));
+    body.extend(
+        [
+            "1: ldxr w9, [x16]",
+            "add w10, w9, #1",
+            "stxr w17, w10, [x16]",
+            "cbnz w17, 1b",
+            "ldr x16, [sp, #16]",
+        ]
+        .map(str::to_owned),
+    );
+    body.push(format!("str w9, [x16, #{}]", record::ORDINAL_OFFSET));
+    body.push("ldp x9, x10, [sp], #16".to_owned());
+    helper(FIRST, &body, addressing, &mut out);
+    if let Some(slots) = return_addresses {
+        edge(slots, addressing, &mut out);
+    }
+    out
+}
+
+/// The helper that stores a return address into the ring.
+fn edge(slots: u32, addressing: Addressing, out: &mut String) {
+    let next = Place::new(addressing.global(symbol::RING_NEXT));
+    let ring_place =
+        Place::new(addressing.global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX)));
+    let start = Place::new(match addressing.format {
+        Format::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
+        Format::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
+    });
+    if addressing.format == Format::Elf {
+        let _ = writeln!(out, "\t.hidden {}", next.symbol);
+    }
+    let line = str::to_owned;
+    let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
+    // Behind `paciasp` the return address is signed; only x30 can be freed of that on every processor (xpaclri).
+    body.extend(
+        [
+            "ldr x30, [sp, #40]",
+            "hint #7",
+            "mov x10, x30",
+            "ldr x30, [sp, #16]",
+        ]
+        .map(str::to_owned),
+    );
+    body.extend(addressing.page("x16", &next));
+    let memory = addressing.memory("x16", &next);
+    body.extend([
+        format!("ldr w9, {memory}"),
+        line("add w17, w9, #1"),
+        format!("str w17, {memory}"),
+    ]);
+    if slots == 1 {
+        body.push(line("mov w9, wzr"));
+    } else if slots.is_power_of_two() {
+        body.push(format!("and w9, w9, #{}", slots - 1));
+    } else {
+        body.push(format!("mov w17, #{}", slots & 0xffff));
+        if slots > 0xffff {
+            body.push(format!("movk w17, #{}, lsl #16", slots >> 16));
+        }
+        body.extend(["udiv w16, w9, w17", "msub w9, w16, w17, w9"].map(str::to_owned));
+    }
+    body.extend(addressing.address("x16", &ring_place));
+    body.push(format!(
+        "add x9, x16, w9, uxtw #{}",
+        ring::SAMPLE_SIZE.trailing_zeros()
+    ));
+    body.extend(addressing.address("x16", &start));
+    body.extend([
+        line("ldr x17, [sp, #32]"),
+        line("sub w17, w17, w16"),
+        format!("str w17, [x9, #{}]", ring::RECORD_OFFSET),
+        line("sub w10, w10, w16"),
+        format!("str w10, [x9, #{}]", ring::RETURN_OFFSET),
+        line("ldp x9, x10, [sp], #32"),
+    ]);
+    helper(&edge_helper(slots), &body, addressing, out);
+}

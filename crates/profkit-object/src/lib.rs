@@ -8,3 +8,4 @@
 pub mod binary;
 pub mod build_id;
 pub mod debug_files;
+pub mod symbolize;

@@ -1,0 +1,83 @@
+//! Symbolises the addresses on standard input, one a line (`0x…`), and prints the stacks as
+//! `llvm-symbolizer --functions=linkage --inlines --no-demangle --verbose` does, or as tab-separated values.
+//!
+//!     printf '0x1139\n' | cargo run --example symbolize -- PROGRAM [--debug-file FILE] [--dwp FILE] [--tsv]
+//!
+//! What could not be read is said on standard error.
+use profkit_object::symbolize::{Bytes, Inputs, Options, SplitFiles, Symbolizer};
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+struct Files;
+
+impl SplitFiles for Files {
+    fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes> {
+        let directory = String::from_utf8_lossy(compilation_directory);
+        let name = String::from_utf8_lossy(name);
+        std::fs::read(Path::new(&*directory).join(&*name)).ok().map(|bytes| Arc::new(bytes) as Bytes)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut binary = None;
+    let (mut debug_file, mut package, mut tsv) = (None, None, false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--debug-file" => debug_file = arguments.next().map(std::fs::read).transpose()?,
+            "--dwp" => package = arguments.next().map(std::fs::read).transpose()?,
+            "--tsv" => tsv = true,
+            _ => binary = Some(std::fs::read(argument)?),
+        }
+    }
+    let binary = binary.ok_or("give a program")?;
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let addresses = text
+        .lines()
+        .map(|line| u64::from_str_radix(line.trim().trim_start_matches("0x"), 16))
+        .collect::<Result<Vec<u64>, _>>()?;
+    let inputs =
+        Inputs::new(&binary).debug_file(debug_file.as_deref()).package(package.as_deref()).split_files(&Files);
+    let started = std::time::Instant::now();
+    let symbolizer = Symbolizer::new(&inputs, &Options::default())?;
+    let locations = symbolizer.symbolize(&addresses);
+    eprintln!(
+        "{} addresses, {} frames, {:?}: {:.3} s",
+        locations.len(),
+        locations.frame_count(),
+        symbolizer.debug_info(),
+        started.elapsed().as_secs_f64()
+    );
+    for warning in locations.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for (index, address) in addresses.iter().enumerate() {
+        if tsv {
+            for frame in locations.stack(index) {
+                writeln!(
+                    out,
+                    "{address:#x}\t{}\t{}\t{}\t{}\t{}\t{}",
+                    frame.function_text(),
+                    frame.file_text(),
+                    frame.line,
+                    frame.column,
+                    frame.discriminator,
+                    frame.function_line
+                )?;
+            }
+            continue;
+        }
+        for frame in locations.stack(index) {
+            out.write_all(frame.function.unwrap_or(b"??"))?;
+            out.write_all(b"\n")?;
+            out.write_all(frame.file.unwrap_or(b"??"))?;
+            writeln!(out, ":{}:{}", frame.line, frame.column)?;
+        }
+        writeln!(out)?;
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The files of a program that symbolising reads, found and opened.
+use super::{Bytes, Options, SplitFiles, Symbolizer};
+use crate::binary::{BinaryFile, Image};
+use crate::debug_files::{DebugFolders, DebugLink, Rejected, dwo_file, dwp_file};
+use profkit_data::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A program, its separate debug file and its package of split debug info, as far as they are there.
+#[derive(Debug)]
+pub struct ProgramFiles {
+    binary: BinaryFile,
+    debug_file: Option<BinaryFile>,
+    package: Option<BinaryFile>,
+    split: BesideProgram,
+    rejected: Vec<Rejected>,
+}
+
+impl ProgramFiles {
+    /// Opens a program or library and what belongs to it: the debug file that its build id or debug link leads to, and
+    /// `PROGRAM.dwp`.
+    ///
+    /// # Errors
+    /// If a file cannot be opened, or the program is no object file.
+    pub fn open(path: &Path, folders: &DebugFolders) -> Result<Self> {
+        let binary = open(path)?;
+        let located = folders.locate(path, &DebugLink::of(&only_image(&binary)?)?);
+        Ok(ProgramFiles {
+            binary,
+            debug_file: located.path.as_deref().map(open).transpose()?,
+            package: dwp_file(path).as_deref().map(open).transpose()?,
+            split: BesideProgram { program: path.to_owned() },
+            rejected: located.rejected,
+        })
+    }
+
+    /// Takes this file for the separate debug file, whatever the program says.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn with_debug_file(mut self, path: &Path) -> Result<Self> {
+        self.debug_file = Some(open(path)?);
+        Ok(self)
+    }
+
+    /// The separate debug file that was found.
+    pub fn debug_file(&self) -> Option<&Path> {
+        self.debug_file.as_ref().map(BinaryFile::path)
+    }
+
+    /// Files at the places of the debug file that belong to another build.
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
+    }
+
+    /// A symbolizer of the program.
+    ///
+    /// # Errors
+    /// If a file is damaged, or has several architectures.
+    pub fn symbolizer(&self, options: &Options) -> Result<Symbolizer<'_>> {
+        let binary = only_image(&self.binary)?;
+        let debug_file = self.debug_file.as_ref().map(only_image).transpose()?;
+        let package = self.package.as_ref().map(only_image).transpose()?;
+        Symbolizer::from_objects(&binary, debug_file.as_ref(), package.as_ref(), Some(&self.split), options)
+    }
+}
+
+/// Finds `.dwo` files where the compiler put them or beside the program.
+#[derive(Debug)]
+struct BesideProgram {
+    program: PathBuf,
+}
+
+impl SplitFiles for BesideProgram {
+    fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes> {
+        let path = dwo_file(&self.program, compilation_directory, name)?;
+        std::fs::read(path).ok().map(|bytes| Arc::new(bytes) as Bytes)
+    }
+}
+
+fn open(path: &Path) -> Result<BinaryFile> {
+    BinaryFile::open(path).map_err(|error| {
+        Error::new(ErrorKind::UnrecognizedFormat, format!("cannot be opened: {error}")).within(path.display().to_string())
+    })
+}
+
+fn only_image(file: &BinaryFile) -> Result<Image<'_>> {
+    let name = || file.path().display().to_string();
+    let mut images = file.images().map_err(|error| error.within(name()))?;
+    match (images.pop(), images.len()) {
+        (Some(image), 0) => Ok(image),
+        (_, more) => Err(Error::new(ErrorKind::Unsupported, "addresses are those of one architecture")
+            .within(name())
+            .found(format!("a universal file of {} architectures", more + 1))
+            .with_hint("take one out: lipo -thin ARCHITECTURE")),
+    }
+}

@@ -1,0 +1,225 @@
+//! The functions of a unit with code, inlined ones included, and which of them an address is in.
+use super::Slice;
+use super::lines::narrow;
+use super::names::Own;
+use super::table::NONE;
+use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Section, Unit, UnitOffset, constants as dw};
+use std::collections::BTreeMap;
+
+/// Ranges that a unit may have for each byte of its entries and range lists, at most. Every range takes some of those
+/// bytes, unless entries share a list, which compilers do not do.
+const RANGES_PER_BYTE: usize = 1;
+
+/// A function with code, or one inlined into another.
+#[derive(Clone, Debug)]
+pub(super) struct Function<'a> {
+    pub(super) own: Own<'a>,
+    /// The function that this one is inlined into; `NONE` for a function of its own.
+    pub(super) parent: u32,
+    pub(super) call_file: u64,
+    pub(super) call_line: u32,
+    pub(super) call_column: u32,
+    pub(super) call_discriminator: u32,
+}
+
+pub(super) struct Functions<'a> {
+    pub(super) list: Vec<Function<'a>>,
+    /// First address to the address after the last, and the innermost function there.
+    ranges: BTreeMap<u64, (u64, u32)>,
+    pub(super) error: Option<gimli::Error>,
+    /// The limit of ranges was reached.
+    pub(super) too_many_ranges: bool,
+}
+
+/// An entry of a function that the walk is inside of.
+struct Open {
+    depth: isize,
+    offset: UnitOffset,
+    inlined: bool,
+    /// Its number in the list. Functions without code are listed only once something inlined into them has code.
+    number: Option<u32>,
+}
+
+/// Attributes of an entry that say where its code is.
+#[derive(Default)]
+struct Code<'a> {
+    low: Option<u64>,
+    high: Option<AttributeValue<Slice<'a>>>,
+    ranges: Option<AttributeValue<Slice<'a>>>,
+}
+
+impl<'a> Functions<'a> {
+    /// Walks all entries of the unit. After an error the functions before it are there.
+    pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
+        let mut functions =
+            Functions { list: Vec::new(), ranges: BTreeMap::new(), error: None, too_many_ranges: false };
+        functions.error = functions.walk(dwarf, unit).err();
+        functions
+    }
+
+    fn walk(&mut self, dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> gimli::Result<()> {
+        let mut budget = unit
+            .header
+            .length_including_self()
+            .saturating_add(dwarf.ranges.debug_ranges().reader().len())
+            .saturating_add(dwarf.ranges.debug_rnglists().reader().len())
+            .saturating_mul(RANGES_PER_BYTE);
+        let mut open: Vec<Open> = Vec::new();
+        let mut entries = unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let depth = entries.next_depth();
+            let offset = entries.next_offset();
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            while open.pop_if(|open| open.depth >= depth).is_some() {}
+            let inlined = match abbreviation.tag() {
+                dw::DW_TAG_subprogram => false,
+                dw::DW_TAG_inlined_subroutine => true,
+                _ => {
+                    entries.skip_attributes(abbreviation.attributes())?;
+                    continue;
+                }
+            };
+            let mut number = None;
+            if has_code(abbreviation) {
+                let (mut function, code) = read_function(dwarf, unit, &mut entries, abbreviation)?;
+                function.parent = if inlined { self.parent(dwarf, unit, &mut open)? } else { NONE };
+                number = self.push(function);
+                if let Some(number) = number {
+                    self.add_ranges(dwarf, unit, &code, number, &mut budget)?;
+                }
+            } else {
+                entries.skip_attributes(abbreviation.attributes())?;
+            }
+            if abbreviation.has_children() {
+                open.push(Open { depth, offset, inlined, number });
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, function: Function<'a>) -> Option<u32> {
+        let number = u32::try_from(self.list.len()).ok().filter(|&number| number != NONE)?;
+        self.list.push(function);
+        Some(number)
+    }
+
+    /// The number of the innermost function that the walk is in. Lists the functions around it that have no code.
+    fn parent(
+        &mut self,
+        dwarf: &Dwarf<Slice<'a>>,
+        unit: &Unit<Slice<'a>>,
+        open: &mut [Open],
+    ) -> gimli::Result<u32> {
+        let listed = open.iter().rposition(|open| open.number.is_some() || !open.inlined).unwrap_or(0);
+        let mut parent = NONE;
+        for open in open.iter_mut().skip(listed) {
+            if open.number.is_none() {
+                let mut entries = unit.entries_raw(Some(open.offset))?;
+                if let Some(abbreviation) = entries.read_abbreviation()? {
+                    let (mut function, _) = read_function(dwarf, unit, &mut entries, abbreviation)?;
+                    function.parent = if open.inlined { parent } else { NONE };
+                    open.number = self.push(function);
+                }
+            }
+            parent = open.number.unwrap_or(NONE);
+        }
+        Ok(parent)
+    }
+
+    fn add_ranges(
+        &mut self,
+        dwarf: &Dwarf<Slice<'a>>,
+        unit: &Unit<Slice<'a>>,
+        code: &Code<'a>,
+        number: u32,
+        budget: &mut usize,
+    ) -> gimli::Result<()> {
+        if let (Some(low), Some(high)) = (code.low, code.high) {
+            let high = match dwarf.attr_address(unit, high)? {
+                Some(high) => Some(high),
+                None => high.udata_value().and_then(|size| low.checked_add(size)),
+            };
+            if let Some(high) = high.filter(|_| !unit.header.is_tombstone_address(low)) {
+                self.add_range(low, high, number);
+            }
+        } else if let Some(ranges) = code.ranges
+            && let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)?
+        {
+            while let Some(range) = ranges.next()? {
+                let Some(left) = budget.checked_sub(1) else {
+                    self.too_many_ranges = true;
+                    return Ok(());
+                };
+                *budget = left;
+                self.add_range(range.begin, range.end, number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays a range over those that are there. Callers come before what is inlined into them, so that a range lies
+    /// within one that is there, or beside all; for others the result is LLVM's (`updateAddressDieMap`).
+    fn add_range(&mut self, low: u64, high: u64, number: u32) {
+        if low >= high {
+            return;
+        }
+        if let Some((&before, &(end, outer))) = self.ranges.range(..=low).next_back()
+            && low < end
+        {
+            if high < end {
+                self.ranges.insert(high, (end, outer));
+            }
+            if before < low {
+                self.ranges.insert(before, (low, outer));
+            }
+        }
+        self.ranges.insert(low, (high, number));
+    }
+
+    /// The ranges by address: first, after the last, number of the innermost function.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
+        self.ranges.iter().map(|(&low, &(high, number))| (low, high, number))
+    }
+}
+
+/// Whether an entry of this form may have addresses.
+fn has_code(abbreviation: &Abbreviation) -> bool {
+    abbreviation.attributes().iter().any(|spec| matches!(spec.name(), dw::DW_AT_low_pc | dw::DW_AT_ranges))
+}
+
+fn read_function<'a>(
+    dwarf: &Dwarf<Slice<'a>>,
+    unit: &Unit<Slice<'a>>,
+    entries: &mut EntriesRaw<'_, Slice<'a>>,
+    abbreviation: &Abbreviation,
+) -> gimli::Result<(Function<'a>, Code<'a>)> {
+    let mut function = Function {
+        own: Own::default(),
+        parent: NONE,
+        call_file: 0,
+        call_line: 0,
+        call_column: 0,
+        call_discriminator: 0,
+    };
+    let mut code = Code::default();
+    for &spec in abbreviation.attributes() {
+        let attribute = entries.read_attribute_inline(spec)?;
+        let number = || attribute.value().udata_value().unwrap_or(0);
+        match spec.name() {
+            dw::DW_AT_low_pc => code.low = dwarf.attr_address(unit, attribute.value())?,
+            dw::DW_AT_high_pc => code.high = Some(attribute.value()),
+            dw::DW_AT_ranges => code.ranges = Some(attribute.value()),
+            dw::DW_AT_call_file => {
+                function.call_file = match attribute.value() {
+                    AttributeValue::FileIndex(file) => file,
+                    _ => number(),
+                }
+            }
+            dw::DW_AT_call_line => function.call_line = narrow(number()),
+            dw::DW_AT_call_column => function.call_column = narrow(number()),
+            dw::DW_AT_GNU_discriminator => function.call_discriminator = narrow(number()),
+            name => function.own.take(name, attribute.value()),
+        }
+    }
+    Ok((function, code))
+}

@@ -1,0 +1,216 @@
+//! The rows of a line table that addresses need, and the paths of its files.
+use super::{MAX_PATH, MAX_PATHS_OF_UNIT, Slice};
+use gimli::{ColumnType, Dwarf, LineProgramHeader, Unit};
+use rustc_hash::FxHashMap;
+
+/// A row, as far as locations need it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    address: u64,
+    pub(super) file: u64,
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) discriminator: u32,
+}
+
+/// Rows of rising addresses that end at `high`. `rows` is empty if no address lies in it.
+struct Sequence {
+    low: u64,
+    high: u64,
+    rows: std::ops::Range<usize>,
+}
+
+/// The line table of one unit.
+pub(super) struct Lines {
+    rows: Vec<Row>,
+    /// By `high`.
+    sequences: Vec<Sequence>,
+    pub(super) error: Option<gimli::Error>,
+}
+
+impl Lines {
+    /// Runs the unit's line program and keeps the sequences that have one of the addresses, which are sorted. After an
+    /// error the sequences before it are there.
+    pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64]) -> Self {
+        let mut lines = Lines { rows: Vec::new(), sequences: Vec::new(), error: None };
+        if let Some(program) = unit.line_program.clone()
+            && let Err(error) = lines.run(program.rows(), asked)
+        {
+            lines.error = Some(error);
+        }
+        lines.sequences.sort_by_key(|sequence| sequence.high);
+        lines
+    }
+
+    fn run<'a, P: gimli::LineProgram<Slice<'a>>>(
+        &mut self,
+        mut program: gimli::LineRows<Slice<'a>, P>,
+        asked: &[u64],
+    ) -> gimli::Result<()> {
+        let mut first = self.rows.len();
+        while let Some((_, row)) = program.next_row()? {
+            let address = row.address();
+            if !row.end_sequence() {
+                self.rows.push(Row {
+                    address,
+                    file: row.file_index(),
+                    line: row.line().map_or(0, |line| narrow(line.get())),
+                    column: match row.column() {
+                        ColumnType::LeftEdge => 0,
+                        ColumnType::Column(column) => narrow(column.get()),
+                    },
+                    discriminator: narrow(row.discriminator()),
+                });
+                continue;
+            }
+            if let Some(low) = self.rows.get(first).map(|row| row.address).filter(|&low| low < address) {
+                let next = asked.partition_point(|&asked| asked < low);
+                if asked.get(next).is_none_or(|&next| next >= address) {
+                    self.rows.truncate(first);
+                }
+                self.sequences.push(Sequence { low, high: address, rows: first..self.rows.len() });
+            } else {
+                self.rows.truncate(first);
+            }
+            first = self.rows.len();
+        }
+        self.rows.truncate(first);
+        Ok(())
+    }
+
+    /// The row that an address belongs to: in the first sequence that ends after it, the last row not after it.
+    pub(super) fn find(&self, address: u64) -> Option<&Row> {
+        let after = self.sequences.partition_point(|sequence| sequence.high <= address);
+        let sequence = self.sequences.get(after).filter(|sequence| sequence.low <= address)?;
+        let rows = self.rows.get(sequence.rows.clone())?;
+        rows.get(rows.partition_point(|row| row.address <= address).saturating_sub(1))
+    }
+}
+
+/// The value, or the largest there is.
+pub(super) fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// The paths of a unit's files, each made once.
+pub(super) struct Paths {
+    /// The number that the caller gave each path.
+    known: FxHashMap<u64, Option<u32>>,
+    bytes: usize,
+    /// A path or all of them are longer than this module's limits.
+    pub(super) too_long: bool,
+}
+
+impl Paths {
+    pub(super) fn new() -> Self {
+        Paths { known: FxHashMap::default(), bytes: 0, too_long: false }
+    }
+
+    /// The path of the file with this index in the unit's line table, given to `keep` when it is met first.
+    pub(super) fn get(
+        &mut self,
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        file: u64,
+        keep: impl FnOnce(&[u8]) -> u32,
+    ) -> Option<u32> {
+        if let Some(known) = self.known.get(&file) {
+            return *known;
+        }
+        let path = unit.line_program.as_ref().and_then(|program| path(dwarf, unit, program.header(), file));
+        let path = path.filter(|path| {
+            self.bytes = self.bytes.saturating_add(path.len());
+            let fits = path.len() <= MAX_PATH && self.bytes <= MAX_PATHS_OF_UNIT;
+            self.too_long |= !fits;
+            fits
+        });
+        let kept = path.map(|path| keep(&path));
+        self.known.insert(file, kept);
+        kept
+    }
+}
+
+/// Puts a path together: the unit's directory, the file's directory and its name, as far as each is relative.
+fn path(
+    dwarf: &Dwarf<Slice<'_>>,
+    unit: &Unit<Slice<'_>>,
+    header: &LineProgramHeader<Slice<'_>>,
+    file: u64,
+) -> Option<Vec<u8>> {
+    let version = header.version();
+    // Version 5 counts files and directories from 0, older ones from 1.
+    let at = |index: u64| usize::try_from(if version >= 5 { index } else { index.checked_sub(1)? }).ok();
+    let entry = header.file_names().get(at(file)?)?;
+    let name = dwarf.attr_string(unit, entry.path_name()).ok()?;
+    if is_absolute(&name) {
+        return Some(limited(&name));
+    }
+    let index = entry.directory_index();
+    let directory = at(index)
+        .and_then(|place| header.include_directories().get(place))
+        .and_then(|directory| dwarf.attr_string(unit, directory.clone()).ok())
+        .map_or(&[][..], |directory| directory.slice());
+    let mut path = Vec::new();
+    if let Some(compilation) = &unit.comp_dir
+        && (version < 5 || index != 0)
+        && !is_absolute(directory)
+    {
+        append(&mut path, compilation.slice());
+    }
+    append(&mut path, directory);
+    append(&mut path, &name);
+    Some(path)
+}
+
+/// So much of a part that the whole is seen to be too long.
+fn limited(part: &[u8]) -> Vec<u8> {
+    part.get(..part.len().min(MAX_PATH + 1)).unwrap_or_default().to_vec()
+}
+
+/// Appends a component, with one separator between.
+fn append(path: &mut Vec<u8>, component: &[u8]) {
+    if component.is_empty() {
+        return;
+    }
+    let mut component = component;
+    if path.last() == Some(&b'/') {
+        while let Some(rest) = component.strip_prefix(b"/") {
+            component = rest;
+        }
+    } else if !path.is_empty() && component.first() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(&limited(component));
+}
+
+/// Whether a path is absolute on any system.
+fn is_absolute(path: &[u8]) -> bool {
+    match path {
+        [b'/', ..] | [b'\\', b'\\', ..] => true,
+        [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_joined_by_one_separator() {
+        let joined = |parts: &[&str]| {
+            let mut path = Vec::new();
+            parts.iter().for_each(|part| append(&mut path, part.as_bytes()));
+            String::from_utf8(path).unwrap_or_default()
+        };
+        assert_eq!(joined(&["/home", "src", "a.c"]), "/home/src/a.c");
+        assert_eq!(joined(&["/home/", "/src", "", "a.c"]), "/home/src/a.c");
+        assert_eq!(joined(&["", "", "a.c"]), "a.c");
+    }
+
+    #[test]
+    fn absolute_is_what_any_system_says() {
+        assert!(is_absolute(b"/a") && is_absolute(b"C:\\a") && is_absolute(b"c:/a"));
+        assert!(!is_absolute(b"a/b") && !is_absolute(b"") && !is_absolute(b"C:a"));
+    }
+}

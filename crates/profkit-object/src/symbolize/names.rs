@@ -1,0 +1,160 @@
+//! Names and declaration lines of functions, which often stand at another entry.
+use super::units::UnitIndex;
+use super::{MAX_REFERENCES, Slice};
+use gimli::{
+    Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw,
+};
+use rustc_hash::FxHashMap;
+
+type Value<'a> = AttributeValue<Slice<'a>>;
+
+/// What an entry itself says of its name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own<'a> {
+    pub(super) linkage_name: Option<Value<'a>>,
+    pub(super) name: Option<Value<'a>>,
+    pub(super) line: Option<u32>,
+    pub(super) origin: Option<Value<'a>>,
+    pub(super) specification: Option<Value<'a>>,
+}
+
+impl<'a> Own<'a> {
+    /// Takes the attribute if it is one of those.
+    #[inline]
+    pub(super) fn take(&mut self, name: gimli::DwAt, value: Value<'a>) {
+        match name {
+            dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => self.linkage_name = Some(value),
+            dw::DW_AT_name => self.name = Some(value),
+            dw::DW_AT_decl_line => self.line = value.udata_value().map(super::lines::narrow),
+            dw::DW_AT_abstract_origin => self.origin = Some(value),
+            dw::DW_AT_specification => self.specification = Some(value),
+            _ => {}
+        }
+    }
+
+    fn read(entries: &mut EntriesRaw<'_, Slice<'a>>, abbreviation: &Abbreviation) -> gimli::Result<Self> {
+        let mut own = Own::default();
+        for &spec in abbreviation.attributes() {
+            let attribute = entries.read_attribute(spec)?;
+            own.take(attribute.name(), attribute.value());
+        }
+        Ok(own)
+    }
+}
+
+/// Where an entry is: in the unit being read, or in another one of the same file, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    other: Option<usize>,
+    offset: UnitOffset,
+}
+
+/// A function's name, as the number that the caller gave it, and the line of its declaration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub(super) function: Option<u32>,
+    pub(super) line: u32,
+}
+
+/// Resolves names in one unit.
+pub(super) struct Names<'c, 'i, 'a> {
+    dwarf: &'c Dwarf<Slice<'a>>,
+    unit: &'c Unit<Slice<'a>>,
+    /// Other units that references may lead to. `None` in split debug info, where they do not.
+    index: Option<&'c UnitIndex<'i, 'a>>,
+    known: FxHashMap<Place, Named>,
+}
+
+impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
+    pub(super) fn new(
+        dwarf: &'c Dwarf<Slice<'a>>,
+        unit: &'c Unit<Slice<'a>>,
+        index: Option<&'c UnitIndex<'i, 'a>>,
+    ) -> Self {
+        Names { dwarf, unit, index, known: FxHashMap::default() }
+    }
+
+    pub(super) fn dwarf(&self) -> &'c Dwarf<Slice<'a>> {
+        self.dwarf
+    }
+
+    /// The name of a function: its linkage name if any entry that it refers to has one, else its plain name.
+    pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
+        // Most inlined functions have nothing but a reference, and many have the same.
+        let only = match (own.linkage_name, own.name, own.line, own.specification, own.origin) {
+            (None, None, None, None, Some(origin)) => self.place(None, origin),
+            _ => None,
+        };
+        if let Some(known) = only.and_then(|place| self.known.get(&place)) {
+            return *known;
+        }
+        let named = self.search(own, keep);
+        if let Some(place) = only {
+            self.known.insert(place, named);
+        }
+        named
+    }
+
+    /// Looks at the entry, then depth first at what it refers to, specifications before origins.
+    fn search(&self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
+        let (mut linkage_name, mut name, mut line) = (None, None, None);
+        let mut current = Some((None, *own));
+        let mut waiting = Vec::new();
+        let mut seen: Vec<Place> = Vec::new();
+        loop {
+            if let Some((other, own)) = current {
+                let string = |value: Option<Value<'a>>| {
+                    let unit = self.unit_of(other)?;
+                    self.dwarf.attr_string(unit, value?).ok()
+                };
+                linkage_name = linkage_name.or_else(|| string(own.linkage_name));
+                name = name.or_else(|| string(own.name));
+                line = line.or(own.line);
+                for value in [own.origin, own.specification].into_iter().flatten() {
+                    waiting.extend(self.place(other, value));
+                }
+            }
+            if linkage_name.is_some() && line.is_some() || seen.len() >= MAX_REFERENCES {
+                break;
+            }
+            let Some(place) = waiting.pop() else { break };
+            current = None;
+            if !seen.contains(&place) {
+                seen.push(place);
+                current = self.read(place).map(|own| (place.other, own));
+            }
+        }
+        Named { function: linkage_name.or(name).map(|name| keep(&name)), line: line.unwrap_or(0) }
+    }
+
+    fn unit_of(&self, other: Option<usize>) -> Option<&Unit<Slice<'a>>> {
+        match other {
+            None => Some(self.unit),
+            Some(other) => self.index?.unit(other).ok(),
+        }
+    }
+
+    /// Where a reference made in unit `from` leads.
+    fn place(&self, from: Option<usize>, value: Value<'a>) -> Option<Place> {
+        match value {
+            AttributeValue::UnitRef(offset) => Some(Place { other: from, offset }),
+            AttributeValue::DebugInfoRef(offset) => {
+                if let Some(offset) = offset.to_unit_offset(&self.unit.header) {
+                    return Some(Place { other: None, offset });
+                }
+                let index = self.index?;
+                let other = index.unit_at(offset.0)?;
+                let offset = offset.to_unit_offset(&index.unit(other).ok()?.header)?;
+                Some(Place { other: Some(other), offset })
+            }
+            _ => None,
+        }
+    }
+
+    fn read(&self, place: Place) -> Option<Own<'a>> {
+        let unit = self.unit_of(place.other)?;
+        let mut entries = unit.entries_raw(Some(place.offset)).ok()?;
+        let abbreviation = entries.read_abbreviation().ok()??;
+        Own::read(&mut entries, abbreviation).ok()
+    }
+}

@@ -1,0 +1,113 @@
+//! The debug sections of an object file, decompressed.
+use super::Slice;
+use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId};
+use object::{CompressionFormat, Object, ObjectSection, ReadRef};
+use profkit_data::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+/// zlib cannot expand more than this many times (RFC 1951: 258 bytes from two bits).
+const MAX_ZLIB_RATIO: u64 = 1032;
+/// zstd's longest run: a block of 128 KiB from four bytes (RFC 8878).
+const MAX_ZSTD_RATIO: u64 = 1 << 15;
+
+pub(super) struct Sections<'data> {
+    sections: DwarfSections<Cow<'data, [u8]>>,
+    endian: RunTimeEndian,
+}
+
+impl<'data> Sections<'data> {
+    /// The sections of a linked file or of its debug file.
+    pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+        let sections = DwarfSections::load(|id| load_section(file, needed(id).then(|| id.name())))?;
+        Ok(Sections { sections, endian: endian(file) })
+    }
+
+    /// The sections of a `.dwo` file.
+    pub(super) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+        let sections =
+            DwarfSections::load(|id| load_section(file, needed(id).then(|| id.dwo_name()).flatten()))?;
+        Ok(Sections { sections, endian: endian(file) })
+    }
+
+    pub(super) fn has_debug_info(&self) -> bool {
+        !self.dwarf().debug_info.reader().is_empty()
+    }
+
+    pub(super) fn dwarf(&self) -> Dwarf<Slice<'_>> {
+        self.sections.borrow(|section| Slice::new(section, self.endian))
+    }
+}
+
+/// The sections of a `.dwp` file.
+pub(super) struct Package<'data> {
+    sections: DwarfPackageSections<Cow<'data, [u8]>>,
+    endian: RunTimeEndian,
+}
+
+impl<'data> Package<'data> {
+    pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+        let sections = DwarfPackageSections::load(|id| load_section(file, id.dwo_name()).map_err(LoadError));
+        let sections = sections.map_err(|LoadError(error)| error)?;
+        Ok(Package { sections, endian: endian(file) })
+    }
+
+    pub(super) fn dwarf(&self) -> gimli::Result<DwarfPackage<Slice<'_>>> {
+        self.sections.borrow(|section| Slice::new(section, self.endian), Slice::new(&[], self.endian))
+    }
+}
+
+/// Our error where gimli asks for one that its own turns into.
+struct LoadError(Error);
+
+impl From<gimli::Error> for LoadError {
+    fn from(error: gimli::Error) -> Self {
+        LoadError(Error::new(ErrorKind::Malformed, format!("debug info cannot be read: {error}")).within("debug package"))
+    }
+}
+
+fn endian<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> RunTimeEndian {
+    if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
+}
+
+/// Variables, types of their own and macros are not looked at; not loading them saves decompressing them.
+fn needed(id: SectionId) -> bool {
+    matches!(
+        id,
+        SectionId::DebugAbbrev
+            | SectionId::DebugAddr
+            | SectionId::DebugAranges
+            | SectionId::DebugInfo
+            | SectionId::DebugLine
+            | SectionId::DebugLineStr
+            | SectionId::DebugStr
+            | SectionId::DebugStrOffsets
+            | SectionId::DebugRanges
+            | SectionId::DebugRngLists
+    )
+}
+
+fn load_section<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    name: Option<&'static str>,
+) -> Result<Cow<'data, [u8]>> {
+    let Some((name, section)) = name.and_then(|name| Some((name, file.section_by_name(name)?))) else {
+        return Ok(Cow::Borrowed(&[]));
+    };
+    let bad = |error: object::Error| {
+        Error::new(ErrorKind::Malformed, format!("a debug section cannot be read: {error}")).within(name)
+    };
+    let data = section.compressed_data().map_err(bad)?;
+    let ratio = match data.format {
+        CompressionFormat::None => return data.decompress().map_err(bad),
+        CompressionFormat::Zlib => MAX_ZLIB_RATIO,
+        _ => MAX_ZSTD_RATIO,
+    };
+    let most = (data.data.len() as u64).saturating_mul(ratio);
+    if data.uncompressed_size > most {
+        return Err(Error::new(ErrorKind::Malformed, "a compressed debug section claims more than it can hold")
+            .within(name)
+            .found(format!("{} bytes", data.uncompressed_size))
+            .expected(format!("at most {most} bytes of {} compressed ones", data.data.len())));
+    }
+    data.decompress().map_err(bad)
+}

@@ -1,0 +1,328 @@
+//! Symbolising the addresses of one unit.
+use super::functions::Functions;
+use super::lines::{Lines, Paths, Row};
+use super::names::{Named, Names};
+use super::sections::Sections;
+use super::symbols::Symbols;
+use super::table::{NONE, Part, Stored};
+use super::units::{Job, UnitIndex};
+use super::{Slice, SplitFiles, malformed};
+use gimli::{Dwarf, DwarfPackage, Unit};
+use profkit_data::{Error, ErrorKind};
+use rustc_hash::FxHashMap;
+
+/// What symbolising a unit needs to know of the rest.
+pub(super) struct Context<'c, 'a> {
+    pub(super) dwarf: &'c Dwarf<Slice<'a>>,
+    pub(super) package: Option<&'c DwarfPackage<Slice<'a>>>,
+    pub(super) split_files: Option<&'c dyn SplitFiles>,
+    pub(super) index: &'c UnitIndex<'c, 'a>,
+    pub(super) symbols: &'c Symbols<'a>,
+    pub(super) symbol_names: bool,
+}
+
+impl<'a> Context<'_, 'a> {
+    /// The locations of a job's addresses, in its order.
+    pub(super) fn symbolize(&self, job: &Job, addresses: &[u64]) -> Part {
+        let mut part = Part::default();
+        let unit = match self.index.unit(job.unit) {
+            Ok(unit) => unit,
+            Err(error) => {
+                part = self.symbols_only(&job.addresses, addresses);
+                part.warn(malformed(self.dwarf, error, self.index.name(job.unit)));
+                return part;
+            }
+        };
+        let asked: Vec<u64> =
+            job.addresses.iter().map(|&index| addresses.get(index as usize).copied().unwrap_or(0)).collect();
+        let lines = Lines::read(unit, &asked);
+        if let Some(error) = lines.error {
+            part.warn(malformed(self.dwarf, error, format!("line table of the {}", self.index.name(job.unit))));
+        }
+        if !self.split(job.unit, unit, &lines, &asked, &mut part) {
+            let names = Names::new(self.dwarf, unit, Some(self.index));
+            self.stacks(job.unit, (self.dwarf, unit), unit, names, &lines, &asked, &mut part);
+        }
+        part
+    }
+
+    /// Symbolises with the split part of a skeleton unit. False if the unit has none, or it cannot be had.
+    fn split(&self, number: usize, unit: &Unit<Slice<'a>>, lines: &Lines, asked: &[u64], part: &mut Part) -> bool {
+        let Some(id) = unit.dwo_id else { return false };
+        if let Some(package) = self.package {
+            match package.find_cu(id, self.dwarf) {
+                Ok(Some(dwarf)) => {
+                    return self.split_unit(number, unit, &dwarf, lines, asked, part);
+                }
+                Ok(None) => {}
+                Err(error) => part.warn(malformed(self.dwarf, error, "index of the debug package")),
+            }
+        }
+        let string = |value| self.dwarf.attr_string(unit, value).ok();
+        let Some(name) = unit.dwo_name().ok().flatten().and_then(string) else { return false };
+        let directory = unit.comp_dir.map_or(&[][..], |directory| directory.slice());
+        let text = String::from_utf8_lossy(&name).into_owned();
+        let Some(bytes) = self.split_files.and_then(|files| files.split_file(directory, &name)) else {
+            part.warn(
+                Error::new(ErrorKind::MissingCorrelation, format!("split debug info {text} is not there"))
+                    .within(self.index.name(number))
+                    .with_hint("keep the .dwo files of the build, or give the .dwp package"),
+            );
+            return false;
+        };
+        let bytes: &[u8] = (*bytes).as_ref();
+        let sections = object::File::parse(bytes)
+            .map_err(|error| Error::new(ErrorKind::UnrecognizedFormat, format!("this is no object file: {error}")))
+            .and_then(|file| Sections::load_split(&file));
+        let sections = match sections {
+            Ok(sections) => sections,
+            Err(error) => {
+                part.warn(error.within(text));
+                return false;
+            }
+        };
+        let mut dwarf = sections.dwarf();
+        dwarf.make_dwo(self.dwarf);
+        self.split_unit(number, unit, &dwarf, lines, asked, part)
+    }
+
+    fn split_unit<'b>(
+        &self,
+        number: usize,
+        skeleton: &Unit<Slice<'b>>,
+        dwarf: &Dwarf<Slice<'b>>,
+        lines: &Lines,
+        asked: &[u64],
+        part: &mut Part,
+    ) -> bool
+    where
+        'a: 'b,
+    {
+        let what = || format!("split part of the {}", self.index.name(number));
+        let mut headers = dwarf.units();
+        loop {
+            let unit = match headers.next().and_then(|header| header.map(|header| dwarf.unit(header)).transpose()) {
+                Ok(Some(unit)) => unit,
+                Ok(None) => {
+                    part.warn(Error::new(ErrorKind::Malformed, "the file has no unit of this id").within(what()));
+                    return false;
+                }
+                Err(error) => {
+                    part.warn(malformed(dwarf, error, what()));
+                    return false;
+                }
+            };
+            if unit.dwo_id != skeleton.dwo_id {
+                continue;
+            }
+            let mut unit = unit;
+            unit.copy_relocated_attributes(skeleton);
+            let names = Names::new(dwarf, &unit, None);
+            self.stacks(number, (self.dwarf, skeleton), &unit, names, lines, asked, part);
+            return true;
+        }
+    }
+
+    /// Builds the stacks: functions of `unit`, whose names `names` knows, and files of `files`, which for split debug
+    /// info is the skeleton.
+    #[expect(clippy::too_many_arguments)]
+    fn stacks<'b>(
+        &self,
+        number: usize,
+        files: (&Dwarf<Slice<'b>>, &Unit<Slice<'b>>),
+        unit: &Unit<Slice<'b>>,
+        names: Names<'_, '_, 'b>,
+        lines: &Lines,
+        asked: &[u64],
+        part: &mut Part,
+    ) {
+        let functions = Functions::read(names.dwarf(), unit);
+        if let Some(error) = functions.error {
+            part.warn(malformed(self.dwarf, error, self.index.name(number)));
+        }
+        let too_many_ranges = functions.too_many_ranges;
+        let mut builder = Builder {
+            names,
+            files,
+            paths: Paths::new(),
+            named: vec![None; functions.list.len()],
+            callers: FxHashMap::default(),
+            frames: FxHashMap::default(),
+            functions: &functions,
+            part,
+        };
+        let mut ranges = functions.ranges().peekable();
+        let mut symbol = SymbolAt::new(self.symbols);
+        for &address in asked {
+            while ranges.next_if(|&(_, high, _)| high <= address).is_some() {}
+            let function = ranges.peek().filter(|(low, ..)| *low <= address).map_or(NONE, |(.., number)| *number);
+            let row = lines.find(address);
+            symbol.advance(address, &mut builder.part.strings);
+            let name = if self.symbol_names || function == NONE { symbol.name } else { NONE };
+            // LLVM names the file by the symbol table only where there is no function.
+            let file = if function == NONE { symbol.file } else { NONE };
+            let leaf = builder.leaf(function, row, name, file);
+            builder.part.leaves.push(leaf);
+        }
+        if builder.paths.too_long || too_many_ranges {
+            let what = if too_many_ranges { "its functions have more ranges than fit in it" } else { "its paths are too long" };
+            builder.part.warn(
+                Error::new(ErrorKind::LimitExceeded, format!("debug info is left out: {what}"))
+                    .within(self.index.name(number)),
+            );
+        }
+    }
+
+    /// Addresses without debug info, named by the symbol table. They are sorted.
+    pub(super) fn symbols_only(&self, indexes: &[u32], addresses: &[u64]) -> Part {
+        let mut part = Part::default();
+        let mut symbol = SymbolAt::new(self.symbols);
+        let mut last = (NONE, NONE, NONE);
+        for &index in indexes {
+            let Some(&address) = addresses.get(index as usize) else { continue };
+            symbol.advance(address, &mut part.strings);
+            if symbol.name == NONE {
+                part.leaves.push(NONE);
+                continue;
+            }
+            if (last.0, last.1) != (symbol.name, symbol.file) {
+                last = (symbol.name, symbol.file, part.push(nothing(symbol.name, symbol.file)));
+            }
+            part.leaves.push(last.2);
+        }
+        part
+    }
+}
+
+fn nothing(function: u32, file: u32) -> Stored {
+    Stored { function, file, line: 0, column: 0, discriminator: 0, function_line: 0, caller: NONE }
+}
+
+/// The symbol at rising addresses.
+struct SymbolAt<'c, 'a> {
+    symbols: &'c Symbols<'a>,
+    /// The answer holds up to here.
+    until: u64,
+    name: u32,
+    file: u32,
+}
+
+impl<'c, 'a> SymbolAt<'c, 'a> {
+    fn new(symbols: &'c Symbols<'a>) -> Self {
+        SymbolAt { symbols, until: 0, name: NONE, file: NONE }
+    }
+
+    fn advance(&mut self, address: u64, strings: &mut super::table::Strings) {
+        if address < self.until {
+            return;
+        }
+        self.until = self.symbols.next_change(address);
+        let symbol = self.symbols.find(address);
+        self.name = symbol.map_or(NONE, |symbol| strings.intern(symbol.name));
+        let file = symbol.and_then(|symbol| self.symbols.file_of(symbol));
+        self.file = file.map_or(NONE, |file| strings.intern(file));
+    }
+}
+
+/// Makes frames, each once.
+struct Builder<'x, 'c, 'i, 'b> {
+    names: Names<'c, 'i, 'b>,
+    files: (&'x Dwarf<Slice<'b>>, &'x Unit<Slice<'b>>),
+    paths: Paths,
+    /// By function.
+    named: Vec<Option<Named>>,
+    /// By inlined function and symbol: the frame of the call that was inlined.
+    callers: FxHashMap<(u32, u32), u32>,
+    frames: FxHashMap<Stored, u32>,
+    functions: &'x Functions<'b>,
+    part: &'x mut Part,
+}
+
+impl Builder<'_, '_, '_, '_> {
+    /// The innermost frame of an address in `function` and `row`, whose outermost frame is named `symbol`, unless that is
+    /// `NONE`. `symbol_file` is the file if the line table has none.
+    fn leaf(&mut self, function: u32, row: Option<&Row>, symbol: u32, symbol_file: u32) -> u32 {
+        if function == NONE && row.is_none() && symbol == NONE {
+            return NONE;
+        }
+        let caller = self.caller(function, symbol);
+        let mut frame = self.frame(function, caller, symbol);
+        if let Some(row) = row
+            && let Some(file) = self.file(row.file)
+        {
+            frame = Stored { file, line: row.line, column: row.column, discriminator: row.discriminator, ..frame };
+        }
+        if frame.file == NONE {
+            frame.file = symbol_file;
+        }
+        self.finish(frame)
+    }
+
+    /// The frame that `function` was inlined into, `NONE` if it was not.
+    fn caller(&mut self, function: u32, symbol: u32) -> u32 {
+        let functions = self.functions;
+        let mut path = Vec::new();
+        let mut caller = NONE;
+        let mut at = function;
+        // Parents have smaller numbers, so this ends.
+        while let Some(inlined) = functions.list.get(at as usize)
+            && inlined.parent < at
+        {
+            if let Some(&known) = self.callers.get(&(at, symbol)) {
+                caller = known;
+                break;
+            }
+            path.push((at, inlined));
+            at = inlined.parent;
+        }
+        for (at, inlined) in path.into_iter().rev() {
+            let file = self.file(inlined.call_file).unwrap_or(NONE);
+            let frame = Stored {
+                file,
+                line: inlined.call_line,
+                column: inlined.call_column,
+                discriminator: inlined.call_discriminator,
+                ..self.frame(inlined.parent, caller, symbol)
+            };
+            caller = self.finish(frame);
+            self.callers.insert((at, symbol), caller);
+        }
+        caller
+    }
+
+    /// A frame of `function` without a place in it yet.
+    fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
+        let mut frame = Stored { caller, ..nothing(NONE, NONE) };
+        if let Some(named) = self.name(function) {
+            frame.function = named.function.unwrap_or(NONE);
+            frame.function_line = named.line;
+        }
+        if caller == NONE && symbol != NONE {
+            frame.function = symbol;
+        }
+        frame
+    }
+
+    fn finish(&mut self, frame: Stored) -> u32 {
+        if let Some(&known) = self.frames.get(&frame) {
+            return known;
+        }
+        let id = self.part.push(frame);
+        self.frames.insert(frame, id);
+        id
+    }
+
+    fn file(&mut self, file: u64) -> Option<u32> {
+        let (dwarf, unit) = self.files;
+        self.paths.get(dwarf, unit, file, |path| self.part.strings.intern(path))
+    }
+
+    fn name(&mut self, function: u32) -> Option<Named> {
+        let slot = self.named.get_mut(function as usize)?;
+        if slot.is_none() {
+            let own = &self.functions.list.get(function as usize)?.own;
+            *slot = Some(self.names.resolve(own, |name| self.part.strings.intern(name)));
+        }
+        *slot
+    }
+}

@@ -1,0 +1,214 @@
+//! Which compile unit an address belongs to.
+use super::{Slice, malformed};
+use gimli::{Dwarf, Unit, UnitHeader, UnitType};
+use profkit_data::Error;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// A unit of `.debug_info`, parsed when it is needed.
+struct Entry<'a> {
+    header: UnitHeader<Slice<'a>>,
+    offset: usize,
+    unit: OnceLock<Result<Unit<Slice<'a>>, gimli::Error>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UnitRange {
+    low: u64,
+    high: u64,
+    unit: u32,
+}
+
+/// All units, and the addresses that they cover.
+pub(super) struct UnitIndex<'c, 'a> {
+    dwarf: &'c Dwarf<Slice<'a>>,
+    /// By offset.
+    entries: Vec<Entry<'a>>,
+    /// By address, without overlaps.
+    ranges: Vec<UnitRange>,
+}
+
+/// A unit and the addresses that lie in it, as indexes in ascending order of address.
+pub(super) struct Job {
+    pub(super) unit: usize,
+    pub(super) addresses: Vec<u32>,
+}
+
+impl<'c, 'a> UnitIndex<'c, 'a> {
+    /// Reads all unit headers, `.debug_aranges`, and the ranges of the units that are not in it.
+    pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
+        let mut index = UnitIndex { dwarf, entries: Vec::new(), ranges: Vec::new() };
+        let mut headers = dwarf.units();
+        loop {
+            match headers.next() {
+                Ok(Some(header)) => {
+                    let Some(offset) = header.debug_info_offset() else { continue };
+                    if matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::Partial) {
+                        index.entries.push(Entry { header, offset: offset.0, unit: OnceLock::new() });
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    warn(malformed(dwarf, error, "unit headers of .debug_info"));
+                    break;
+                }
+            }
+        }
+        let mut spans = Spans::default();
+        let known = index.read_aranges(&mut spans, warn);
+        let of_units: Vec<_> = (0..index.entries.len())
+            .into_par_iter()
+            .filter(|unit| !known.contains(unit))
+            .map(|unit| (unit, index.ranges_of(unit)))
+            .collect();
+        for (unit, (ranges, error)) in of_units {
+            for (low, high) in ranges {
+                spans.add(low, high, unit);
+            }
+            if let Some(error) = error {
+                warn(malformed(dwarf, error, index.name(unit)));
+            }
+        }
+        index.ranges = spans.flatten();
+        index
+    }
+
+    /// Takes the ranges that `.debug_aranges` has, and returns the units that it has them of.
+    fn read_aranges(&self, spans: &mut Spans, warn: &mut dyn FnMut(Error)) -> FxHashSet<usize> {
+        let by_offset: FxHashMap<usize, usize> =
+            self.entries.iter().enumerate().map(|(unit, entry)| (entry.offset, unit)).collect();
+        let mut known = FxHashSet::default();
+        let mut read = || -> gimli::Result<()> {
+            let mut headers = self.dwarf.debug_aranges.headers();
+            while let Some(header) = headers.next()? {
+                let unit = by_offset.get(&header.debug_info_offset().0);
+                let mut entries = header.entries();
+                while let (Some(&unit), Some(entry)) = (unit, entries.next()?) {
+                    let range = entry.range();
+                    spans.add(range.begin, range.end, unit);
+                }
+                known.extend(unit);
+            }
+            Ok(())
+        };
+        if let Err(error) = read() {
+            warn(malformed(self.dwarf, error, ".debug_aranges"));
+        }
+        known
+    }
+
+    fn ranges_of(&self, unit: usize) -> (Vec<(u64, u64)>, Option<gimli::Error>) {
+        let mut ranges = Vec::new();
+        let mut read = || -> gimli::Result<()> {
+            let mut of_unit = self.dwarf.unit_ranges(self.unit(unit)?)?;
+            while let Some(range) = of_unit.next()? {
+                ranges.push((range.begin, range.end));
+            }
+            Ok(())
+        };
+        let error = read().err();
+        (ranges, error)
+    }
+
+    /// A unit by its number.
+    pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
+        let entry = self.entries.get(unit).ok_or(gimli::Error::OffsetOutOfBounds(unit as u64))?;
+        entry.unit.get_or_init(|| self.dwarf.unit(entry.header)).as_ref().map_err(|error| *error)
+    }
+
+    /// The unit that an offset into `.debug_info` lies in, by number.
+    pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
+        self.entries.partition_point(|entry| entry.offset <= offset).checked_sub(1)
+    }
+
+    /// What a unit is called in messages.
+    pub(super) fn name(&self, unit: usize) -> String {
+        format!("unit at {:#x} of .debug_info", self.entries.get(unit).map_or(0, |entry| entry.offset))
+    }
+
+    /// Deals the addresses, given as indexes in ascending order, to their units. Those of no unit come second.
+    pub(super) fn assign(&self, addresses: &[u64], order: &[u32]) -> (Vec<Job>, Vec<u32>) {
+        let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); self.entries.len()];
+        let mut rest = Vec::new();
+        let mut ranges = self.ranges.iter().copied().peekable();
+        for &index in order {
+            let Some(&address) = addresses.get(index as usize) else { continue };
+            while ranges.next_if(|range| range.high <= address).is_some() {}
+            let unit = ranges.peek().filter(|range| range.low <= address);
+            match unit.and_then(|range| of_units.get_mut(range.unit as usize)) {
+                Some(of_unit) => of_unit.push(index),
+                None => rest.push(index),
+            }
+        }
+        let jobs = of_units.into_iter().enumerate().filter(|(_, addresses)| !addresses.is_empty());
+        (jobs.map(|(unit, addresses)| Job { unit, addresses }).collect(), rest)
+    }
+}
+
+/// Ranges as they were read, overlapping and unsorted: the ends of each, with its unit.
+#[derive(Default)]
+struct Spans {
+    ends: Vec<(u64, u32, bool)>,
+}
+
+impl Spans {
+    fn add(&mut self, low: u64, high: u64, unit: usize) {
+        if let (true, Ok(unit)) = (low < high, u32::try_from(unit)) {
+            self.ends.push((low, unit, true));
+            self.ends.push((high, unit, false));
+        }
+    }
+
+    /// Ranges without overlap. Where several units claim an address, the one of the range before goes on if it is one
+    /// of them, else the first in the section has it (LLVM: `DWARFDebugAranges::construct`).
+    fn flatten(mut self) -> Vec<UnitRange> {
+        self.ends.sort_by_key(|(address, ..)| *address);
+        let mut open: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut ranges: Vec<UnitRange> = Vec::new();
+        let mut before = 0;
+        for (address, unit, begins) in self.ends {
+            if before < address
+                && let Some((&first, _)) = open.first_key_value()
+            {
+                match ranges.last_mut() {
+                    Some(last) if last.high == before && open.contains_key(&last.unit) => last.high = address,
+                    _ => ranges.push(UnitRange { low: before, high: address, unit: first }),
+                }
+            }
+            let count = open.entry(unit).or_default();
+            if begins {
+                *count += 1;
+            } else {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    open.remove(&unit);
+                }
+            }
+            before = address;
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flatten(ranges: &[(u64, u64, usize)]) -> Vec<(u64, u64, u32)> {
+        let mut spans = Spans::default();
+        for &(low, high, unit) in ranges {
+            spans.add(low, high, unit);
+        }
+        spans.flatten().into_iter().map(|range| (range.low, range.high, range.unit)).collect()
+    }
+
+    #[test]
+    fn overlapping_units_keep_the_range_that_was_open() {
+        assert_eq!(flatten(&[(10, 20, 0), (20, 30, 1)]), [(10, 20, 0), (20, 30, 1)]);
+        assert_eq!(flatten(&[(10, 30, 1), (20, 40, 0)]), [(10, 30, 1), (30, 40, 0)]);
+        assert_eq!(flatten(&[(10, 20, 1), (10, 15, 0)]), [(10, 15, 0), (15, 20, 1)]);
+        assert_eq!(flatten(&[(5, 5, 0), (9, 3, 1)]), []);
+    }
+}

@@ -11,6 +11,7 @@ mod indexed;
 mod list;
 mod merge;
 mod source;
+mod symbolize;
 mod text;
 
 /// A fuzz target.
@@ -50,6 +51,11 @@ pub const TARGETS: &[Target] = &[
         name: "list",
         run: list::list,
         seeds: &["list"],
+    },
+    Target {
+        name: "symbolize",
+        run: symbolize::symbolize,
+        seeds: &["elf"],
     },
     Target {
         name: "detect",

@@ -10,11 +10,11 @@
 )]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
-    CountingAllocator, Rng, fixture_path, fixtures, mutate, peak_allocation, repo_root,
+    CountingAllocator, Rng, fixture_path, fixtures_with, mutate, peak_allocation, repo_root,
 };
 
 #[global_allocator]
@@ -97,15 +97,10 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
 }
 
 fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
-    let known = |path: &Path| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| target.seeds.contains(&extension))
-    };
     let regressions = repo_root().join("fuzz/regressions").join(target.name);
     let regressions = std::fs::read_dir(regressions).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = fixtures()
+    let mut paths: Vec<PathBuf> = fixtures_with(target.seeds)
         .into_iter()
-        .filter(|path| known(path))
         .map(fixture_path)
         .chain(regressions.map(|entry| entry.expect("a readable folder").path()))
         .collect();

@@ -13,7 +13,7 @@ const KEPT_RUN: usize = 1;
 /// The releases whose front-end profiles the README merges. Their functions have the same hashes (formats.md B.1).
 const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
 
-/// Rewrites the folders `raw`, `indexed`, `text` and `readme`, and `MANIFEST`, which says for each file who made it
+/// Rewrites the folders `raw`, `indexed`, `text`, `debug_info` and `readme`, and `MANIFEST`, which says for each file who made it
 /// and how.
 pub fn run(_arguments: &[String]) -> Result<()> {
     let mut writer = Writer::new()?;
@@ -24,8 +24,38 @@ pub fn run(_arguments: &[String]) -> Result<()> {
         }
     }
     memprof(&mut writer)?;
+    debug_info(&mut writer)?;
     readme(&mut writer)?;
     writer.finish()
+}
+
+/// A small program with debug info of either version, linked at address 0 so that a test can ask for all its addresses.
+fn debug_info(writer: &mut Writer) -> Result<()> {
+    let llvm = Llvm::find(22).context("LLVM 22")?;
+    let scratch = tempfile::tempdir()?;
+    for (version, more) in [("4", "-gz=zlib"), ("5", "-fdebug-info-for-profiling")] {
+        let program = scratch.path().join("program");
+        let options = format!(
+            "-O2 -gdwarf-{version} {more} -ffile-prefix-map=$PWD=/src -nostdlib -static -fuse-ld=lld \
+             -Wl,--image-base=0,-z,noseparate-code inlined.c"
+        );
+        let folder = repo_root().join("tests/programs");
+        let mut compile = Command::new(llvm.clang());
+        compile.args(
+            options
+                .replace("$PWD", &folder.to_string_lossy())
+                .split_whitespace(),
+        );
+        compile.arg("-o").arg(&program).current_dir(&folder);
+        ensure!(compile.status()?.success(), "{compile:?}");
+        let name = format!("debug_info/clang-22-dwarf-{version}.elf");
+        writer.add(
+            &name,
+            &std::fs::read(&program)?,
+            &format!("clang-22 {options} -o OUT/program"),
+        )?;
+    }
+    Ok(())
 }
 
 /// An indexed profile with a MemProf section, alone and beside counters.
@@ -171,7 +201,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 4] = ["raw", "indexed", "text", "readme"];
+const FOLDERS: [&str; 5] = ["raw", "indexed", "text", "debug_info", "readme"];
 
 impl Writer {
     fn new() -> Result<Writer> {

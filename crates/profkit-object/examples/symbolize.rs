@@ -1,34 +1,23 @@
 //! Symbolises the addresses on standard input, one a line (`0x…`), and prints the stacks as
-//! `llvm-symbolizer --functions=linkage --inlines --no-demangle --verbose` does, or as tab-separated values.
+//! `llvm-symbolizer --functions=linkage --inlines --no-demangle` does, or as tab-separated values.
 //!
-//!     printf '0x1139\n' | cargo run --example symbolize -- PROGRAM [--debug-file FILE] [--dwp FILE] [--tsv]
+//!     printf '0x1139\n' | cargo run --example symbolize -- PROGRAM [--debug-file FILE] [--tsv]
 //!
 //! What could not be read is said on standard error.
-use profkit_object::symbolize::{Bytes, Inputs, Options, SplitFiles, Symbolizer};
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::{Options, ProgramFiles};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
-
-struct Files;
-
-impl SplitFiles for Files {
-    fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes> {
-        let directory = String::from_utf8_lossy(compilation_directory);
-        let name = String::from_utf8_lossy(name);
-        std::fs::read(Path::new(&*directory).join(&*name)).ok().map(|bytes| Arc::new(bytes) as Bytes)
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut binary = None;
-    let (mut debug_file, mut package, mut tsv) = (None, None, false);
+    let (mut debug_file, mut tsv) = (None, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--debug-file" => debug_file = arguments.next().map(std::fs::read).transpose()?,
-            "--dwp" => package = arguments.next().map(std::fs::read).transpose()?,
+            "--debug-file" => debug_file = arguments.next(),
             "--tsv" => tsv = true,
-            _ => binary = Some(std::fs::read(argument)?),
+            _ => binary = Some(argument),
         }
     }
     let binary = binary.ok_or("give a program")?;
@@ -38,10 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .lines()
         .map(|line| u64::from_str_radix(line.trim().trim_start_matches("0x"), 16))
         .collect::<Result<Vec<u64>, _>>()?;
-    let inputs =
-        Inputs::new(&binary).debug_file(debug_file.as_deref()).package(package.as_deref()).split_files(&Files);
     let started = std::time::Instant::now();
-    let symbolizer = Symbolizer::new(&inputs, &Options::default())?;
+    let mut files = ProgramFiles::open(Path::new(&binary), &DebugFolders::default())?;
+    if let Some(debug_file) = debug_file {
+        files = files.with_debug_file(Path::new(&debug_file))?;
+    }
+    let symbolizer = files.symbolizer(&Options::default())?;
     let locations = symbolizer.symbolize(&addresses);
     eprintln!(
         "{} addresses, {} frames, {:?}: {:.3} s",

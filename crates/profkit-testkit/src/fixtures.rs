@@ -33,6 +33,14 @@ pub fn fixture(name: impl AsRef<Path>) -> Vec<u8> {
 /// # Panics
 /// If a folder cannot be read.
 pub fn fixtures() -> Vec<PathBuf> {
+    fixtures_with(&["profraw", "profdata", "proftext"])
+}
+
+/// All fixtures with one of these file extensions, as paths below `tests/fixtures`, sorted.
+///
+/// # Panics
+/// If a folder cannot be read.
+pub fn fixtures_with(extensions: &[&str]) -> Vec<PathBuf> {
     let root = fixture_path("");
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
@@ -43,11 +51,10 @@ pub fn fixtures() -> Vec<PathBuf> {
             let path = entry.expect("a readable folder").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| {
-                ["profraw", "profdata", "proftext"]
-                    .iter()
-                    .any(|known| extension == *known)
-            }) {
+            } else if path
+                .extension()
+                .is_some_and(|extension| extensions.iter().any(|known| extension == *known))
+            {
                 let below = path.strip_prefix(&root).expect("below the root");
                 found.push(below.to_owned());
             }

@@ -17,7 +17,7 @@ mod process;
 
 pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};
-pub use fixtures::{fixture, fixture_path, fixtures, repo_root};
+pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root};
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, skip};
 pub use mutate::{Rng, mutate};
 pub use process::{Measured, measure, with_memory_cap};

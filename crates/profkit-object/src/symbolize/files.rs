@@ -29,7 +29,9 @@ impl ProgramFiles {
             binary,
             debug_file: located.path.as_deref().map(open).transpose()?,
             package: dwp_file(path).as_deref().map(open).transpose()?,
-            split: BesideProgram { program: path.to_owned() },
+            split: BesideProgram {
+                program: path.to_owned(),
+            },
             rejected: located.rejected,
         })
     }
@@ -61,7 +63,13 @@ impl ProgramFiles {
         let binary = only_image(&self.binary)?;
         let debug_file = self.debug_file.as_ref().map(only_image).transpose()?;
         let package = self.package.as_ref().map(only_image).transpose()?;
-        Symbolizer::from_objects(&binary, debug_file.as_ref(), package.as_ref(), Some(&self.split), options)
+        Symbolizer::from_objects(
+            &binary,
+            debug_file.as_ref(),
+            package.as_ref(),
+            Some(&self.split),
+            options,
+        )
     }
 }
 
@@ -74,13 +82,19 @@ struct BesideProgram {
 impl SplitFiles for BesideProgram {
     fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes> {
         let path = dwo_file(&self.program, compilation_directory, name)?;
-        std::fs::read(path).ok().map(|bytes| Arc::new(bytes) as Bytes)
+        std::fs::read(path)
+            .ok()
+            .map(|bytes| Arc::new(bytes) as Bytes)
     }
 }
 
 fn open(path: &Path) -> Result<BinaryFile> {
     BinaryFile::open(path).map_err(|error| {
-        Error::new(ErrorKind::UnrecognizedFormat, format!("cannot be opened: {error}")).within(path.display().to_string())
+        Error::new(
+            ErrorKind::UnrecognizedFormat,
+            format!("cannot be opened: {error}"),
+        )
+        .within(path.display().to_string())
     })
 }
 
@@ -89,9 +103,12 @@ fn only_image(file: &BinaryFile) -> Result<Image<'_>> {
     let mut images = file.images().map_err(|error| error.within(name()))?;
     match (images.pop(), images.len()) {
         (Some(image), 0) => Ok(image),
-        (_, more) => Err(Error::new(ErrorKind::Unsupported, "addresses are those of one architecture")
-            .within(name())
-            .found(format!("a universal file of {} architectures", more + 1))
-            .with_hint("take one out: lipo -thin ARCHITECTURE")),
+        (_, more) => Err(Error::new(
+            ErrorKind::Unsupported,
+            "addresses are those of one architecture",
+        )
+        .within(name())
+        .found(format!("a universal file of {} architectures", more + 1))
+        .with_hint("take one out: lipo -thin ARCHITECTURE")),
     }
 }

@@ -3,7 +3,9 @@ use super::Slice;
 use super::lines::narrow;
 use super::names::Own;
 use super::table::NONE;
-use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Section, Unit, UnitOffset, constants as dw};
+use gimli::{
+    Abbreviation, AttributeValue, Dwarf, EntriesRaw, Section, Unit, UnitOffset, constants as dw,
+};
 use std::collections::BTreeMap;
 
 /// Ranges that a unit may have for each byte of its entries and range lists, at most. Every range takes some of those
@@ -51,8 +53,12 @@ struct Code<'a> {
 impl<'a> Functions<'a> {
     /// Walks all entries of the unit. After an error the functions before it are there.
     pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
-        let mut functions =
-            Functions { list: Vec::new(), ranges: BTreeMap::new(), error: None, too_many_ranges: false };
+        let mut functions = Functions {
+            list: Vec::new(),
+            ranges: BTreeMap::new(),
+            error: None,
+            too_many_ranges: false,
+        };
         functions.error = functions.walk(dwarf, unit).err();
         functions
     }
@@ -69,7 +75,9 @@ impl<'a> Functions<'a> {
         while !entries.is_empty() {
             let depth = entries.next_depth();
             let offset = entries.next_offset();
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            let Some(abbreviation) = entries.read_abbreviation()? else {
+                continue;
+            };
             while open.pop_if(|open| open.depth >= depth).is_some() {}
             let inlined = match abbreviation.tag() {
                 dw::DW_TAG_subprogram => false,
@@ -82,7 +90,11 @@ impl<'a> Functions<'a> {
             let mut number = None;
             if has_code(abbreviation) {
                 let (mut function, code) = read_function(dwarf, unit, &mut entries, abbreviation)?;
-                function.parent = if inlined { self.parent(dwarf, unit, &mut open)? } else { NONE };
+                function.parent = if inlined {
+                    self.parent(dwarf, unit, &mut open)?
+                } else {
+                    NONE
+                };
                 number = self.push(function);
                 if let Some(number) = number {
                     self.add_ranges(dwarf, unit, &code, number, &mut budget)?;
@@ -91,14 +103,21 @@ impl<'a> Functions<'a> {
                 entries.skip_attributes(abbreviation.attributes())?;
             }
             if abbreviation.has_children() {
-                open.push(Open { depth, offset, inlined, number });
+                open.push(Open {
+                    depth,
+                    offset,
+                    inlined,
+                    number,
+                });
             }
         }
         Ok(())
     }
 
     fn push(&mut self, function: Function<'a>) -> Option<u32> {
-        let number = u32::try_from(self.list.len()).ok().filter(|&number| number != NONE)?;
+        let number = u32::try_from(self.list.len())
+            .ok()
+            .filter(|&number| number != NONE)?;
         self.list.push(function);
         Some(number)
     }
@@ -110,7 +129,10 @@ impl<'a> Functions<'a> {
         unit: &Unit<Slice<'a>>,
         open: &mut [Open],
     ) -> gimli::Result<u32> {
-        let listed = open.iter().rposition(|open| open.number.is_some() || !open.inlined).unwrap_or(0);
+        let listed = open
+            .iter()
+            .rposition(|open| open.number.is_some() || !open.inlined)
+            .unwrap_or(0);
         let mut parent = NONE;
         for open in open.iter_mut().skip(listed) {
             if open.number.is_none() {
@@ -178,13 +200,18 @@ impl<'a> Functions<'a> {
 
     /// The ranges by address: first, after the last, number of the innermost function.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
-        self.ranges.iter().map(|(&low, &(high, number))| (low, high, number))
+        self.ranges
+            .iter()
+            .map(|(&low, &(high, number))| (low, high, number))
     }
 }
 
 /// Whether an entry of this form may have addresses.
 fn has_code(abbreviation: &Abbreviation) -> bool {
-    abbreviation.attributes().iter().any(|spec| matches!(spec.name(), dw::DW_AT_low_pc | dw::DW_AT_ranges))
+    abbreviation
+        .attributes()
+        .iter()
+        .any(|spec| matches!(spec.name(), dw::DW_AT_low_pc | dw::DW_AT_ranges))
 }
 
 fn read_function<'a>(

@@ -26,13 +26,20 @@ pub(super) struct Lines {
     /// By `high`.
     sequences: Vec<Sequence>,
     pub(super) error: Option<gimli::Error>,
+    /// The last rows have no end; they are left out.
+    pub(super) unterminated: bool,
 }
 
 impl Lines {
     /// Runs the unit's line program and keeps the sequences that have one of the addresses, which are sorted. After an
     /// error the sequences before it are there.
     pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64]) -> Self {
-        let mut lines = Lines { rows: Vec::new(), sequences: Vec::new(), error: None };
+        let mut lines = Lines {
+            rows: Vec::new(),
+            sequences: Vec::new(),
+            error: None,
+            unterminated: false,
+        };
         if let Some(program) = unit.line_program.clone()
             && let Err(error) = lines.run(program.rows(), asked)
         {
@@ -63,27 +70,45 @@ impl Lines {
                 });
                 continue;
             }
-            if let Some(low) = self.rows.get(first).map(|row| row.address).filter(|&low| low < address) {
+            if let Some(low) = self
+                .rows
+                .get(first)
+                .map(|row| row.address)
+                .filter(|&low| low < address)
+            {
                 let next = asked.partition_point(|&asked| asked < low);
                 if asked.get(next).is_none_or(|&next| next >= address) {
                     self.rows.truncate(first);
                 }
-                self.sequences.push(Sequence { low, high: address, rows: first..self.rows.len() });
+                self.sequences.push(Sequence {
+                    low,
+                    high: address,
+                    rows: first..self.rows.len(),
+                });
             } else {
                 self.rows.truncate(first);
             }
             first = self.rows.len();
         }
+        self.unterminated = self.rows.len() > first;
         self.rows.truncate(first);
         Ok(())
     }
 
     /// The row that an address belongs to: in the first sequence that ends after it, the last row not after it.
     pub(super) fn find(&self, address: u64) -> Option<&Row> {
-        let after = self.sequences.partition_point(|sequence| sequence.high <= address);
-        let sequence = self.sequences.get(after).filter(|sequence| sequence.low <= address)?;
+        let after = self
+            .sequences
+            .partition_point(|sequence| sequence.high <= address);
+        let sequence = self
+            .sequences
+            .get(after)
+            .filter(|sequence| sequence.low <= address)?;
         let rows = self.rows.get(sequence.rows.clone())?;
-        rows.get(rows.partition_point(|row| row.address <= address).saturating_sub(1))
+        rows.get(
+            rows.partition_point(|row| row.address <= address)
+                .saturating_sub(1),
+        )
     }
 }
 
@@ -103,7 +128,11 @@ pub(super) struct Paths {
 
 impl Paths {
     pub(super) fn new() -> Self {
-        Paths { known: FxHashMap::default(), bytes: 0, too_long: false }
+        Paths {
+            known: FxHashMap::default(),
+            bytes: 0,
+            too_long: false,
+        }
     }
 
     /// The path of the file with this index in the unit's line table, given to `keep` when it is met first.
@@ -117,7 +146,10 @@ impl Paths {
         if let Some(known) = self.known.get(&file) {
             return *known;
         }
-        let path = unit.line_program.as_ref().and_then(|program| path(dwarf, unit, program.header(), file));
+        let path = unit
+            .line_program
+            .as_ref()
+            .and_then(|program| path(dwarf, unit, program.header(), file));
         let path = path.filter(|path| {
             self.bytes = self.bytes.saturating_add(path.len());
             let fits = path.len() <= MAX_PATH && self.bytes <= MAX_PATHS_OF_UNIT;
@@ -139,7 +171,14 @@ fn path(
 ) -> Option<Vec<u8>> {
     let version = header.version();
     // Version 5 counts files and directories from 0, older ones from 1.
-    let at = |index: u64| usize::try_from(if version >= 5 { index } else { index.checked_sub(1)? }).ok();
+    let at = |index: u64| {
+        usize::try_from(if version >= 5 {
+            index
+        } else {
+            index.checked_sub(1)?
+        })
+        .ok()
+    };
     let entry = header.file_names().get(at(file)?)?;
     let name = dwarf.attr_string(unit, entry.path_name()).ok()?;
     if is_absolute(&name) {
@@ -148,7 +187,7 @@ fn path(
     let index = entry.directory_index();
     let directory = at(index)
         .and_then(|place| header.include_directories().get(place))
-        .and_then(|directory| dwarf.attr_string(unit, directory.clone()).ok())
+        .and_then(|directory| dwarf.attr_string(unit, *directory).ok())
         .map_or(&[][..], |directory| directory.slice());
     let mut path = Vec::new();
     if let Some(compilation) = &unit.comp_dir
@@ -164,7 +203,9 @@ fn path(
 
 /// So much of a part that the whole is seen to be too long.
 fn limited(part: &[u8]) -> Vec<u8> {
-    part.get(..part.len().min(MAX_PATH + 1)).unwrap_or_default().to_vec()
+    part.get(..part.len().min(MAX_PATH + 1))
+        .unwrap_or_default()
+        .to_vec()
 }
 
 /// Appends a component, with one separator between.
@@ -200,7 +241,9 @@ mod tests {
     fn components_are_joined_by_one_separator() {
         let joined = |parts: &[&str]| {
             let mut path = Vec::new();
-            parts.iter().for_each(|part| append(&mut path, part.as_bytes()));
+            parts
+                .iter()
+                .for_each(|part| append(&mut path, part.as_bytes()));
             String::from_utf8(path).unwrap_or_default()
         };
         assert_eq!(joined(&["/home", "src", "a.c"]), "/home/src/a.c");

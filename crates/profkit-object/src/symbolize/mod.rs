@@ -99,7 +99,12 @@ pub struct Inputs<'data> {
 impl<'data> Inputs<'data> {
     /// The binary alone.
     pub fn new(binary: &'data [u8]) -> Self {
-        Inputs { binary, debug_file: None, package: None, split_files: None }
+        Inputs {
+            binary,
+            debug_file: None,
+            package: None,
+            split_files: None,
+        }
     }
 
     /// Adds the separate debug file.
@@ -186,7 +191,9 @@ pub struct Symbolizer<'data> {
 
 impl fmt::Debug for Symbolizer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Symbolizer").field("debug_info", &self.debug_info).finish_non_exhaustive()
+        f.debug_struct("Symbolizer")
+            .field("debug_info", &self.debug_info)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,9 +204,21 @@ impl<'data> Symbolizer<'data> {
     /// If the binary, its debug file or its package is no object file, or their debug sections do not decompress.
     pub fn new(inputs: &Inputs<'data>, options: &Options) -> Result<Self> {
         let binary = parse_object(inputs.binary, "binary")?;
-        let debug_file = inputs.debug_file.map(|bytes| parse_object(bytes, "debug file")).transpose()?;
-        let package = inputs.package.map(|bytes| parse_object(bytes, "debug package")).transpose()?;
-        Self::from_objects(&binary, debug_file.as_ref(), package.as_ref(), inputs.split_files, options)
+        let debug_file = inputs
+            .debug_file
+            .map(|bytes| parse_object(bytes, "debug file"))
+            .transpose()?;
+        let package = inputs
+            .package
+            .map(|bytes| parse_object(bytes, "debug package"))
+            .transpose()?;
+        Self::from_objects(
+            &binary,
+            debug_file.as_ref(),
+            package.as_ref(),
+            inputs.split_files,
+            options,
+        )
     }
 
     fn from_objects<R: object::ReadRef<'data>>(
@@ -219,10 +238,21 @@ impl<'data> Symbolizer<'data> {
         }
         let symbols = Symbols::read(binary, debug_file);
         if !sections.has_debug_info() {
-            debug_info = if symbols.is_empty() { DebugInfo::Nothing } else { DebugInfo::SymbolsOnly };
+            debug_info = if symbols.is_empty() {
+                DebugInfo::Nothing
+            } else {
+                DebugInfo::SymbolsOnly
+            };
         }
         let package = package.map(Package::load).transpose()?;
-        Ok(Symbolizer { sections, package, split_files, symbols, debug_info, options: *options })
+        Ok(Symbolizer {
+            sections,
+            package,
+            split_files,
+            symbols,
+            debug_info,
+            options: *options,
+        })
     }
 
     /// Where locations come from.
@@ -236,13 +266,16 @@ impl<'data> Symbolizer<'data> {
         let mut table = Locations::new(addresses.len());
         let order = sorted(addresses);
         let dwarf = self.sections.dwarf();
-        let package = self.package.as_ref().and_then(|package| match package.dwarf() {
-            Ok(package) => Some(package),
-            Err(error) => {
-                table.warn(malformed(&dwarf, error, "index of the debug package"));
-                None
-            }
-        });
+        let package = self
+            .package
+            .as_ref()
+            .and_then(|package| match package.dwarf() {
+                Ok(package) => Some(package),
+                Err(error) => {
+                    table.warn(malformed(&dwarf, error, "index of the debug package"));
+                    None
+                }
+            });
         let index = UnitIndex::build(&dwarf, &mut |warning| table.warn(warning));
         let (jobs, rest) = index.assign(addresses, &order);
         let context = unit::Context {
@@ -254,7 +287,10 @@ impl<'data> Symbolizer<'data> {
             symbol_names: self.options.symbol_names,
         };
         for batch in jobs.chunks(UNITS_AT_ONCE) {
-            let results: Vec<_> = batch.par_iter().map(|job| context.symbolize(job, addresses)).collect();
+            let results: Vec<_> = batch
+                .par_iter()
+                .map(|job| context.symbolize(job, addresses))
+                .collect();
             for (job, result) in batch.iter().zip(results) {
                 table.append(&job.addresses, result);
             }
@@ -277,15 +313,25 @@ fn sorted(addresses: &[u64]) -> Vec<u32> {
 
 fn parse_object<'data>(bytes: &'data [u8], what: &'static str) -> Result<object::File<'data>> {
     object::File::parse(bytes).map_err(|error| {
-        Error::new(ErrorKind::UnrecognizedFormat, format!("this is no object file that can be symbolised: {error}"))
-            .within(what)
-            .expected("an ELF, Mach-O or COFF file")
+        Error::new(
+            ErrorKind::UnrecognizedFormat,
+            format!("this is no object file that can be symbolised: {error}"),
+        )
+        .within(what)
+        .expected("an ELF, Mach-O or COFF file")
     })
 }
 
 /// What gimli found wrong, as an error that names the structure.
 #[cold]
-fn malformed(dwarf: &gimli::Dwarf<Slice<'_>>, error: gimli::Error, structure: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Malformed, format!("debug info cannot be read: {}", dwarf.format_error(error)))
-        .within(structure.into())
+fn malformed(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    error: gimli::Error,
+    structure: impl Into<String>,
+) -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        format!("debug info cannot be read: {}", dwarf.format_error(error)),
+    )
+    .within(structure.into())
 }

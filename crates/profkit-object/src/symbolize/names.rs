@@ -1,9 +1,7 @@
 //! Names and declaration lines of functions, which often stand at another entry.
 use super::units::UnitIndex;
 use super::{MAX_REFERENCES, Slice};
-use gimli::{
-    Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw,
-};
+use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw};
 use rustc_hash::FxHashMap;
 
 type Value<'a> = AttributeValue<Slice<'a>>;
@@ -32,7 +30,10 @@ impl<'a> Own<'a> {
         }
     }
 
-    fn read(entries: &mut EntriesRaw<'_, Slice<'a>>, abbreviation: &Abbreviation) -> gimli::Result<Self> {
+    fn read(
+        entries: &mut EntriesRaw<'_, Slice<'a>>,
+        abbreviation: &Abbreviation,
+    ) -> gimli::Result<Self> {
         let mut own = Own::default();
         for &spec in abbreviation.attributes() {
             let attribute = entries.read_attribute(spec)?;
@@ -71,7 +72,12 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         unit: &'c Unit<Slice<'a>>,
         index: Option<&'c UnitIndex<'i, 'a>>,
     ) -> Self {
-        Names { dwarf, unit, index, known: FxHashMap::default() }
+        Names {
+            dwarf,
+            unit,
+            index,
+            known: FxHashMap::default(),
+        }
     }
 
     pub(super) fn dwarf(&self) -> &'c Dwarf<Slice<'a>> {
@@ -81,7 +87,13 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
     /// The name of a function: its linkage name if any entry that it refers to has one, else its plain name.
     pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
         // Most inlined functions have nothing but a reference, and many have the same.
-        let only = match (own.linkage_name, own.name, own.line, own.specification, own.origin) {
+        let only = match (
+            own.linkage_name,
+            own.name,
+            own.line,
+            own.specification,
+            own.origin,
+        ) {
             (None, None, None, None, Some(origin)) => self.place(None, origin),
             _ => None,
         };
@@ -124,7 +136,10 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
                 current = self.read(place).map(|own| (place.other, own));
             }
         }
-        Named { function: linkage_name.or(name).map(|name| keep(&name)), line: line.unwrap_or(0) }
+        Named {
+            function: linkage_name.or(name).map(|name| keep(&name)),
+            line: line.unwrap_or(0),
+        }
     }
 
     fn unit_of(&self, other: Option<usize>) -> Option<&Unit<Slice<'a>>> {
@@ -137,15 +152,24 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
     /// Where a reference made in unit `from` leads.
     fn place(&self, from: Option<usize>, value: Value<'a>) -> Option<Place> {
         match value {
-            AttributeValue::UnitRef(offset) => Some(Place { other: from, offset }),
+            AttributeValue::UnitRef(offset) => Some(Place {
+                other: from,
+                offset,
+            }),
             AttributeValue::DebugInfoRef(offset) => {
                 if let Some(offset) = offset.to_unit_offset(&self.unit.header) {
-                    return Some(Place { other: None, offset });
+                    return Some(Place {
+                        other: None,
+                        offset,
+                    });
                 }
                 let index = self.index?;
                 let other = index.unit_at(offset.0)?;
                 let offset = offset.to_unit_offset(&index.unit(other).ok()?.header)?;
-                Some(Place { other: Some(other), offset })
+                Some(Place {
+                    other: Some(other),
+                    offset,
+                })
             }
             _ => None,
         }

@@ -1,6 +1,8 @@
 //! The debug sections of an object file, decompressed.
 use super::Slice;
-use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId};
+use gimli::{
+    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId,
+};
 use object::{CompressionFormat, Object, ObjectSection, ReadRef};
 use profkit_data::{Error, ErrorKind, Result};
 use std::borrow::Cow;
@@ -19,14 +21,21 @@ impl<'data> Sections<'data> {
     /// The sections of a linked file or of its debug file.
     pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections = DwarfSections::load(|id| load_section(file, needed(id).then(|| id.name())))?;
-        Ok(Sections { sections, endian: endian(file) })
+        Ok(Sections {
+            sections,
+            endian: endian(file),
+        })
     }
 
     /// The sections of a `.dwo` file.
     pub(super) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
-        let sections =
-            DwarfSections::load(|id| load_section(file, needed(id).then(|| id.dwo_name()).flatten()))?;
-        Ok(Sections { sections, endian: endian(file) })
+        let sections = DwarfSections::load(|id| {
+            load_section(file, needed(id).then(|| id.dwo_name()).flatten())
+        })?;
+        Ok(Sections {
+            sections,
+            endian: endian(file),
+        })
     }
 
     pub(super) fn has_debug_info(&self) -> bool {
@@ -34,7 +43,8 @@ impl<'data> Sections<'data> {
     }
 
     pub(super) fn dwarf(&self) -> Dwarf<Slice<'_>> {
-        self.sections.borrow(|section| Slice::new(section, self.endian))
+        self.sections
+            .borrow(|section| Slice::new(section, self.endian))
     }
 }
 
@@ -46,13 +56,20 @@ pub(super) struct Package<'data> {
 
 impl<'data> Package<'data> {
     pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
-        let sections = DwarfPackageSections::load(|id| load_section(file, id.dwo_name()).map_err(LoadError));
+        let sections =
+            DwarfPackageSections::load(|id| load_section(file, id.dwo_name()).map_err(LoadError));
         let sections = sections.map_err(|LoadError(error)| error)?;
-        Ok(Package { sections, endian: endian(file) })
+        Ok(Package {
+            sections,
+            endian: endian(file),
+        })
     }
 
     pub(super) fn dwarf(&self) -> gimli::Result<DwarfPackage<Slice<'_>>> {
-        self.sections.borrow(|section| Slice::new(section, self.endian), Slice::new(&[], self.endian))
+        self.sections.borrow(
+            |section| Slice::new(section, self.endian),
+            Slice::new(&[], self.endian),
+        )
     }
 }
 
@@ -61,12 +78,22 @@ struct LoadError(Error);
 
 impl From<gimli::Error> for LoadError {
     fn from(error: gimli::Error) -> Self {
-        LoadError(Error::new(ErrorKind::Malformed, format!("debug info cannot be read: {error}")).within("debug package"))
+        LoadError(
+            Error::new(
+                ErrorKind::Malformed,
+                format!("debug info cannot be read: {error}"),
+            )
+            .within("debug package"),
+        )
     }
 }
 
 fn endian<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> RunTimeEndian {
-    if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
+    if file.is_little_endian() {
+        RunTimeEndian::Little
+    } else {
+        RunTimeEndian::Big
+    }
 }
 
 /// Variables, types of their own and macros are not looked at; not loading them saves decompressing them.
@@ -90,11 +117,16 @@ fn load_section<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     name: Option<&'static str>,
 ) -> Result<Cow<'data, [u8]>> {
-    let Some((name, section)) = name.and_then(|name| Some((name, file.section_by_name(name)?))) else {
+    let Some((name, section)) = name.and_then(|name| Some((name, file.section_by_name(name)?)))
+    else {
         return Ok(Cow::Borrowed(&[]));
     };
     let bad = |error: object::Error| {
-        Error::new(ErrorKind::Malformed, format!("a debug section cannot be read: {error}")).within(name)
+        Error::new(
+            ErrorKind::Malformed,
+            format!("a debug section cannot be read: {error}"),
+        )
+        .within(name)
     };
     let data = section.compressed_data().map_err(bad)?;
     let ratio = match data.format {
@@ -104,10 +136,16 @@ fn load_section<'data, R: ReadRef<'data>>(
     };
     let most = (data.data.len() as u64).saturating_mul(ratio);
     if data.uncompressed_size > most {
-        return Err(Error::new(ErrorKind::Malformed, "a compressed debug section claims more than it can hold")
-            .within(name)
-            .found(format!("{} bytes", data.uncompressed_size))
-            .expected(format!("at most {most} bytes of {} compressed ones", data.data.len())));
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "a compressed debug section claims more than it can hold",
+        )
+        .within(name)
+        .found(format!("{} bytes", data.uncompressed_size))
+        .expected(format!(
+            "at most {most} bytes of {} compressed ones",
+            data.data.len()
+        )));
     }
     data.decompress().map_err(bad)
 }

@@ -2,7 +2,10 @@
 //!
 //! Which symbols count and which of several at one address wins follows LLVM's `SymbolizableObjectFile.cpp`.
 use object::elf::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT};
-use object::{Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, ReadRef, SectionFlags, SymbolFlags, SymbolKind};
+use object::{
+    Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, ReadRef, SectionFlags,
+    SymbolFlags, SymbolKind,
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol<'data> {
@@ -28,7 +31,10 @@ impl<'data> Symbols<'data> {
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
     ) -> Self {
-        let mut symbols = Symbols { symbols: Vec::new(), files: Vec::new() };
+        let mut symbols = Symbols {
+            symbols: Vec::new(),
+            files: Vec::new(),
+        };
         symbols.collect(binary, false);
         if let (true, Some(debug)) = (symbols.symbols.is_empty(), debug) {
             symbols.collect(debug, false);
@@ -46,12 +52,20 @@ impl<'data> Symbols<'data> {
     fn collect<R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>, dynamic: bool) {
         let elf = file.format() == BinaryFormat::Elf;
         self.files.clear();
-        let table = if dynamic { file.dynamic_symbols() } else { file.symbols() };
+        let table = if dynamic {
+            file.dynamic_symbols()
+        } else {
+            file.symbols()
+        };
         for symbol in table {
-            let Ok(mut name) = symbol.name_bytes() else { continue };
+            let Ok(mut name) = symbol.name_bytes() else {
+                continue;
+            };
             let mut local = 0;
             if elf {
-                let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
+                let SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
+                    continue;
+                };
                 let kind = st_info.st_type();
                 if kind == STT_FILE {
                     self.files.push((symbol.index().0, name));
@@ -68,7 +82,10 @@ impl<'data> Symbols<'data> {
             } else if !matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data) {
                 continue;
             }
-            let Some(section) = symbol.section_index().and_then(|index| file.section_by_index(index).ok()) else {
+            let Some(section) = symbol
+                .section_index()
+                .and_then(|index| file.section_by_index(index).ok())
+            else {
                 continue;
             };
             if let SectionFlags::Elf { sh_flags, .. } = section.flags()
@@ -79,10 +96,16 @@ impl<'data> Symbols<'data> {
             if file.format() == BinaryFormat::MachO {
                 name = name.strip_prefix(b"_").unwrap_or(name);
             }
-            self.symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name, local });
+            self.symbols.push(Symbol {
+                address: symbol.address(),
+                size: symbol.size(),
+                name,
+                local,
+            });
         }
         // Of several at one address the largest wins, and of equal ones the last.
-        self.symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
+        self.symbols
+            .sort_by_key(|symbol| (symbol.address, symbol.size));
         self.symbols.dedup_by(|later, kept| {
             let same = later.address == kept.address;
             if same {
@@ -94,17 +117,26 @@ impl<'data> Symbols<'data> {
 
     /// The symbol that `address` lies in.
     pub(super) fn find(&self, address: u64) -> Option<&Symbol<'data>> {
-        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let after = self
+            .symbols
+            .partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
         (symbol.size == 0 || address - symbol.address < symbol.size).then_some(symbol)
     }
 
     /// The first address after `address` at which another answer of [`Symbols::find`] begins.
     pub(super) fn next_change(&self, address: u64) -> u64 {
-        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let next = self.symbols.get(after).map_or(u64::MAX, |symbol| symbol.address);
+        let after = self
+            .symbols
+            .partition_point(|symbol| symbol.address <= address);
+        let next = self
+            .symbols
+            .get(after)
+            .map_or(u64::MAX, |symbol| symbol.address);
         match self.find(address) {
-            Some(symbol) if symbol.size != 0 => next.min(symbol.address.saturating_add(symbol.size)),
+            Some(symbol) if symbol.size != 0 => {
+                next.min(symbol.address.saturating_add(symbol.size))
+            }
             _ => next,
         }
     }
@@ -114,8 +146,13 @@ impl<'data> Symbols<'data> {
         if symbol.local == 0 {
             return None;
         }
-        let after = self.files.partition_point(|(index, _)| *index < symbol.local);
-        self.files.get(after.checked_sub(1)?).map(|(_, name)| *name).filter(|name| !name.is_empty())
+        let after = self
+            .files
+            .partition_point(|(index, _)| *index < symbol.local);
+        self.files
+            .get(after.checked_sub(1)?)
+            .map(|(_, name)| *name)
+            .filter(|name| !name.is_empty())
     }
 }
 
@@ -124,7 +161,10 @@ fn is_mapping_symbol(architecture: Architecture, name: &[u8]) -> bool {
     match architecture {
         Architecture::Aarch64 => name.starts_with(b"$d") || name.starts_with(b"$x"),
         Architecture::Arm => {
-            name.is_empty() || name.starts_with(b"$d") || name.starts_with(b"$t") || name.starts_with(b"$a")
+            name.is_empty()
+                || name.starts_with(b"$d")
+                || name.starts_with(b"$t")
+                || name.starts_with(b"$a")
         }
         Architecture::Riscv32 | Architecture::Riscv64 => name.is_empty() || name.starts_with(b"$"),
         _ => false,

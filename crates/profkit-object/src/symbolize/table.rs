@@ -22,7 +22,11 @@ impl Strings {
     pub(super) fn get(&self, id: u32) -> Option<&[u8]> {
         let id = id as usize;
         let end = *self.ends.get(id)?;
-        let start = id.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let start = id
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .copied()
+            .unwrap_or(0);
         self.bytes.get(start..end)
     }
 
@@ -32,7 +36,9 @@ impl Strings {
         if let Some(id) = same.into_iter().find(|&id| self.get(id) == Some(string)) {
             return id;
         }
-        let Some(id) = u32::try_from(self.ends.len()).ok().filter(|&id| id != NONE) else { return NONE };
+        let Some(id) = u32::try_from(self.ends.len()).ok().filter(|&id| id != NONE) else {
+            return NONE;
+        };
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len());
         self.lookup.entry(hash).or_default().push(id);
@@ -68,7 +74,12 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn push(&mut self, frame: Stored) -> u32 {
-        let Some(id) = u32::try_from(self.frames.len()).ok().filter(|&id| id != NONE) else { return NONE };
+        let Some(id) = u32::try_from(self.frames.len())
+            .ok()
+            .filter(|&id| id != NONE)
+        else {
+            return NONE;
+        };
         self.frames.push(frame);
         id
     }
@@ -122,12 +133,14 @@ pub struct Frame<'table> {
 impl<'table> Frame<'table> {
     /// The function's name as text, or `?`.
     pub fn function_text(&self) -> Cow<'table, str> {
-        self.function.map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
+        self.function
+            .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
     }
 
     /// The file's path as text, or `?`.
     pub fn file_text(&self) -> Cow<'table, str> {
-        self.file.map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
+        self.file
+            .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
     }
 }
 
@@ -158,7 +171,13 @@ impl Locations {
             .collect();
         let string = |id: u32| strings.get(id as usize).copied().unwrap_or(NONE);
         let base = u32::try_from(self.frames.len()).unwrap_or(NONE);
-        let moved = |id: u32| if id == NONE { NONE } else { base.checked_add(id).unwrap_or(NONE) };
+        let moved = |id: u32| {
+            if id == NONE {
+                NONE
+            } else {
+                base.checked_add(id).unwrap_or(NONE)
+            }
+        };
         self.frames.extend(part.frames.iter().map(|frame| Stored {
             function: string(frame.function),
             file: string(frame.file),
@@ -192,13 +211,21 @@ impl Locations {
 
     /// The innermost frame of the address with this index; `None` if nothing is known of it.
     pub fn leaf(&self, address: usize) -> Option<FrameId> {
-        self.leaves.get(address).copied().filter(|&id| (id as usize) < self.frames.len()).map(FrameId)
+        self.leaves
+            .get(address)
+            .copied()
+            .filter(|&id| (id as usize) < self.frames.len())
+            .map(FrameId)
     }
 
     /// The frame that called (that is, inlined) this one.
     pub fn caller(&self, frame: FrameId) -> Option<FrameId> {
         // Callers are stored before their callees, so that a walk ends.
-        self.frames.get(frame.index()).map(|stored| stored.caller).filter(|&caller| caller < frame.0).map(FrameId)
+        self.frames
+            .get(frame.index())
+            .map(|stored| stored.caller)
+            .filter(|&caller| caller < frame.0)
+            .map(FrameId)
     }
 
     /// The frame with this number; `None` for a number of another table.
@@ -216,7 +243,8 @@ impl Locations {
 
     /// The inline stack of the address with this index, innermost first. Empty if nothing is known.
     pub fn stack(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {
-        std::iter::successors(self.leaf(address), |&frame| self.caller(frame)).filter_map(|frame| self.frame(frame))
+        std::iter::successors(self.leaf(address), |&frame| self.caller(frame))
+            .filter_map(|frame| self.frame(frame))
     }
 
     /// What of the debug info could not be read, in the order of units; the first ones word for word.

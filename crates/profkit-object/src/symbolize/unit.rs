@@ -33,21 +33,49 @@ impl<'a> Context<'_, 'a> {
                 return part;
             }
         };
-        let asked: Vec<u64> =
-            job.addresses.iter().map(|&index| addresses.get(index as usize).copied().unwrap_or(0)).collect();
+        let asked: Vec<u64> = job
+            .addresses
+            .iter()
+            .map(|&index| addresses.get(index as usize).copied().unwrap_or(0))
+            .collect();
         let lines = Lines::read(unit, &asked);
         if let Some(error) = lines.error {
-            part.warn(malformed(self.dwarf, error, format!("line table of the {}", self.index.name(job.unit))));
+            part.warn(malformed(
+                self.dwarf,
+                error,
+                format!("line table of the {}", self.index.name(job.unit)),
+            ));
+        }
+        if lines.unterminated {
+            part.warn(
+                Error::new(ErrorKind::Truncated, "the last sequence of rows has no end")
+                    .within(format!("line table of the {}", self.index.name(job.unit))),
+            );
         }
         if !self.split(job.unit, unit, &lines, &asked, &mut part) {
             let names = Names::new(self.dwarf, unit, Some(self.index));
-            self.stacks(job.unit, (self.dwarf, unit), unit, names, &lines, &asked, &mut part);
+            self.stacks(
+                job.unit,
+                (self.dwarf, unit),
+                unit,
+                names,
+                &lines,
+                &asked,
+                &mut part,
+            );
         }
         part
     }
 
     /// Symbolises with the split part of a skeleton unit. False if the unit has none, or it cannot be had.
-    fn split(&self, number: usize, unit: &Unit<Slice<'a>>, lines: &Lines, asked: &[u64], part: &mut Part) -> bool {
+    fn split(
+        &self,
+        number: usize,
+        unit: &Unit<Slice<'a>>,
+        lines: &Lines,
+        asked: &[u64],
+        part: &mut Part,
+    ) -> bool {
         let Some(id) = unit.dwo_id else { return false };
         if let Some(package) = self.package {
             match package.find_cu(id, self.dwarf) {
@@ -59,20 +87,33 @@ impl<'a> Context<'_, 'a> {
             }
         }
         let string = |value| self.dwarf.attr_string(unit, value).ok();
-        let Some(name) = unit.dwo_name().ok().flatten().and_then(string) else { return false };
+        let Some(name) = unit.dwo_name().ok().flatten().and_then(string) else {
+            return false;
+        };
         let directory = unit.comp_dir.map_or(&[][..], |directory| directory.slice());
         let text = String::from_utf8_lossy(&name).into_owned();
-        let Some(bytes) = self.split_files.and_then(|files| files.split_file(directory, &name)) else {
+        let Some(bytes) = self
+            .split_files
+            .and_then(|files| files.split_file(directory, &name))
+        else {
             part.warn(
-                Error::new(ErrorKind::MissingCorrelation, format!("split debug info {text} is not there"))
-                    .within(self.index.name(number))
-                    .with_hint("keep the .dwo files of the build, or give the .dwp package"),
+                Error::new(
+                    ErrorKind::MissingCorrelation,
+                    format!("split debug info {text} is not there"),
+                )
+                .within(self.index.name(number))
+                .with_hint("keep the .dwo files of the build, or give the .dwp package"),
             );
             return false;
         };
         let bytes: &[u8] = (*bytes).as_ref();
         let sections = object::File::parse(bytes)
-            .map_err(|error| Error::new(ErrorKind::UnrecognizedFormat, format!("this is no object file: {error}")))
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::UnrecognizedFormat,
+                    format!("this is no object file: {error}"),
+                )
+            })
             .and_then(|file| Sections::load_split(&file));
         let sections = match sections {
             Ok(sections) => sections,
@@ -101,10 +142,16 @@ impl<'a> Context<'_, 'a> {
         let what = || format!("split part of the {}", self.index.name(number));
         let mut headers = dwarf.units();
         loop {
-            let unit = match headers.next().and_then(|header| header.map(|header| dwarf.unit(header)).transpose()) {
+            let unit = match headers
+                .next()
+                .and_then(|header| header.map(|header| dwarf.unit(header)).transpose())
+            {
                 Ok(Some(unit)) => unit,
                 Ok(None) => {
-                    part.warn(Error::new(ErrorKind::Malformed, "the file has no unit of this id").within(what()));
+                    part.warn(
+                        Error::new(ErrorKind::Malformed, "the file has no unit of this id")
+                            .within(what()),
+                    );
                     return false;
                 }
                 Err(error) => {
@@ -118,7 +165,15 @@ impl<'a> Context<'_, 'a> {
             let mut unit = unit;
             unit.copy_relocated_attributes(skeleton);
             let names = Names::new(dwarf, &unit, None);
-            self.stacks(number, (self.dwarf, skeleton), &unit, names, lines, asked, part);
+            self.stacks(
+                number,
+                (self.dwarf, skeleton),
+                &unit,
+                names,
+                lines,
+                asked,
+                part,
+            );
             return true;
         }
     }
@@ -155,20 +210,34 @@ impl<'a> Context<'_, 'a> {
         let mut symbol = SymbolAt::new(self.symbols);
         for &address in asked {
             while ranges.next_if(|&(_, high, _)| high <= address).is_some() {}
-            let function = ranges.peek().filter(|(low, ..)| *low <= address).map_or(NONE, |(.., number)| *number);
+            let function = ranges
+                .peek()
+                .filter(|(low, ..)| *low <= address)
+                .map_or(NONE, |(.., number)| *number);
             let row = lines.find(address);
             symbol.advance(address, &mut builder.part.strings);
-            let name = if self.symbol_names || function == NONE { symbol.name } else { NONE };
+            let name = if self.symbol_names || function == NONE {
+                symbol.name
+            } else {
+                NONE
+            };
             // LLVM names the file by the symbol table only where there is no function.
             let file = if function == NONE { symbol.file } else { NONE };
             let leaf = builder.leaf(function, row, name, file);
             builder.part.leaves.push(leaf);
         }
         if builder.paths.too_long || too_many_ranges {
-            let what = if too_many_ranges { "its functions have more ranges than fit in it" } else { "its paths are too long" };
+            let what = if too_many_ranges {
+                "its functions have more ranges than fit in it"
+            } else {
+                "its paths are too long"
+            };
             builder.part.warn(
-                Error::new(ErrorKind::LimitExceeded, format!("debug info is left out: {what}"))
-                    .within(self.index.name(number)),
+                Error::new(
+                    ErrorKind::LimitExceeded,
+                    format!("debug info is left out: {what}"),
+                )
+                .within(self.index.name(number)),
             );
         }
     }
@@ -179,14 +248,20 @@ impl<'a> Context<'_, 'a> {
         let mut symbol = SymbolAt::new(self.symbols);
         let mut last = (NONE, NONE, NONE);
         for &index in indexes {
-            let Some(&address) = addresses.get(index as usize) else { continue };
+            let Some(&address) = addresses.get(index as usize) else {
+                continue;
+            };
             symbol.advance(address, &mut part.strings);
             if symbol.name == NONE {
                 part.leaves.push(NONE);
                 continue;
             }
             if (last.0, last.1) != (symbol.name, symbol.file) {
-                last = (symbol.name, symbol.file, part.push(nothing(symbol.name, symbol.file)));
+                last = (
+                    symbol.name,
+                    symbol.file,
+                    part.push(nothing(symbol.name, symbol.file)),
+                );
             }
             part.leaves.push(last.2);
         }
@@ -195,7 +270,15 @@ impl<'a> Context<'_, 'a> {
 }
 
 fn nothing(function: u32, file: u32) -> Stored {
-    Stored { function, file, line: 0, column: 0, discriminator: 0, function_line: 0, caller: NONE }
+    Stored {
+        function,
+        file,
+        line: 0,
+        column: 0,
+        discriminator: 0,
+        function_line: 0,
+        caller: NONE,
+    }
 }
 
 /// The symbol at rising addresses.
@@ -209,7 +292,12 @@ struct SymbolAt<'c, 'a> {
 
 impl<'c, 'a> SymbolAt<'c, 'a> {
     fn new(symbols: &'c Symbols<'a>) -> Self {
-        SymbolAt { symbols, until: 0, name: NONE, file: NONE }
+        SymbolAt {
+            symbols,
+            until: 0,
+            name: NONE,
+            file: NONE,
+        }
     }
 
     fn advance(&mut self, address: u64, strings: &mut super::table::Strings) {
@@ -250,7 +338,13 @@ impl Builder<'_, '_, '_, '_> {
         if let Some(row) = row
             && let Some(file) = self.file(row.file)
         {
-            frame = Stored { file, line: row.line, column: row.column, discriminator: row.discriminator, ..frame };
+            frame = Stored {
+                file,
+                line: row.line,
+                column: row.column,
+                discriminator: row.discriminator,
+                ..frame
+            };
         }
         if frame.file == NONE {
             frame.file = symbol_file;
@@ -292,7 +386,10 @@ impl Builder<'_, '_, '_, '_> {
 
     /// A frame of `function` without a place in it yet.
     fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
-        let mut frame = Stored { caller, ..nothing(NONE, NONE) };
+        let mut frame = Stored {
+            caller,
+            ..nothing(NONE, NONE)
+        };
         if let Some(named) = self.name(function) {
             frame.function = named.function.unwrap_or(NONE);
             frame.function_line = named.line;
@@ -314,14 +411,18 @@ impl Builder<'_, '_, '_, '_> {
 
     fn file(&mut self, file: u64) -> Option<u32> {
         let (dwarf, unit) = self.files;
-        self.paths.get(dwarf, unit, file, |path| self.part.strings.intern(path))
+        self.paths
+            .get(dwarf, unit, file, |path| self.part.strings.intern(path))
     }
 
     fn name(&mut self, function: u32) -> Option<Named> {
         let slot = self.named.get_mut(function as usize)?;
         if slot.is_none() {
             let own = &self.functions.list.get(function as usize)?.own;
-            *slot = Some(self.names.resolve(own, |name| self.part.strings.intern(name)));
+            *slot = Some(
+                self.names
+                    .resolve(own, |name| self.part.strings.intern(name)),
+            );
         }
         *slot
     }

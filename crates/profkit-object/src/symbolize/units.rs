@@ -39,14 +39,27 @@ pub(super) struct Job {
 impl<'c, 'a> UnitIndex<'c, 'a> {
     /// Reads all unit headers, `.debug_aranges`, and the ranges of the units that are not in it.
     pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
-        let mut index = UnitIndex { dwarf, entries: Vec::new(), ranges: Vec::new() };
+        let mut index = UnitIndex {
+            dwarf,
+            entries: Vec::new(),
+            ranges: Vec::new(),
+        };
         let mut headers = dwarf.units();
         loop {
             match headers.next() {
                 Ok(Some(header)) => {
-                    let Some(offset) = header.debug_info_offset() else { continue };
-                    if matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::Partial) {
-                        index.entries.push(Entry { header, offset: offset.0, unit: OnceLock::new() });
+                    let Some(offset) = header.debug_info_offset() else {
+                        continue;
+                    };
+                    if matches!(
+                        header.type_(),
+                        UnitType::Compilation | UnitType::Skeleton(_) | UnitType::Partial
+                    ) {
+                        index.entries.push(Entry {
+                            header,
+                            offset: offset.0,
+                            unit: OnceLock::new(),
+                        });
                     }
                 }
                 Ok(None) => break,
@@ -77,8 +90,12 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
 
     /// Takes the ranges that `.debug_aranges` has, and returns the units that it has them of.
     fn read_aranges(&self, spans: &mut Spans, warn: &mut dyn FnMut(Error)) -> FxHashSet<usize> {
-        let by_offset: FxHashMap<usize, usize> =
-            self.entries.iter().enumerate().map(|(unit, entry)| (entry.offset, unit)).collect();
+        let by_offset: FxHashMap<usize, usize> = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(unit, entry)| (entry.offset, unit))
+            .collect();
         let mut known = FxHashSet::default();
         let mut read = || -> gimli::Result<()> {
             let mut headers = self.dwarf.debug_aranges.headers();
@@ -114,18 +131,30 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
 
     /// A unit by its number.
     pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
-        let entry = self.entries.get(unit).ok_or(gimli::Error::OffsetOutOfBounds(unit as u64))?;
-        entry.unit.get_or_init(|| self.dwarf.unit(entry.header)).as_ref().map_err(|error| *error)
+        let entry = self
+            .entries
+            .get(unit)
+            .ok_or(gimli::Error::OffsetOutOfBounds(unit as u64))?;
+        entry
+            .unit
+            .get_or_init(|| self.dwarf.unit(entry.header))
+            .as_ref()
+            .map_err(|error| *error)
     }
 
     /// The unit that an offset into `.debug_info` lies in, by number.
     pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
-        self.entries.partition_point(|entry| entry.offset <= offset).checked_sub(1)
+        self.entries
+            .partition_point(|entry| entry.offset <= offset)
+            .checked_sub(1)
     }
 
     /// What a unit is called in messages.
     pub(super) fn name(&self, unit: usize) -> String {
-        format!("unit at {:#x} of .debug_info", self.entries.get(unit).map_or(0, |entry| entry.offset))
+        format!(
+            "unit at {:#x} of .debug_info",
+            self.entries.get(unit).map_or(0, |entry| entry.offset)
+        )
     }
 
     /// Deals the addresses, given as indexes in ascending order, to their units. Those of no unit come second.
@@ -134,7 +163,9 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         let mut rest = Vec::new();
         let mut ranges = self.ranges.iter().copied().peekable();
         for &index in order {
-            let Some(&address) = addresses.get(index as usize) else { continue };
+            let Some(&address) = addresses.get(index as usize) else {
+                continue;
+            };
             while ranges.next_if(|range| range.high <= address).is_some() {}
             let unit = ranges.peek().filter(|range| range.low <= address);
             match unit.and_then(|range| of_units.get_mut(range.unit as usize)) {
@@ -142,8 +173,15 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
                 None => rest.push(index),
             }
         }
-        let jobs = of_units.into_iter().enumerate().filter(|(_, addresses)| !addresses.is_empty());
-        (jobs.map(|(unit, addresses)| Job { unit, addresses }).collect(), rest)
+        let jobs = of_units
+            .into_iter()
+            .enumerate()
+            .filter(|(_, addresses)| !addresses.is_empty());
+        (
+            jobs.map(|(unit, addresses)| Job { unit, addresses })
+                .collect(),
+            rest,
+        )
     }
 }
 
@@ -173,8 +211,14 @@ impl Spans {
                 && let Some((&first, _)) = open.first_key_value()
             {
                 match ranges.last_mut() {
-                    Some(last) if last.high == before && open.contains_key(&last.unit) => last.high = address,
-                    _ => ranges.push(UnitRange { low: before, high: address, unit: first }),
+                    Some(last) if last.high == before && open.contains_key(&last.unit) => {
+                        last.high = address
+                    }
+                    _ => ranges.push(UnitRange {
+                        low: before,
+                        high: address,
+                        unit: first,
+                    }),
                 }
             }
             let count = open.entry(unit).or_default();
@@ -201,14 +245,27 @@ mod tests {
         for &(low, high, unit) in ranges {
             spans.add(low, high, unit);
         }
-        spans.flatten().into_iter().map(|range| (range.low, range.high, range.unit)).collect()
+        spans
+            .flatten()
+            .into_iter()
+            .map(|range| (range.low, range.high, range.unit))
+            .collect()
     }
 
     #[test]
     fn overlapping_units_keep_the_range_that_was_open() {
-        assert_eq!(flatten(&[(10, 20, 0), (20, 30, 1)]), [(10, 20, 0), (20, 30, 1)]);
-        assert_eq!(flatten(&[(10, 30, 1), (20, 40, 0)]), [(10, 30, 1), (30, 40, 0)]);
-        assert_eq!(flatten(&[(10, 20, 1), (10, 15, 0)]), [(10, 15, 0), (15, 20, 1)]);
+        assert_eq!(
+            flatten(&[(10, 20, 0), (20, 30, 1)]),
+            [(10, 20, 0), (20, 30, 1)]
+        );
+        assert_eq!(
+            flatten(&[(10, 30, 1), (20, 40, 0)]),
+            [(10, 30, 1), (30, 40, 0)]
+        );
+        assert_eq!(
+            flatten(&[(10, 20, 1), (10, 15, 0)]),
+            [(10, 15, 0), (15, 20, 1)]
+        );
         assert_eq!(flatten(&[(5, 5, 0), (9, 3, 1)]), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Test support: installed LLVM releases, real profiles of our own programs ([`matrix`]), the folder of fixtures, a labelled byte builder for malformed inputs, and
+//! Test support: installed LLVM releases, real profiles of our own programs ([`matrix`]), random C programs ([`program`]), the folder of fixtures, a labelled byte builder for malformed inputs, and
 //! measured child processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
 #![allow(
     clippy::expect_used,
@@ -14,6 +14,7 @@ mod llvm;
 pub mod matrix;
 mod mutate;
 mod process;
+pub mod program;
 
 pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};

@@ -1,0 +1,160 @@
+//! Counts of functions by MIP beside those of clang's `-fprofile-instr-generate`.
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+
+/// Counts by symbol name; several for functions of equal names, sorted.
+pub type Counts = BTreeMap<String, Vec<u64>>;
+
+/// The counts that `llvm-profdata show --all-functions` prints. Local functions are named `FILE:NAME` or `FILE;NAME`
+/// there; only the name is kept.
+///
+/// # Errors
+/// If a function has no count.
+pub fn of_llvm_text(text: &str) -> Result<Counts> {
+    let mut counts = Counts::new();
+    let mut name = None;
+    for line in text.lines() {
+        if let Some(count) = line.trim().strip_prefix("Function count: ") {
+            let name: String = name.take().context("a function count without a function")?;
+            let count = count.parse().with_context(|| line.to_owned())?;
+            counts.entry(name).or_default().push(count);
+        } else if let Some(named) = line
+            .strip_prefix("  ")
+            .filter(|rest| !rest.starts_with(' '))
+            .and_then(|rest| rest.strip_suffix(':'))
+        {
+            let bare = named.rsplit([':', ';']).next().unwrap_or(named);
+            name = Some(bare.to_owned());
+        }
+    }
+    if counts.is_empty() {
+        bail!("no function in llvm-profdata's text");
+    }
+    Ok(sorted(counts))
+}
+
+/// Sorts the counts of each name.
+pub fn sorted(mut counts: Counts) -> Counts {
+    for of_name in counts.values_mut() {
+        of_name.sort_unstable();
+    }
+    counts
+}
+
+/// What a comparison found, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Functions whose counts are equal.
+    pub equal: usize,
+    /// Functions that MIP has and clang does not count: thunks, constructors of globals, and so on.
+    pub uncounted: Vec<String>,
+    /// Functions with a count that have no code of their own: inlined, or replaced.
+    pub inlined_away: Vec<String>,
+    /// Functions with code of their own, which MIP saw fewer calls of: the others were inlined. For coverage: not
+    /// entered at all, though clang has a count.
+    pub partly_inlined: Vec<(String, Vec<u64>, Vec<u64>)>,
+    /// What must not be: MIP has calls that clang has not.
+    pub wrong: Vec<(String, Vec<u64>, Vec<u64>)>,
+}
+
+/// Compares; clang's first. A name's counts are paired from the largest down.
+pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
+    let mut found = Comparison::default();
+    for (name, ours) in mip {
+        let Some(theirs) = clang.get(name) else {
+            found.uncounted.push(name.clone());
+            continue;
+        };
+        if ours == theirs {
+            found.equal += ours.len();
+            continue;
+        }
+        // Copies that were inlined away leave clang with more of them.
+        let mut left = theirs.clone();
+        let matched = ours.iter().all(|count| {
+            let at = left.iter().position(|other| other == count);
+            at.map(|at| left.remove(at)).is_some()
+        });
+        let entry = (name.clone(), theirs.clone(), ours.clone());
+        if matched {
+            found.equal += ours.len();
+        } else if ours.len() <= theirs.len()
+            && ours
+                .iter()
+                .rev()
+                .zip(theirs.iter().rev())
+                .all(|(ours, theirs)| ours <= theirs)
+        {
+            found.partly_inlined.push(entry);
+        } else {
+            found.wrong.push(entry);
+        }
+    }
+    for (name, theirs) in clang {
+        if !mip.contains_key(name) && theirs.iter().any(|count| *count > 0) {
+            found.inlined_away.push(name.clone());
+        }
+    }
+    found
+}
+
+/// 1 for every count that is not 0: coverage.
+pub fn covered(counts: &Counts) -> Counts {
+    let of_one = |of_name: &Vec<u64>| of_name.iter().map(|count| (*count).min(1)).collect();
+    sorted(
+        counts
+            .iter()
+            .map(|(name, of_name)| (name.clone(), of_one(of_name)))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(entries: &[(&str, &[u64])]) -> Counts {
+        entries
+            .iter()
+            .map(|(name, of_name)| ((*name).to_owned(), of_name.to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn reads_what_llvm_profdata_prints() {
+        let text = "Counters:\n  main:\n    Hash: 0x18\n    Counters: 1\n    Function count: 1\n  \
+                    a.c:twice:\n    Hash: 0x1\n    Counters: 1\n    Function count: 7\n  \
+                    b.c;twice:\n    Hash: 0x1\n    Counters: 1\n    Function count: 3\nInstrumentation level: Front-end\n";
+        assert_eq!(
+            of_llvm_text(text).expect("it is sound"),
+            counts(&[("main", &[1]), ("twice", &[3, 7])])
+        );
+        assert!(of_llvm_text("Total functions: 0\n").is_err());
+    }
+
+    #[test]
+    fn tells_inlined_functions_from_wrong_counts() {
+        let clang = counts(&[
+            ("a", &[1]),
+            ("b", &[0, 5]),
+            ("c", &[9]),
+            ("d", &[4]),
+            ("e", &[2]),
+        ]);
+        let mip = counts(&[
+            ("a", &[1]),
+            ("b", &[5]),
+            ("c", &[3]),
+            ("e", &[3]),
+            ("thunk", &[1]),
+        ]);
+        let found = compare(&clang, &mip);
+        assert_eq!(found.equal, 2);
+        assert_eq!(found.uncounted, ["thunk"]);
+        assert_eq!(found.inlined_away, ["d"]);
+        assert_eq!(found.partly_inlined.len(), 1);
+        assert_eq!(found.wrong, [("e".to_owned(), vec![2], vec![3])]);
+        let found = compare(&covered(&clang), &covered(&mip));
+        assert!(found.wrong.is_empty() && found.partly_inlined.is_empty());
+    }
+}

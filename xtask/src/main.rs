@@ -3,6 +3,7 @@ mod bench;
 mod clients;
 mod conformance;
 mod fixtures;
+mod mip;
 mod steps;
 
 use std::process::ExitCode;
@@ -43,6 +44,21 @@ const TASKS: &[Task] = &[
         "bench-llvm",
         "time llvm-profdata-22 and profkit side by side",
         bench::run,
+    ),
+    Task(
+        "mip-fuzz",
+        "generated C programs, plain and with profkit mip cc, under many compilers and options",
+        mip::fuzz::run,
+    ),
+    Task(
+        "mip-programs",
+        "lua, zstd and re2 with profkit mip cc: their own tests, clang's counts, sections",
+        mip::programs::run,
+    ),
+    Task(
+        "bench-mip",
+        "what MIP costs: text, data, files and time of real programs",
+        mip::bench::run,
     ),
     Task(
         "clients",

@@ -1,0 +1,495 @@
+//! Builds of the real programs by their own makefiles, and what is run of them.
+use super::packages::{LUA, Package, RE2, Sources, ZSTD};
+use anyhow::{Context, Result, bail};
+use profkit_testkit::program::MipMode;
+use profkit_testkit::{measure, repo_root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compilers, and what is put before and behind them.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    /// What tables call it.
+    pub label: String,
+    cc: String,
+    cxx: String,
+    /// Options for compiling.
+    flags: Vec<String>,
+    /// Options for linking.
+    link_flags: Vec<String>,
+}
+
+impl Toolchain {
+    /// clang or gcc of a number, plain: `clang-22`, `gcc-12`.
+    pub fn plain(compiler: &str) -> Toolchain {
+        let cxx = if let Some(number) = compiler.strip_prefix("clang-") {
+            format!("clang++-{number}")
+        } else {
+            compiler.replace("gcc", "g++")
+        };
+        Toolchain {
+            label: format!("plain {compiler}"),
+            cc: compiler.to_owned(),
+            cxx,
+            flags: Vec::new(),
+            link_flags: Vec::new(),
+        }
+    }
+
+    /// The same with `profkit mip cc` before it.
+    pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
+        let plain = Toolchain::plain(compiler);
+        let before = format!(
+            "{} mip cc {} --",
+            profkit.display(),
+            mode.arguments.join(" ")
+        );
+        Toolchain {
+            label: format!("{} {compiler}", mode.name),
+            cc: format!("{before} {}", plain.cc),
+            cxx: format!("{before} {}", plain.cxx),
+            ..plain
+        }
+    }
+
+    /// With more options for compiling and linking.
+    pub fn with(mut self, label: &str, flags: &[&str], link_flags: &[&str]) -> Toolchain {
+        self.label = format!("{} {label}", self.label);
+        self.flags
+            .extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self.link_flags
+            .extend(link_flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    fn cc(&self, more: &str) -> String {
+        format!("CC={}{more}", self.cc)
+    }
+
+    fn cxx(&self) -> String {
+        format!("CXX={}", self.cxx)
+    }
+
+    fn flags(&self) -> String {
+        self.flags.join(" ")
+    }
+
+    fn link_flags(&self) -> String {
+        let all: Vec<&str> = self
+            .flags
+            .iter()
+            .chain(&self.link_flags)
+            .map(String::as_str)
+            .collect();
+        all.join(" ")
+    }
+}
+
+/// A program that is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Real {
+    /// lua 5.4.
+    Lua,
+    /// zstd.
+    Zstd,
+    /// re2.
+    Re2,
+    /// The C++ program of this repository, `tests/programs/station`.
+    Station,
+}
+
+impl Real {
+    /// All of them.
+    pub const ALL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
+
+    /// What tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Real::Lua => "lua",
+            Real::Zstd => "zstd",
+            Real::Re2 => "re2",
+            Real::Station => "station",
+        }
+    }
+
+    /// The program of a name.
+    pub fn named(name: &str) -> Option<Real> {
+        Real::ALL.into_iter().find(|real| real.name() == name)
+    }
+
+    fn package(self) -> Option<Package> {
+        match self {
+            Real::Lua => Some(LUA),
+            Real::Zstd => Some(ZSTD),
+            Real::Re2 => Some(RE2),
+            Real::Station => None,
+        }
+    }
+
+    /// Builds into a fresh copy of the sources, without the tests' own programs. Returns what the linkers said: lines
+    /// of stderr that have `warning` and a linker's name.
+    ///
+    /// # Errors
+    /// If make fails.
+    pub fn build(self, sources: &Sources, tools: &Toolchain, tree: &Path) -> Result<Vec<String>> {
+        match self.package() {
+            Some(package) => sources.copy(package, tree)?,
+            None => super::fresh(tree)?,
+        }
+        let log = match self {
+            Real::Lua => make(
+                tree,
+                &[
+                    "-C",
+                    "src",
+                    "linux",
+                    &tools.cc(" -std=gnu99"),
+                    &format!("MYCFLAGS={}", tools.flags()),
+                    &format!("MYLDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Zstd => make(
+                tree,
+                &[
+                    "-C",
+                    "programs",
+                    "zstd",
+                    &tools.cc(""),
+                    &format!("MOREFLAGS={}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Re2 => make_re2(tree, tools, &["obj/libre2.a"])? + &regex_bench(tree, tools)?,
+            Real::Station => station(tree, tools)?,
+        };
+        Ok(log
+            .lines()
+            .filter(|line| line.contains("warning") && is_linker(line))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// The main program of a built tree.
+    pub fn executable(self, tree: &Path) -> PathBuf {
+        tree.join(match self {
+            Real::Lua => "src/lua",
+            Real::Zstd => "programs/zstd",
+            Real::Re2 => "obj/regex_bench",
+            Real::Station => "station",
+        })
+    }
+
+    /// Command lines that use the program as people do, without its own tests: deterministic, one thread each. More
+    /// rounds take longer.
+    ///
+    /// # Errors
+    /// If their input cannot be written.
+    pub fn workload(self, tree: &Path, rounds: u32) -> Result<Vec<Vec<String>>> {
+        let program = self.executable(tree).display().to_string();
+        let line = |arguments: &[&str]| {
+            let mut all = vec![program.clone()];
+            all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+            all
+        };
+        let count = |times: u32| (times * rounds).to_string();
+        Ok(match self {
+            Real::Lua => LUA_SCRIPTS
+                .iter()
+                .map(|(script, _)| {
+                    let script = repo_root().join("tests/programs/lua").join(script);
+                    line(&[&script.display().to_string(), &count(12)])
+                })
+                .collect(),
+            Real::Zstd => {
+                let corpus = tree.with_extension("corpus");
+                std::fs::write(&corpus, super::corpus(rounds as usize * (1 << 20)))?;
+                let (corpus, packed) = (
+                    corpus.display().to_string(),
+                    tree.with_extension("zst").display().to_string(),
+                );
+                vec![
+                    line(&["-q", "-f", "--single-thread", "-1", &corpus, "-o", &packed]),
+                    line(&["-q", "-t", "--single-thread", &packed]),
+                    line(&["-q", "-f", "--single-thread", "-6", &corpus, "-o", &packed]),
+                    line(&["-q", "-t", "--single-thread", &packed]),
+                    line(&["-q", "-f", "--single-thread", "-13", &corpus, "-o", &packed]),
+                ]
+            }
+            Real::Re2 => vec![line(&[&count(20)])],
+            Real::Station => vec![line(&["run", &count(10_000), "1"]), line(&["explain"])],
+        })
+    }
+
+    /// Runs the program's own tests. The raw profiles are merged below `raws`, a folder that exists.
+    ///
+    /// # Errors
+    /// If a test fails.
+    pub fn test(
+        self,
+        tools: &Toolchain,
+        tree: &Path,
+        raws: &Path,
+        lua_tests: Option<&Path>,
+    ) -> Result<Vec<String>> {
+        let run = Run { tree, raws };
+        match self {
+            Real::Lua => test_lua(&run, lua_tests),
+            Real::Zstd => test_zstd(&run, tools),
+            Real::Re2 => test_re2(&run, tools),
+            Real::Station => test_station(&run),
+        }
+    }
+}
+
+fn is_linker(line: &str) -> bool {
+    ["ld:", "ld.lld", "lld:", "ld.bfd", "ld.gold"]
+        .iter()
+        .any(|name| line.contains(name))
+}
+
+fn make(tree: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("make");
+    // The makefiles call python3 and mean the system's, which has the modules they need.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command
+        .current_dir(tree)
+        .env("PATH", format!("/usr/bin:/bin:{path}"))
+        .env_remove("MAKEFLAGS")
+        .arg("-j2")
+        .args(arguments);
+    logged(&mut command)
+}
+
+/// Runs a command and returns what it said on both streams.
+fn logged(command: &mut Command) -> Result<String> {
+    let made = measure(command.stdin(std::process::Stdio::null()))
+        .with_context(|| command.get_program().display().to_string())?;
+    let log =
+        String::from_utf8_lossy(&made.stdout).into_owned() + &String::from_utf8_lossy(&made.stderr);
+    if !made.status.success() {
+        bail!("{command:?}\n{}\n{}", made.status, super::last_lines(&log));
+    }
+    Ok(log)
+}
+
+fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> {
+    // The tables are generated, as Debian does it; The sources are older than C++17's removals.
+    let cxx = tools.cxx();
+    let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());
+    let link = format!("LDFLAGS={}", tools.link_flags());
+    let mut arguments = vec!["REBUILD_TABLES=1", &cxx, &flags, &link];
+    arguments.extend(targets);
+    make(tree, &arguments).context("re2 needs the packages unicode-data and python3-six")
+}
+
+/// The driver of this repository, linked with the library.
+fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
+    let source = repo_root().join("tests/programs/regex_bench.cpp");
+    let line = format!(
+        "{} -O2 -std=c++14 {} -I. -pthread -o obj/regex_bench {} obj/libre2.a {}",
+        tools.cxx,
+        tools.flags(),
+        source.display(),
+        tools.link_flags()
+    );
+    logged(Command::new("sh").current_dir(tree).args(["-c", &line]))
+}
+
+fn station(tree: &Path, tools: &Toolchain) -> Result<String> {
+    let folder = repo_root().join("tests/programs/station");
+    let mut log = String::new();
+    let mut objects = Vec::new();
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(&folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    sources.sort();
+    for source in sources {
+        let Some(stem) = source
+            .file_stem()
+            .filter(|_| source.extension().is_some_and(|e| e == "cpp"))
+        else {
+            continue;
+        };
+        let object = format!("{}.o", stem.to_string_lossy());
+        let line = format!(
+            "{} -O2 -std=c++17 {} -pthread -w -c {} -o {object}",
+            tools.cxx,
+            tools.flags(),
+            source.display()
+        );
+        log += &logged(Command::new("sh").current_dir(tree).args(["-c", &line]))?;
+        objects.push(object);
+    }
+    let line = format!(
+        "{} -pthread -o station {} {}",
+        tools.cxx,
+        objects.join(" "),
+        tools.link_flags()
+    );
+    log += &logged(Command::new("sh").current_dir(tree).args(["-c", &line]))?;
+    Ok(log)
+}
+
+/// Where tests run and where raw profiles go.
+struct Run<'a> {
+    tree: &'a Path,
+    raws: &'a Path,
+}
+
+impl Run<'_> {
+    /// With profiles of all processes merged, one file a binary.
+    fn prepared<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .env("LLVM_MIP_PROFILE_FILENAME", self.raws.join("%h-%m.mipraw"))
+            .env("LLVM_PROFILE_FILE", self.raws.join("%m.profraw"))
+    }
+
+    fn logged(&self, command: &mut Command) -> Result<String> {
+        logged(self.prepared(command))
+    }
+}
+
+/// The scripts of this repository with their output, and lua's own tests if they are at hand: Debian's package is
+/// without them.
+fn test_lua(run: &Run<'_>, lua_tests: Option<&Path>) -> Result<Vec<String>> {
+    let lua = run.tree.join("src/lua");
+    let mut done = Vec::new();
+    let said = run.logged(Command::new("make").current_dir(run.tree).arg("test"))?;
+    if !said.contains("Lua 5.4") {
+        bail!("make test printed no version: {said}");
+    }
+    done.push("make test".to_owned());
+    for (script, expected) in LUA_SCRIPTS {
+        let script = repo_root().join("tests/programs/lua").join(script);
+        let said = run.logged(Command::new(&lua).arg(&script).arg("3"))?;
+        if said.trim_end() != *expected {
+            bail!("{}: {said:?} instead of {expected:?}", script.display());
+        }
+    }
+    done.push(format!("{} scripts", LUA_SCRIPTS.len()));
+    if let Some(folder) = lua_tests {
+        let copy = run.tree.join("testes");
+        super::succeed(Command::new("cp").arg("-a").arg(folder).arg(&copy))?;
+        let said = run.logged(
+            Command::new(&lua)
+                .current_dir(&copy)
+                .args(["-e_U=true", "all.lua"]),
+        )?;
+        if !said.contains("final OK !!!") {
+            bail!("lua's tests: {}", super::last_lines(&said));
+        }
+        done.push("all.lua".to_owned());
+    }
+    Ok(done)
+}
+
+/// The scripts in `tests/programs/lua`, with what they print after 3 rounds.
+pub const LUA_SCRIPTS: &[(&str, &str)] = &[
+    ("calls.lua", "calls\t118170753"),
+    ("numbers.lua", "numbers\t9735\t-58851.844"),
+    ("objects.lua", "objects\t392337"),
+    ("strings.lua", "strings\t148894"),
+];
+
+fn test_zstd(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
+    let cc = tools.cc("");
+    let flags = format!("MOREFLAGS={}", tools.flags());
+    let link = format!("LDFLAGS={}", tools.link_flags());
+    make(
+        run.tree,
+        &[
+            "-C",
+            "tests",
+            "datagen",
+            "fuzzer",
+            "zstreamtest",
+            "poolTests",
+            &cc,
+            &flags,
+            &link,
+        ],
+    )?;
+    let tests = run.tree.join("tests");
+    // What `make check` runs, on the zstd that was built already.
+    run.logged(
+        Command::new("./playTests.sh")
+            .current_dir(&tests)
+            .env("ZSTD_BIN", "../programs/zstd")
+            .env("DATAGEN_BIN", "./datagen"),
+    )
+    .context("playTests.sh")?;
+    let mut done = vec!["playTests.sh".to_owned()];
+    for line in [
+        "fuzzer -v -s17 -i60",
+        "zstreamtest -v -s17 -i60",
+        "zstreamtest --newapi -t1 -s17 -i60",
+        "poolTests",
+    ] {
+        let mut words = line.split(' ');
+        let program = words.next().unwrap_or_default();
+        run.logged(
+            Command::new(format!("./{program}"))
+                .current_dir(&tests)
+                .args(words),
+        )
+        .context(line)?;
+        done.push(line.to_owned());
+    }
+    Ok(done)
+}
+
+fn test_re2(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    for (target, programs) in [("static-test", "TESTS"), ("shared-test", "STESTS")] {
+        // The test target would compile with the environment of the tests; compile first.
+        let cxx = tools.cxx();
+        let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());
+        let link = format!("LDFLAGS={}", tools.link_flags());
+        let arguments = ["REBUILD_TABLES=1", &cxx, &flags, &link];
+        let programs = format!("print-programs: $({programs})");
+        make_with(run, &arguments, &programs, "print-programs")?;
+        let mut command = Command::new("make");
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .current_dir(run.tree)
+            .env("PATH", format!("/usr/bin:/bin:{path}"))
+            .args(arguments)
+            .arg(target);
+        let said = run.logged(&mut command).context(target)?;
+        if !said.contains("ALL TESTS PASSED.") {
+            bail!("{target}: {}", super::last_lines(&said));
+        }
+        done.push(format!("{target} ({})", said.matches("PASS\n").count()));
+    }
+    Ok(done)
+}
+
+/// make with one more rule.
+fn make_with(run: &Run<'_>, arguments: &[&str], rule: &str, target: &str) -> Result<String> {
+    let mut all = vec!["--eval", rule];
+    all.extend(arguments);
+    all.push(target);
+    make(run.tree, &all)
+}
+
+fn test_station(run: &Run<'_>) -> Result<Vec<String>> {
+    let station = run.tree.join("station");
+    for (arguments, expected) in STATION_RUNS {
+        let said = run.logged(Command::new(&station).args(*arguments))?;
+        if !said.contains(expected) {
+            bail!(
+                "station {}: {said:?} is without {expected:?}",
+                arguments.join(" ")
+            );
+        }
+    }
+    Ok(vec![format!("{} runs", STATION_RUNS.len())])
+}
+
+/// What the program of two phases prints.
+pub const STATION_RUNS: &[(&[&str], &str)] = &[
+    (&["start"], "64 stages\nrefused: line 2 is no setting"),
+    (&["run", "20000", "1"], "sum 18071820373898808784"),
+    (&["run", "20000", "4"], "sum 18071820373898808784"),
+    (&["explain"], "ordering 19 of "),
+];

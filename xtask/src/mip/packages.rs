@@ -1,0 +1,135 @@
+//! Sources of real programs, as Debian has them.
+use super::{fresh, succeed};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A Debian source package.
+#[derive(Clone, Copy, Debug)]
+pub struct Package {
+    /// Its name, as `apt-get source` takes it.
+    pub name: &'static str,
+    /// How the names of its files begin.
+    pub files: &'static str,
+    /// Whether Debian's patches are applied. Those of lua replace its makefile by one for libtool.
+    pub patched: bool,
+}
+
+/// lua 5.4: C, an interpreter.
+pub const LUA: Package = Package {
+    name: "lua5.4",
+    files: "lua5.4_",
+    patched: false,
+};
+/// zstd: C, a compressor.
+pub const ZSTD: Package = Package {
+    name: "libzstd",
+    files: "libzstd_",
+    patched: true,
+};
+/// re2: C++, a library.
+pub const RE2: Package = Package {
+    name: "re2",
+    files: "re2_",
+    patched: true,
+};
+
+/// Where things are kept.
+#[derive(Debug)]
+pub struct Sources {
+    /// Below `target`.
+    folder: PathBuf,
+    /// A folder with the packages' files, if they are not to be downloaded.
+    given: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Keeps sources below `folder`.
+    pub fn new(folder: &Path, given: Option<PathBuf>) -> Sources {
+        Sources {
+            folder: folder.to_owned(),
+            given,
+        }
+    }
+
+    /// A copy of a package's tree at `to`, which is emptied first.
+    ///
+    /// # Errors
+    /// If the sources are not to be had; the message says what to do.
+    pub fn copy(&self, package: Package, to: &Path) -> Result<()> {
+        let tree = self.tree(package)?;
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        if to.exists() {
+            std::fs::remove_dir_all(to)?;
+        }
+        succeed(Command::new("cp").arg("-a").arg(&tree).arg(to))?;
+        Ok(())
+    }
+
+    /// The unpacked tree of a package, which nobody changes.
+    fn tree(&self, package: Package) -> Result<PathBuf> {
+        let tree = self.folder.join("sources").join(package.name);
+        if tree.is_dir() {
+            return Ok(tree);
+        }
+        let folder = match &self.given {
+            Some(folder) => folder.clone(),
+            None => self.download(package)?,
+        };
+        let description = description(&folder, package)?;
+        let partly = tree.with_extension("partly");
+        fresh(&partly)?;
+        let unpacked = partly.join("tree");
+        let mut command = Command::new("dpkg-source");
+        if !package.patched {
+            command.arg("--skip-patches");
+        }
+        succeed(
+            command
+                .args(["--no-check", "-x"])
+                .arg(&description)
+                .arg(&unpacked),
+        )
+        .context("dpkg-source is in the package dpkg-dev")?;
+        std::fs::rename(&unpacked, &tree)?;
+        std::fs::remove_dir_all(&partly)?;
+        Ok(tree)
+    }
+
+    fn download(&self, package: Package) -> Result<PathBuf> {
+        let folder = self.folder.join("download");
+        std::fs::create_dir_all(&folder)?;
+        if description(&folder, package).is_err() {
+            succeed(
+                Command::new("apt-get")
+                    .current_dir(&folder)
+                    .args(["source", "--download-only", package.name]),
+            )
+            .with_context(|| {
+                format!(
+                    "the sources of {} are not to be had: apt needs deb-src entries (Types: deb deb-src) and an \
+                     apt-get update; or give --sources FOLDER with the .dsc and what it names",
+                    package.name
+                )
+            })?;
+        }
+        Ok(folder)
+    }
+}
+
+fn description(folder: &Path, package: Package) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(package.files) && name.ends_with(".dsc") {
+            found.push(name);
+        }
+    }
+    found.sort();
+    match found.pop() {
+        Some(name) => Ok(folder.join(name)),
+        None => bail!("no {}*.dsc in {}", package.files, folder.display()),
+    }
+}

@@ -1,0 +1,344 @@
+//! `cargo xtask mip-programs`: lua, zstd and re2 from Debian's sources, built by their own makefiles with
+//! `profkit mip cc`, under their own tests, compared with plain builds and with clang's own counts.
+use super::make::{Real, Toolchain};
+use super::packages::Sources;
+use super::{build_profkit, clang_counts, fresh, mip_counts, mip_profile, raws_in, size, succeed};
+use anyhow::{Context, Result, bail};
+use profkit_testkit::program::counts;
+use profkit_testkit::program::{MIP_MODES, MipMode};
+use profkit_testkit::repo_root;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const HELP: &str = "\
+cargo xtask mip-programs [--only PROGRAM]... [--mode MODE]... [--step STEP]... [OPTION]...
+
+Builds lua 5.4, zstd and re2 from Debian's sources (apt-get source) by their own makefiles with `profkit mip cc` below
+target/mip-programs, and checks:
+  tests      their own tests in every mode with clang-22, and in two with gcc-12
+  counts     calls and coverage against clang's -fprofile-instr-generate in the same binary, function by function
+  sections   --gc-sections with GNU ld and lld: the same functions stay as in a plain build; symbols, dynamic
+             relocations, warnings of the linkers
+  --only PROGRAM     lua, zstd, re2 or station (default: all)
+  --mode MODE        for step tests: as for mip-fuzz (default: all)
+  --step STEP        tests, counts or sections (default: all)
+  --sources FOLDER   take the .dsc and what it names from here rather than from apt
+  --lua-tests FOLDER lua's own tests (testes of lua 5.4.4), which Debian does not package
+  --profkit FILE     the command to test (default: target/release/profkit, built first)
+Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
+
+Example: cargo xtask mip-programs --only lua --step counts
+";
+
+struct Options {
+    only: Vec<Real>,
+    modes: Vec<MipMode>,
+    steps: Vec<String>,
+    profkit: PathBuf,
+    lua_tests: Option<PathBuf>,
+    sources: Sources,
+    folder: PathBuf,
+}
+
+/// Runs the checks.
+///
+/// # Errors
+/// If one fails; all are tried first.
+pub fn run(args: &[String]) -> Result<()> {
+    let folder = repo_root().join("target/mip-programs");
+    let (mut only, mut modes, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut profkit, mut lua_tests, mut given) = (None, None, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || {
+            args.next()
+                .cloned()
+                .with_context(|| format!("{arg} wants a value"))
+        };
+        match arg.as_str() {
+            "--only" => {
+                let name = value()?;
+                only.push(Real::named(&name).with_context(|| format!("no program {name}"))?);
+            }
+            "--mode" => {
+                let name = value()?;
+                modes.push(MipMode::named(&name).with_context(|| format!("no mode {name}"))?);
+            }
+            "--step" => {
+                let name = value()?;
+                if !["tests", "counts", "sections"].contains(&name.as_str()) {
+                    bail!("no step {name}");
+                }
+                steps.push(name);
+            }
+            "--sources" => given = Some(PathBuf::from(value()?)),
+            "--lua-tests" => lua_tests = Some(PathBuf::from(value()?)),
+            "--profkit" => profkit = Some(PathBuf::from(value()?)),
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    let options = Options {
+        only: if only.is_empty() {
+            Real::ALL.to_vec()
+        } else {
+            only
+        },
+        modes: if modes.is_empty() {
+            MIP_MODES.to_vec()
+        } else {
+            modes
+        },
+        steps,
+        profkit: match profkit {
+            Some(path) => path,
+            None => build_profkit()?,
+        },
+        lua_tests,
+        sources: Sources::new(&folder, given),
+        folder,
+    };
+    let mut failures = 0;
+    let mut step = |what: &str, made: Result<String>, began: Instant| {
+        let seconds = began.elapsed().as_secs();
+        match made {
+            Ok(said) => println!("{what}: {said} ({seconds} s)"),
+            Err(error) => {
+                failures += 1;
+                println!("{what}: FAILED ({seconds} s): {error:#}");
+            }
+        }
+    };
+    let wanted =
+        |name: &str| options.steps.is_empty() || options.steps.iter().any(|step| step == name);
+    for real in &options.only {
+        if wanted("tests") {
+            for (compiler, mode) in tested(&options.modes) {
+                let began = Instant::now();
+                let made = tests(&options, *real, compiler, mode);
+                step(
+                    &format!("{} {compiler} {}: tests", real.name(), mode.name),
+                    made,
+                    began,
+                );
+            }
+        }
+        if wanted("counts") {
+            for (mode, exact) in [("calls", true), ("calls", false), ("function", false)] {
+                let began = Instant::now();
+                let mode = MipMode::named(mode).context("a mode")?;
+                let what = if exact { "exact counts" } else { "counts" };
+                let made = count(&options, *real, mode, exact);
+                step(
+                    &format!("{} {}: {what}", real.name(), mode.name),
+                    made,
+                    began,
+                );
+            }
+        }
+        if wanted("sections") {
+            for linker in ["bfd", "lld"] {
+                let began = Instant::now();
+                let made = sections(&options, *real, linker);
+                step(&format!("{} {linker}: sections", real.name()), made, began);
+            }
+        }
+    }
+    if failures > 0 {
+        bail!("{failures} checks failed");
+    }
+    Ok(())
+}
+
+/// Every mode with clang, the two main ones with gcc too.
+fn tested(modes: &[MipMode]) -> Vec<(&'static str, MipMode)> {
+    let mut all: Vec<(&str, MipMode)> = modes.iter().map(|mode| ("clang-22", *mode)).collect();
+    all.extend(
+        modes
+            .iter()
+            .filter(|mode| ["function", "calls"].contains(&mode.name))
+            .map(|mode| ("gcc-12", *mode)),
+    );
+    all
+}
+
+/// The program's own tests in one mode.
+fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result<String> {
+    let place = options
+        .folder
+        .join(format!("{}-{compiler}-{}", real.name(), mode.name));
+    fresh(&place)?;
+    let (tree, raws) = (place.join("tree"), place.join("raws"));
+    std::fs::create_dir_all(&raws)?;
+    let tools = Toolchain::mip(compiler, &options.profkit, mode);
+    let warnings = real.build(&options.sources, &tools, &tree)?;
+    if !warnings.is_empty() {
+        bail!("the linker warns: {}", warnings.join("\n"));
+    }
+    let done = real.test(&tools, &tree, &raws, options.lua_tests.as_deref())?;
+    let written = raws_in(&raws)?;
+    if written.is_empty() {
+        bail!("no profile was written to {}", raws.display());
+    }
+    let binary = real.executable(&tree);
+    let profile = place.join("all.mip");
+    let own = raws_of(&options.profkit, &binary, &written, &profile)?;
+    let covered = mip_counts(&options.profkit, &profile, true)?;
+    let (all, hit) = sum(&covered);
+    std::fs::remove_dir_all(&tree)?;
+    Ok(format!(
+        "passed {}; {} binaries wrote profiles, {own} of them {}: {hit} of {all} functions covered",
+        done.join(", "),
+        written.len(),
+        real.name(),
+    ))
+}
+
+/// Merges those raw profiles that are the binary's, by build id: without --strict others are reported and left out.
+fn raws_of(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) -> Result<usize> {
+    let mut own = Vec::new();
+    for raw in raws {
+        if mip_profile(profkit, binary, std::slice::from_ref(raw), profile).is_ok() {
+            own.push(raw.clone());
+        }
+    }
+    if own.is_empty() {
+        return Ok(0);
+    }
+    mip_profile(profkit, binary, &own, profile)?;
+    Ok(own.len())
+}
+
+fn sum(counts: &counts::Counts) -> (u64, u64) {
+    let all = counts.values().flatten();
+    all.fold((0, 0), |(all, hit), count| {
+        (all + 1, hit + u64::from(*count > 0))
+    })
+}
+
+/// One run of a binary that has both instrumentations.
+fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<String> {
+    let what = if exact { "exact" } else { "both" };
+    let place = options
+        .folder
+        .join(format!("{}-{what}-{}", real.name(), mode.name));
+    fresh(&place)?;
+    let (tree, raws) = (place.join("tree"), place.join("raws"));
+    std::fs::create_dir_all(&raws)?;
+    let flags: &[&str] = if exact {
+        // No call may become a loop either.
+        &[
+            "-fprofile-instr-generate",
+            "-fprofile-update=atomic",
+            "-fno-inline",
+            "-fno-optimize-sibling-calls",
+        ]
+    } else {
+        &["-fprofile-instr-generate", "-fprofile-update=atomic"]
+    };
+    let tools = Toolchain::mip("clang-22", &options.profkit, mode).with(what, flags, &[]);
+    real.build(&options.sources, &tools, &tree)?;
+    let mut clang_raws = Vec::new();
+    for (number, line) in real.workload(&tree, 1)?.iter().enumerate() {
+        let raw = raws.join(format!("{number}.mipraw"));
+        clang_raws.push(raw.with_extension("profraw"));
+        succeed(
+            Command::new(&line[0])
+                .args(&line[1..])
+                .env("LLVM_MIP_PROFILE_FILENAME", &raw)
+                .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),
+        )?;
+    }
+    let profile = place.join("one.mip");
+    mip_profile(
+        &options.profkit,
+        &real.executable(&tree),
+        &raws_in(&raws)?,
+        &profile,
+    )?;
+    let clang = clang_counts::counts_of_raws(&clang_raws, &place.join("one.profdata"))?;
+    let mip = mip_counts(&options.profkit, &profile, !mode.counts_calls())?;
+    let clang = if mode.counts_calls() {
+        clang
+    } else {
+        counts::covered(&clang)
+    };
+    let found = counts::compare(&clang, &mip);
+    clang_counts::judge(&found, exact)?;
+    let report = place.join("comparison.txt");
+    std::fs::write(&report, format!("{found:#?}\n"))?;
+    std::fs::remove_dir_all(&tree)?;
+    Ok(format!(
+        "{} functions equal, {} partly inlined, {} inlined away, {} that clang does not count; see {}",
+        found.equal,
+        found.partly_inlined.len(),
+        found.inlined_away.len(),
+        found.uncounted.len(),
+        report.display()
+    ))
+}
+
+/// What is in the linked program, beside a plain one.
+fn sections(options: &Options, real: Real, linker: &str) -> Result<String> {
+    let place = options
+        .folder
+        .join(format!("{}-sections-{linker}", real.name()));
+    fresh(&place)?;
+    let link: &[&str] = if linker == "lld" {
+        &[
+            "-Wl,--gc-sections",
+            "--ld-path=/usr/bin/ld.lld-22",
+            "-Wl,--build-id",
+        ]
+    } else {
+        &["-Wl,--gc-sections", "-fuse-ld=bfd", "-Wl,--build-id"]
+    };
+    let compile = &["-ffunction-sections"];
+    let mut images = Vec::new();
+    let mode = MipMode::named("function").context("a mode")?;
+    for tools in [
+        Toolchain::plain("clang-22"),
+        Toolchain::mip("clang-22", &options.profkit, mode),
+    ] {
+        let tree = place.join(tools.label.replace(' ', "-"));
+        let warnings = real.build(&options.sources, &tools.with("gc", compile, link), &tree)?;
+        if !warnings.is_empty() {
+            bail!("the linker warns: {}", warnings.join("\n"));
+        }
+        images.push(size::image(&real.executable(&tree))?);
+        std::fs::remove_dir_all(&tree)?;
+    }
+    let [plain, made] = images.as_slice() else {
+        bail!("two builds were made");
+    };
+    let other = size::other_symbols(plain, made);
+    if !other.is_empty() {
+        bail!("symbols differ: {}", other.join(" "));
+    }
+    if made.functions == 0 || made.records < made.functions {
+        bail!(
+            "{} functions in {} bytes of records",
+            made.functions,
+            made.records
+        );
+    }
+    let named = made
+        .function_sizes
+        .values()
+        .map(|of_name| of_name.len() as u64)
+        .sum::<u64>();
+    if made.functions > named {
+        bail!(
+            "{} map entries, but only {named} functions: dead ones stayed",
+            made.functions
+        );
+    }
+    Ok(format!(
+        "{} functions of {named} instrumented, {} bytes of records, the same symbols, {} dynamic relocations (plain: {})",
+        made.functions, made.records, made.dynamic_relocations, plain.dynamic_relocations
+    ))
+}

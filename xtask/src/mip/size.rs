@@ -1,0 +1,174 @@
+//! What a linked program is made of, as far as instrumenting changes it.
+use super::succeed;
+use anyhow::{Context, Result};
+use object::elf;
+use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Sizes and counts of one ELF file.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// Bytes of executable sections.
+    pub text: u64,
+    /// Bytes of sections that are written at run time, `.bss` included.
+    pub data: u64,
+    /// Bytes of `__llvm_mipraw`.
+    pub records: u64,
+    /// Map entries: functions that are instrumented.
+    pub functions: u64,
+    /// Bytes of code of the runtime.
+    pub runtime_text: u64,
+    /// Bytes of data of the runtime.
+    pub runtime_data: u64,
+    /// The file without symbols, debug information and map.
+    pub stripped: u64,
+    /// Dynamic relocations.
+    pub dynamic_relocations: u64,
+    /// Names of symbols with their number, the runtime's aside.
+    pub symbols: BTreeMap<String, usize>,
+    /// Sizes of functions by name and address.
+    pub function_sizes: BTreeMap<String, Vec<u64>>,
+}
+
+/// How the symbols begin that an instrumented program has and a plain one has not.
+const OWN_SYMBOLS: [&str; 5] = [
+    "__profkit_mip",
+    "__llvm_mip",
+    "__start___llvm_mip",
+    "__stop___llvm_mip",
+    "profkit_rt",
+];
+
+fn is_own(name: &str) -> bool {
+    OWN_SYMBOLS.iter().any(|own| name.starts_with(own)) || name.contains("profkit")
+}
+
+/// Measures a 64-bit ELF file.
+///
+/// # Errors
+/// If it cannot be read, or not be stripped.
+pub fn image(path: &Path) -> Result<Image> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let file = ElfFile64::<object::Endianness>::parse(&*bytes)
+        .with_context(|| path.display().to_string())?;
+    let mut made = Image::default();
+    for section in file.sections() {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            continue;
+        };
+        let allocated = sh_flags.contains(elf::SHF_ALLOC);
+        if sh_flags.contains(elf::SHF_EXECINSTR) {
+            made.text += section.size();
+        } else if allocated && sh_flags.contains(elf::SHF_WRITE) {
+            made.data += section.size();
+        }
+        match section.name()? {
+            profkit_abi::mip::section::RECORDS => made.records = section.size(),
+            profkit_abi::mip::section::MAP => made.functions = entries(section.data()?)?,
+            _ => {}
+        }
+    }
+    for symbol in file.symbols() {
+        let name = symbol.name().unwrap_or_default();
+        if name.is_empty() || symbol.kind() == SymbolKind::File {
+            continue;
+        }
+        let text = symbol.kind() == SymbolKind::Text;
+        if is_own(name) {
+            let own = if text {
+                &mut made.runtime_text
+            } else {
+                &mut made.runtime_data
+            };
+            *own += symbol.size();
+        } else {
+            *made.symbols.entry(name.to_owned()).or_default() += 1;
+            if text && symbol.size() > 0 {
+                made.function_sizes
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(symbol.size());
+            }
+        }
+    }
+    let header = file.elf_header();
+    let endian = file.endian();
+    for section in header.section_headers(endian, &*bytes)? {
+        let kind = section.sh_type(endian);
+        let loaded = section.sh_flags(endian).contains(elf::SHF_ALLOC);
+        if loaded && (kind == elf::SHT_RELA || kind == elf::SHT_REL) {
+            made.dynamic_relocations += section
+                .sh_size(endian)
+                .checked_div(section.sh_entsize(endian))
+                .unwrap_or(0);
+        }
+    }
+    let stripped = path.with_extension("stripped");
+    succeed(
+        Command::new("strip")
+            .arg("--strip-all")
+            .arg(format!(
+                "--remove-section={}",
+                profkit_abi::mip::section::MAP
+            ))
+            .arg("-o")
+            .arg(&stripped)
+            .arg(path),
+    )?;
+    made.stripped = std::fs::metadata(&stripped)?.len();
+    Ok(made)
+}
+
+/// Entries of a map that stand for functions: the anchor has no mode.
+fn entries(mut map: &[u8]) -> Result<u64> {
+    let mut count = 0;
+    while let Some((head, _)) = map.split_first_chunk::<6>() {
+        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if u16::from_le_bytes([head[4], head[5]]) != 0 {
+            count += 1;
+        }
+        map = map
+            .get(size.max(1)..)
+            .with_context(|| format!("a map entry of {size} bytes"))?;
+    }
+    Ok(count)
+}
+
+/// Text that instrumented functions gained, by the sizes of their symbols: total and number of functions that are in
+/// both programs once.
+pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64) {
+    let mut total = 0;
+    let mut functions = 0;
+    for (name, sizes) in &instrumented.function_sizes {
+        if let ([after], Some([before])) = (
+            &sizes[..],
+            plain.function_sizes.get(name).map(Vec::as_slice),
+        ) {
+            let gain = i64::try_from(*after).unwrap_or(0) - i64::try_from(*before).unwrap_or(0);
+            if gain != 0 {
+                total += gain;
+                functions += 1;
+            }
+        }
+    }
+    (total, functions)
+}
+
+/// Symbols that one program has and the other has not, `+` or `-` before the name.
+pub fn other_symbols(plain: &Image, instrumented: &Image) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, count) in &instrumented.symbols {
+        if plain.symbols.get(name).copied().unwrap_or(0) < *count {
+            found.push(format!("+{name}"));
+        }
+    }
+    for (name, count) in &plain.symbols {
+        if instrumented.symbols.get(name).copied().unwrap_or(0) < *count {
+            found.push(format!("-{name}"));
+        }
+    }
+    found
+}

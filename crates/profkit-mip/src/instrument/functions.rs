@@ -73,6 +73,9 @@ pub enum SkipReason {
     Overlap,
     /// It is a type hash in front of a function, not code.
     TypeHash,
+    /// It is a piece that LLVM's machine outliner took out of functions. It is entered with whatever registers and flags
+    /// are live there.
+    Outlined,
     /// It is the resolver of an indirect function, under whose name other code is called.
     Resolver,
     /// All of it is inline assembly: a naked function.
@@ -95,6 +98,7 @@ impl fmt::Display for SkipReason {
             SkipReason::Macro => "begins with a macro, whose instructions are not known here",
             SkipReason::Overlap => "begins inside another function",
             SkipReason::TypeHash => "is a type hash, not code",
+            SkipReason::Outlined => "is a piece of other functions, outlined by LLVM",
             SkipReason::Resolver => "is the resolver of an indirect function",
             SkipReason::Naked => "is all inline assembly (naked)",
             SkipReason::Placed => "is in a section with .org",
@@ -175,6 +179,8 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
             .is_some_and(|typed| facts.labels.contains_key(typed))
         {
             Some(SkipReason::TypeHash)
+        } else if name.starts_with(b"OUTLINED_FUNCTION_") {
+            Some(SkipReason::Outlined)
         } else if functions
             .iter()
             .rev()

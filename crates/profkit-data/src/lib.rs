@@ -15,7 +15,9 @@ pub mod hash_table;
 pub mod ids;
 pub mod instr;
 pub mod limits;
+pub mod mip;
 pub mod names;
 pub mod summary;
+pub mod tables;
 
 pub use error::{Error, ErrorKind, Result};

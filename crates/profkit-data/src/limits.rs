@@ -15,3 +15,7 @@ pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// How many bytes of keys may be hashed to read a damaged hash table, as a multiple of its payload: sound items need at
 /// most two, wrong lengths of keys make up the rest. A hostile table costs this many times its size in time.
 pub const WALK_HASHED: u64 = 16;
+/// How many components a path of a file path table, and how many frames a stack of a stack entry table may have.
+/// Paths of Linux have at most 2048 components, and MemProf stacks at most some hundreds of frames. A hostile table
+/// costs, for each number that leads into it, so many steps.
+pub const TABLE_DEPTH: u16 = 4096;

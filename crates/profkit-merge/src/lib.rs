@@ -39,6 +39,7 @@ mod error;
 mod inputs;
 mod kinds;
 mod layout;
+pub mod mip;
 mod options;
 mod remap;
 pub mod report;

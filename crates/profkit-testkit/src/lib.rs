@@ -12,6 +12,7 @@ pub mod conformance;
 mod fixtures;
 mod llvm;
 pub mod matrix;
+pub mod mip;
 mod mutate;
 mod process;
 pub mod program;

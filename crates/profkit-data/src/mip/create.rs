@@ -1,0 +1,181 @@
+//! Making an empty profile of a map.
+use super::map::MipMap;
+use super::model::{Block, Function, Identity, MipProfile, Width};
+use crate::ids::BuildId;
+use crate::{Error, ErrorKind, Result};
+
+/// What the binary knows beyond its map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageFacts {
+    /// Its build id.
+    pub build_id: Option<BuildId>,
+    /// Width of its addresses.
+    pub width: Option<Width>,
+    /// Size of its record section.
+    pub section_size: Option<u64>,
+}
+
+impl ImageFacts {
+    /// Nothing is known: the map stands alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the build id.
+    #[must_use]
+    pub fn build_id(mut self, id: Option<BuildId>) -> Self {
+        self.build_id = id;
+        self
+    }
+
+    /// Sets the width of addresses.
+    #[must_use]
+    pub fn width(mut self, width: Option<Width>) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Sets the size of the record section.
+    #[must_use]
+    pub fn section_size(mut self, size: Option<u64>) -> Self {
+        self.section_size = size;
+        self
+    }
+}
+
+/// An empty profile, and what was odd in the map.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The profile.
+    pub profile: MipProfile,
+    /// Entries that were left out, each with its reason.
+    pub dropped: Vec<Error>,
+    /// How many functions share their record with another: folded functions, and aliases.
+    pub shared_records: u64,
+}
+
+/// No record section is as large; larger offsets come from entries whose record the linker dropped.
+const LARGEST_SECTION: u64 = 1 << 40;
+
+impl MipProfile {
+    /// An empty profile of the functions in a map.
+    ///
+    /// Entries whose record is not in the record section, or lies across another's, are left out and told.
+    ///
+    /// # Errors
+    /// If the map is damaged: nothing of it is used then, because the image has it whole.
+    pub fn create(map: &MipMap<'_>, facts: &ImageFacts) -> Result<Created> {
+        let mut profile = MipProfile {
+            identity: match (map.identity(), &facts.build_id) {
+                (Identity::BuildId(_), Some(id)) => Identity::BuildId(id.clone()),
+                (identity, _) => identity.clone(),
+            },
+            width: facts.width.or(map.width()),
+            section_address: map.section_address(),
+            section_size: facts.section_size,
+            ..MipProfile::default()
+        };
+        let mut dropped = Vec::new();
+        let end = facts.section_size.unwrap_or(LARGEST_SECTION);
+        let mut places = Vec::new();
+        for entry in map.entries() {
+            let entry = entry?;
+            let blocks = entry.blocks.iter().map(|offset| Block {
+                offset: u32::from_le_bytes(*offset),
+                runs: 0,
+            });
+            let function = Function {
+                name: entry.name.to_vec(),
+                modes: entry.modes,
+                record_offset: entry.record_offset,
+                address: entry.address,
+                size: entry.size,
+                signature: entry.signature,
+                blocks: blocks.collect(),
+                ..Function::default()
+            };
+            let size = function.record_size().unwrap_or(0);
+            let fits = function
+                .record_offset
+                .checked_add(size)
+                .is_some_and(|record_end| record_end <= end);
+            if fits {
+                places.push(entry.offset);
+                profile.functions.push(function);
+            } else {
+                dropped.push(outside(&function, entry.offset, end));
+            }
+        }
+        let shared_records = drop_overlaps(&mut profile.functions, &places, &mut dropped);
+        Ok(Created {
+            profile,
+            dropped,
+            shared_records,
+        })
+    }
+}
+
+#[cold]
+fn outside(function: &Function, at: u64, end: u64) -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        "a record outside of the record section",
+    )
+    .at(at)
+    .within(entry_of(function))
+    .found(format_args!(
+        "{} bytes at offset {:#x}",
+        function.record_size().unwrap_or(0),
+        function.record_offset.cast_signed()
+    ))
+    .expected(format_args!("an end up to {end:#x}"))
+}
+
+fn entry_of(function: &Function) -> String {
+    format!("map entry of {}", String::from_utf8_lossy(&function.name))
+}
+
+/// Leaves out functions whose record lies across another's. Returns how many share theirs with another.
+fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
+    let mut order: Vec<usize> = (0..functions.len()).collect();
+    let extent = |function: &Function| {
+        let start = function.record_offset;
+        (start, start + function.record_size().unwrap_or(0))
+    };
+    order.sort_by_key(|&index| functions.get(index).map(extent));
+    let mut shared = 0;
+    let mut refused = vec![false; functions.len()];
+    let mut last: Option<&Function> = None;
+    for index in order {
+        let (Some(function), Some(refuse)) = (functions.get(index), refused.get_mut(index)) else {
+            continue;
+        };
+        if let Some(before) = last {
+            let (start, _) = extent(function);
+            let (_, end) = extent(before);
+            if extent(function) == extent(before) && function.modes == before.modes {
+                shared += 1;
+                continue;
+            }
+            if start < end {
+                *refuse = true;
+                dropped.push(
+                    Error::new(ErrorKind::Malformed, "a record that lies across another")
+                        .at(places.get(index).copied().unwrap_or(0))
+                        .within(entry_of(function))
+                        .found(format_args!("offset {start:#x}"))
+                        .expected(format_args!(
+                            "at least {end:#x}, where that of {} ends",
+                            String::from_utf8_lossy(&before.name)
+                        )),
+                );
+                continue;
+            }
+        }
+        last = Some(function);
+    }
+    let mut refused = refused.into_iter();
+    functions.retain(|_| !refused.next().unwrap_or(false));
+    shared
+}

@@ -1,0 +1,206 @@
+//! What files of all kinds and versions begin with.
+use super::model::Width;
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::mip::{MAGIC, VERSION, file_type, v8};
+
+/// What a file says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MipKind {
+    /// Records of runs (`.mipraw`).
+    Raw,
+    /// Return-address samples in a file of their own (`.mipret`).
+    ReturnAddresses,
+    /// The functions of an image (`.mipmap`).
+    Map,
+    /// A profile (`.mip`).
+    Profile,
+}
+
+impl MipKind {
+    /// The kind in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            MipKind::Raw => "raw file",
+            MipKind::ReturnAddresses => "file of return-address samples",
+            MipKind::Map => "map",
+            MipKind::Profile => "profile",
+        }
+    }
+}
+
+/// Which layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Version 9.
+    V9,
+    /// Version 8, the last layout of the original.
+    V8B,
+    /// Version 8, the first layout: shorter header, narrow map fields.
+    V8A,
+}
+
+/// The first bytes of a MIP file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    /// What the file is.
+    pub kind: MipKind,
+    /// Which layout it has.
+    pub layout: Layout,
+    /// Width of the target's addresses, where the file says.
+    pub width: Option<Width>,
+}
+
+/// Whether the data begin with MIP's magic. The map of version 9 has none; see [`is_map`](super::is_map).
+pub fn has_magic(data: &[u8]) -> bool {
+    data.starts_with(&MAGIC.to_le_bytes())
+}
+
+/// Reads what a file is.
+///
+/// # Errors
+/// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`].
+pub fn preamble(data: &[u8]) -> Result<Preamble> {
+    read(data).map_err(|error| error.within("header"))
+}
+
+fn read(data: &[u8]) -> Result<Preamble> {
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    let magic = cursor.u32()?;
+    if magic != MAGIC {
+        return Err(Error::new(ErrorKind::BadMagic, "not a MIP file")
+            .at(0)
+            .found(format_args!("magic {magic:#010x}"))
+            .expected(format_args!("{MAGIC:#010x}")));
+    }
+    let version = cursor.u16()?;
+    let at = cursor.offset();
+    let file_type = cursor.u16()?;
+    match version {
+        VERSION => Ok(Preamble {
+            kind: kind_of_bits(file_type, at)?,
+            layout: Layout::V9,
+            width: width_of_bits(file_type, at)?,
+        }),
+        v8::VERSION => {
+            let offset = word_at(data, v8::header_a::OFFSET_TO_DATA)?;
+            if offset != size(v8::header_a::SIZE) {
+                if word_at(data, v8::header_b::OFFSET_TO_DATA)? == size(v8::header_b::SIZE) {
+                    return Ok(Preamble {
+                        kind: kind_of_bits(file_type, at)?,
+                        layout: Layout::V8B,
+                        width: width_of_bits(file_type, at)?,
+                    });
+                }
+                return Err(bad_offset_to_data(data, offset));
+            }
+            let kind = match file_type {
+                v8::file_type_a::RAW => MipKind::Raw,
+                v8::file_type_a::MAP => MipKind::Map,
+                v8::file_type_a::PROFILE => MipKind::Profile,
+                v8::file_type_a::RETURN_ADDRESSES => MipKind::ReturnAddresses,
+                _ => {
+                    return Err(Error::new(ErrorKind::BadHeader, "an unknown file type")
+                        .at(at)
+                        .found(file_type)
+                        .expected("1 to 4"));
+                }
+            };
+            Ok(Preamble {
+                kind,
+                layout: Layout::V8A,
+                width: None,
+            })
+        }
+        _ => Err(
+            Error::new(ErrorKind::UnsupportedVersion, "a version that is not known")
+                .at(4)
+                .found(version)
+                .expected(format_args!("{} or {VERSION}", v8::VERSION))
+                .with_hint("a newer profkit may know it"),
+        ),
+    }
+}
+
+/// The header's own fields.
+fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
+    let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
+        Ok(in_b) => format!("{in_a:#x} at 0x14 and {in_b:#x} at 0x1c"),
+        Err(_) => format!("{in_a:#x} at 0x14"),
+    };
+    Error::new(
+        ErrorKind::BadHeader,
+        "no layout of version 8 has such an offset to the data",
+    )
+    .at(v8::header_a::OFFSET_TO_DATA as u64)
+    .found(found)
+    .expected("0x18 at 0x14 or 0x20 at 0x1c")
+}
+
+fn size(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn word_at(data: &[u8], at: usize) -> Result<u32> {
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    cursor.take(at)?;
+    cursor.u32()
+}
+
+fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
+    match found & file_type::KIND_MASK {
+        file_type::RAW => Ok(MipKind::Raw),
+        file_type::RETURN_ADDRESSES => Ok(MipKind::ReturnAddresses),
+        file_type::MAP => Ok(MipKind::Map),
+        file_type::PROFILE => Ok(MipKind::Profile),
+        _ => Err(Error::new(ErrorKind::BadHeader, "an unknown file type")
+            .at(at)
+            .found(format_args!("{found:#x}"))
+            .expected("0x1, 0x2, 0x4 or 0x8 in the low four bits")),
+    }
+}
+
+/// Profiles of version 8 say nothing of the width.
+fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
+    let known = file_type::KIND_MASK | file_type::WIDTH_64 | file_type::WIDTH_32;
+    match (
+        found & file_type::WIDTH_64 != 0,
+        found & file_type::WIDTH_32 != 0,
+    ) {
+        _ if found & !known != 0 => Err(Error::new(
+            ErrorKind::BadHeader,
+            "unknown bits in the file type",
+        )
+        .at(at)
+        .found(format_args!("{found:#x}"))
+        .expected(format_args!("bits of {known:#x}"))),
+        (true, true) => Err(
+            Error::new(ErrorKind::BadHeader, "a target of 64 and of 32 bits")
+                .at(at)
+                .found(format_args!("file type {found:#x}"))
+                .expected("one of the bits 0x10 and 0x20"),
+        ),
+        (true, false) => Ok(Some(Width::Bits64)),
+        (false, true) => Ok(Some(Width::Bits32)),
+        (false, false) => Ok(None),
+    }
+}
+
+/// The error for a file of another kind than is needed.
+#[cold]
+pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
+    let hint = match preamble.kind {
+        MipKind::Raw => "raw files are merged into a profile: profkit mip merge -p PROFILE RAW",
+        MipKind::Map => "a profile is made of a map first: profkit mip create -p PROFILE MAP",
+        MipKind::Profile => "profkit mip show looks into a profile",
+        MipKind::ReturnAddresses => {
+            "no tool ever wrote such files for version 8, so that their layout is not known"
+        }
+    };
+    Error::new(ErrorKind::Unsupported, "a MIP file of another kind")
+        .within("header")
+        .at(profkit_abi::mip::raw_header::FILE_TYPE as u64)
+        .found(format_args!("a {}", preamble.kind.name()))
+        .expected(format_args!("a {}", wanted.name()))
+        .with_hint(hint)
+}

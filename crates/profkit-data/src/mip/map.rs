@@ -1,0 +1,356 @@
+//! The map: which functions an image has, and where their records are.
+use super::header::{MipKind, has_magic, preamble};
+use super::map_v8::{self, EntryLayout};
+use super::model::{Identity, Modes, Width};
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::mip::{map_entry, mode};
+
+/// An entry of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapEntry<'data> {
+    /// Where the entry is in the map.
+    pub offset: u64,
+    /// What the record holds.
+    pub modes: Modes,
+    /// Where the record is in the record section, in bytes from its start, two's complement: nothing has checked that
+    /// it is there. Of version 8 that includes the section's header.
+    pub record_offset: u64,
+    /// Address of the function; of version 8 relative to the record section, two's complement.
+    pub address: u64,
+    /// Size of the function in bytes.
+    pub size: u32,
+    /// Control-flow signature.
+    pub signature: u32,
+    /// Offsets of the non-entry blocks from the function's start, little-endian.
+    pub blocks: &'data [[u8; 4]],
+    /// Symbol name.
+    pub name: &'data [u8],
+}
+
+/// A map: a section `__llvm_mipmap` of a linked image, or a file that was made of one.
+#[derive(Clone, Debug)]
+pub struct MipMap<'data> {
+    data: &'data [u8],
+    form: Form,
+    width: Option<Width>,
+    identity: Identity,
+    section_address: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    V9,
+    V8 {
+        modes: Modes,
+        layout: EntryLayout,
+        raw_section_offset: i64,
+        start: usize,
+    },
+}
+
+/// Whether data look like a map of version 9, which has no magic: the first entry is one.
+pub fn is_map(data: &[u8]) -> bool {
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    cursor.remaining() >= map_entry::FIXED_SIZE
+        && matches!(read_v9(&mut cursor), Ok(Some(entry)) if entry.is_plausible())
+}
+
+impl<'data> MipMap<'data> {
+    /// Reads the header of a map, or of version 9, which has none, finds the anchor. `section_address` is the address
+    /// of the record section where the binary tells; a map of version 9 that has an anchor needs none.
+    ///
+    /// Nothing is allocated.
+    ///
+    /// # Errors
+    /// What keeps the map from being one, or an anchor from being found.
+    pub fn parse(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
+        Self::parse_inner(data, section_address).map_err(|error| error.within("map"))
+    }
+
+    fn parse_inner(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
+        if data.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, "the map is empty"));
+        }
+        if has_magic(data) {
+            let preamble = preamble(data)?;
+            if preamble.layout == super::header::Layout::V9 {
+                return Err(super::header::other_kind(&preamble, MipKind::Map));
+            }
+            let (header, layout) = map_v8::parse(data)?;
+            return Ok(MipMap {
+                data,
+                width: header.preamble.width,
+                identity: Identity::ModuleHash(header.module_hash),
+                section_address: None,
+                form: Form::V8 {
+                    modes: header.modes,
+                    layout,
+                    raw_section_offset: header.raw_section_offset,
+                    start: header.size(),
+                },
+            });
+        }
+        let section_address = Some(v9_section(data, section_address)?);
+        Ok(MipMap {
+            data,
+            form: Form::V9,
+            width: None,
+            identity: Identity::UNKNOWN,
+            section_address,
+        })
+    }
+
+    /// How raw files are found: the module hash of version 8; of version 9 nothing, the binary knows the build id.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// How wide addresses are, where the map tells.
+    pub fn width(&self) -> Option<Width> {
+        self.width
+    }
+
+    /// Version 8 or 9.
+    pub fn version(&self) -> u16 {
+        match self.form {
+            Form::V9 => profkit_abi::mip::VERSION,
+            Form::V8 { .. } => profkit_abi::mip::v8::VERSION,
+        }
+    }
+
+    /// The address of the record section. `None` for version 8.
+    pub fn section_address(&self) -> Option<u64> {
+        self.section_address
+    }
+
+    /// The entries, without anchors. The iterator ends after an error.
+    pub fn entries(&self) -> Entries<'data> {
+        let mut cursor = Cursor::new(self.data, 0, Endian::Little);
+        if let Form::V8 { start, .. } = self.form {
+            // The header is there.
+            let _ = cursor.take(start);
+        }
+        Entries {
+            cursor,
+            form: self.form,
+            section_address: self.section_address.unwrap_or(0),
+            done: false,
+        }
+    }
+}
+
+/// Where the record section of a map of version 9 is: what its anchor says, which must be what the binary says.
+fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    let mut found = known;
+    loop {
+        let at = cursor.offset();
+        let entry = match read_v9(&mut cursor) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => break,
+            // Entries before the damage can be read, if there is an anchor among them.
+            Err(_) if found.is_some() => break,
+            Err(error) => return Err(error),
+        };
+        if !entry.is_anchor() {
+            continue;
+        }
+        if let Some(address) = found
+            && address != entry.record
+        {
+            let expected = if known.is_some() {
+                format!("{address:#x}, where the binary has it")
+            } else {
+                format!("{address:#x}, as the anchor before")
+            };
+            return Err(
+                Error::new(ErrorKind::Malformed, "an anchor points elsewhere")
+                    .at(at)
+                    .found(format_args!("{:#x}", entry.record))
+                    .expected(expected)
+                    .with_hint("take the map of the linked image, not of its object files"),
+            );
+        }
+        found = Some(entry.record);
+    }
+    found.ok_or_else(|| {
+        Error::new(ErrorKind::Malformed, "a map without an anchor")
+            .at(data.len() as u64)
+            .expected("an entry of mode 0 that tells where the record section is")
+            .with_hint("give the binary instead of the map")
+    })
+}
+
+/// An entry of version 9 as it stands in the file.
+pub(super) struct EntryV9<'data> {
+    modes: Modes,
+    record: u64,
+    address: u64,
+    size: u32,
+    signature: u32,
+    blocks: &'data [[u8; 4]],
+    name: &'data [u8],
+}
+
+impl EntryV9<'_> {
+    fn is_anchor(&self) -> bool {
+        self.modes.0 == mode::ANCHOR
+    }
+
+    /// Stricter than reading, for telling a map from other data.
+    fn is_plausible(&self) -> bool {
+        let anchor = self.is_anchor() && self.name.is_empty() && self.blocks.is_empty();
+        anchor || self.modes.entry().is_some() && !self.name.is_empty()
+    }
+}
+
+/// The next entry of version 9, past zeroes that a linker may put between sections.
+fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> {
+    let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+    while cursor
+        .rest()
+        .first_chunk::<{ map_entry::ALIGN }>()
+        .is_some_and(|bytes| zero(bytes))
+    {
+        cursor.take(map_entry::ALIGN)?;
+    }
+    if cursor.remaining() < map_entry::ALIGN && zero(cursor.rest()) {
+        return Ok(None);
+    }
+    let start = cursor.offset();
+    let mut ahead = *cursor;
+    let size = ahead.u32()?;
+    if (size as usize) < map_entry::FIXED_SIZE || !(size as usize).is_multiple_of(map_entry::ALIGN)
+    {
+        return Err(
+            Error::new(ErrorKind::Malformed, "a map entry of impossible size")
+                .at(start)
+                .found(size)
+                .expected(format_args!(
+                    "a multiple of {} from {}",
+                    map_entry::ALIGN,
+                    map_entry::FIXED_SIZE
+                )),
+        );
+    }
+    let window = cursor
+        .window(u64::from(size))
+        .map_err(|error| error.within("map entry"))?;
+    fields_v9(window).map(Some)
+}
+
+fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
+    let size = cursor.remaining();
+    cursor.u32()?;
+    let at = cursor.offset();
+    let modes = Modes(cursor.u16()?);
+    let reserved = cursor.u16()?;
+    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || reserved != 0 {
+        return Err(
+            Error::new(ErrorKind::Malformed, "mode flags that do not go together")
+                .at(at)
+                .within("map entry")
+                .found(format_args!("{:#x}", u32::from(reserved) << 16 | u32::from(modes.0)))
+                .expected("coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10"),
+        );
+    }
+    let record = cursor.u64()?;
+    let address = cursor.u64()?;
+    let function_size = cursor.u32()?;
+    let signature = cursor.u32()?;
+    let at = cursor.offset();
+    let blocks = cursor.u32()?;
+    let name = cursor.u32()?;
+    let needed = map_entry::FIXED_SIZE as u64
+        + u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64
+        + u64::from(name);
+    if needed.next_multiple_of(map_entry::ALIGN as u64) != size as u64 {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "blocks and name do not fill the entry",
+        )
+        .at(at)
+        .within("map entry")
+        .found(format_args!(
+            "{blocks} blocks and {name} bytes of name in {size} bytes"
+        ))
+        .expected(format_args!(
+            "{needed} bytes and padding to {}",
+            map_entry::ALIGN
+        )));
+    }
+    let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
+    let name = cursor.take_u64(u64::from(name))?;
+    let at = cursor.offset();
+    if cursor.rest().iter().any(|&byte| byte != 0) {
+        return Err(Error::new(ErrorKind::Malformed, "padding that is not zero")
+            .at(at)
+            .within("map entry"));
+    }
+    Ok(EntryV9 {
+        modes,
+        record,
+        address,
+        size: function_size,
+        signature,
+        blocks,
+        name,
+    })
+}
+
+/// Reads the entries of a map one by one.
+#[derive(Clone, Debug)]
+pub struct Entries<'data> {
+    cursor: Cursor<'data>,
+    form: Form,
+    section_address: u64,
+    done: bool,
+}
+
+impl<'data> Entries<'data> {
+    fn read(&mut self) -> Result<Option<MapEntry<'data>>> {
+        if let Form::V8 {
+            modes,
+            layout,
+            raw_section_offset,
+            ..
+        } = self.form
+        {
+            return map_v8::read_entry(&mut self.cursor, layout, modes, raw_section_offset);
+        }
+        loop {
+            let Some(entry) = read_v9(&mut self.cursor)? else {
+                return Ok(None);
+            };
+            if entry.is_anchor() {
+                continue;
+            }
+            let room = map_entry::FIXED_SIZE + entry.blocks.len() * 4 + entry.name.len();
+            let size = room.next_multiple_of(map_entry::ALIGN) as u64;
+            return Ok(Some(MapEntry {
+                offset: self.cursor.offset() - size,
+                modes: entry.modes,
+                record_offset: entry.record.wrapping_sub(self.section_address),
+                address: entry.address,
+                size: entry.size,
+                signature: entry.signature,
+                blocks: entry.blocks,
+                name: entry.name,
+            }));
+        }
+    }
+}
+
+impl<'data> Iterator for Entries<'data> {
+    type Item = Result<MapEntry<'data>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let entry = self.read();
+        self.done = !matches!(entry, Ok(Some(_)));
+        entry.map_err(|error| error.within("map")).transpose()
+    }
+}

@@ -1,0 +1,630 @@
+//! Profiles of version 9: header, build id, list of sections, sections, checksum.
+use super::header::{Layout, MipKind, other_kind, preamble};
+use super::model::{Block, CallEdge, Function, Identity, MipProfile, Modes, Width};
+use super::profile_v8;
+use crate::bytes::{Cursor, Endian, Sink};
+use crate::ids::BuildId;
+use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};
+use twox_hash::XxHash3_64;
+
+/// Which version of the format to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ProfileVersion {
+    /// Layout B of the original, for profiles that were made of its maps.
+    V8,
+    /// profkit's own.
+    #[default]
+    V9,
+}
+
+// Fixed sizes of what docs/formats/mip.md lays out.
+const HEADER: usize = 64;
+const SECTION: u64 = 24;
+const FUNCTION: u64 = 88;
+const BLOCK: u64 = 12;
+const EDGE: u64 = 24;
+const CHECKSUM: u64 = 8;
+const ALIGN: usize = 8;
+/// Stands for what is not known.
+const UNKNOWN: u64 = u64::MAX;
+const NONE: u32 = u32::MAX;
+/// The longest build id that is read: far more than any linker makes.
+const LONGEST_ID: u32 = 4096;
+
+mod flag {
+    /// The identity is a module hash of four bytes.
+    pub const MODULE_HASH: u32 = 1;
+    /// Addresses of functions are relative to the record section.
+    pub const RELATIVE: u32 = 2;
+    pub const ALL: u32 = 3;
+}
+
+const SECTIONS: [&str; 7] = [
+    "functions",
+    "names",
+    "blocks",
+    "call edges",
+    "strings",
+    "file paths",
+    "stack entries",
+];
+
+/// What a profile's header says, without its functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileHeader {
+    /// Version 8 or 9.
+    pub version: u16,
+    /// Which image.
+    pub identity: Identity,
+}
+
+impl MipProfile {
+    /// Reads a profile of version 8 (layout B) or 9.
+    ///
+    /// It holds a small multiple of the data's size.
+    ///
+    /// # Errors
+    /// If the file is no profile, cut short, or damaged: of a profile that does not match its checksum nothing is
+    /// used.
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        Self::parse_inner(data).map_err(|error| error.within("MIP profile"))
+    }
+
+    fn parse_inner(data: &[u8]) -> Result<Self> {
+        if data.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, "the file is empty"));
+        }
+        let preamble = preamble(data)?;
+        if preamble.kind != MipKind::Profile {
+            return Err(other_kind(&preamble, MipKind::Profile));
+        }
+        if preamble.layout != Layout::V9 {
+            return profile_v8::parse(data);
+        }
+        let (header, sections) = parts(data)?;
+        let [functions, names, blocks, edges, strings, paths, stacks] = sections;
+        let strings = whole(strings, "strings", StringTable::read)?;
+        let paths = whole(paths, "file paths", |cursor| {
+            PathTable::read(cursor, strings.len())
+        })?;
+        let stacks = whole(stacks, "stack entries", |cursor| {
+            StackTable::read(cursor, strings.len(), paths.len())
+        })?;
+        let names = whole(names, "names", StringTable::read)?;
+        let functions = read_functions(functions, blocks, &names, stacks.len())?;
+        let edges = read_edges(edges, functions.len())?;
+        Ok(MipProfile {
+            identity: header.identity,
+            width: preamble.width,
+            section_address: header.section_address,
+            section_size: header.section_size,
+            runs: header.runs,
+            functions,
+            edges,
+            tables: Tables {
+                strings: strings.to_owned(),
+                paths: paths.to_owned(),
+                stacks: stacks.to_owned(),
+            },
+        })
+    }
+
+    /// Reads which image a profile is of, and nothing else. The checksum is not looked at.
+    ///
+    /// # Errors
+    /// If the header is not that of a profile.
+    pub fn parse_header(data: &[u8]) -> Result<ProfileHeader> {
+        let inner = || {
+            let preamble = preamble(data)?;
+            if preamble.kind != MipKind::Profile {
+                return Err(other_kind(&preamble, MipKind::Profile));
+            }
+            if preamble.layout != Layout::V9 {
+                let header = super::header_v8::HeaderV8::parse(data, MipKind::Profile)?;
+                return Ok(ProfileHeader {
+                    version: profkit_abi::mip::v8::VERSION,
+                    identity: Identity::ModuleHash(header.module_hash),
+                });
+            }
+            let mut cursor = Cursor::new(data, 0, Endian::Little);
+            let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+            Ok(ProfileHeader {
+                version: VERSION,
+                identity: header.identity,
+            })
+        };
+        inner().map_err(|error| error.within("MIP profile"))
+    }
+
+    /// Writes the profile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] if the version has no place for something, or the sink takes no more.
+    pub fn write(&self, version: ProfileVersion, sink: &mut impl Sink) -> Result<()> {
+        match version {
+            ProfileVersion::V8 => profile_v8::write(self, sink),
+            ProfileVersion::V9 => write_v9(self, sink),
+        }
+        .map_err(|error| error.within("MIP profile"))
+    }
+}
+
+struct Header {
+    identity: Identity,
+    section_address: Option<u64>,
+    section_size: Option<u64>,
+    runs: u64,
+    sections: u32,
+    file_size: u64,
+}
+
+impl Header {
+    /// Header and identity, with the padding behind it.
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        cursor.take(8)?;
+        let at = cursor.offset();
+        let modes = cursor.u32()?;
+        if modes & !u32::from(mode::ALL) != 0 {
+            return Err(Error::new(ErrorKind::BadHeader, "unknown mode flags")
+                .at(at)
+                .found(format_args!("{modes:#x}"))
+                .expected(format_args!("bits of {:#x}", mode::ALL)));
+        }
+        let at = cursor.offset();
+        let flags = cursor.u32()?;
+        if flags & !flag::ALL != 0 {
+            return Err(Error::new(ErrorKind::BadHeader, "unknown flags")
+                .at(at)
+                .found(format_args!("{flags:#x}"))
+                .expected(format_args!("bits of {:#x}", flag::ALL))
+                .with_hint("a newer profkit may know them"));
+        }
+        let at = cursor.offset();
+        let length = cursor.u32()?;
+        let hashed = flags & flag::MODULE_HASH != 0;
+        if length > LONGEST_ID || hashed && length != 4 {
+            return Err(
+                Error::new(ErrorKind::BadHeader, "an identity of impossible length")
+                    .at(at)
+                    .found(format_args!("{length} bytes"))
+                    .expected(if hashed {
+                        "4, for a module hash".to_owned()
+                    } else {
+                        format!("at most {LONGEST_ID}")
+                    }),
+            );
+        }
+        let sections = cursor.u32()?;
+        let runs = cursor.u64()?;
+        let address = cursor.u64()?;
+        let size = cursor.u64()?;
+        let file_size = cursor.u64()?;
+        let at = cursor.offset();
+        let reserved = cursor.u64()?;
+        if reserved != 0 {
+            return Err(
+                Error::new(ErrorKind::BadHeader, "a reserved field is in use")
+                    .at(at)
+                    .found(format_args!("{reserved:#x}"))
+                    .expected("0"),
+            );
+        }
+        let id = cursor.take_u64(u64::from(length))?;
+        cursor.take(id.len().next_multiple_of(ALIGN) - id.len())?;
+        let identity = match id.first_chunk::<4>() {
+            Some(hash) if hashed => Identity::ModuleHash(u32::from_le_bytes(*hash)),
+            _ => Identity::BuildId(BuildId(id.to_vec())),
+        };
+        Ok(Header {
+            identity,
+            section_address: (flags & flag::RELATIVE == 0).then_some(address),
+            section_size: Some(size).filter(|&size| size != UNKNOWN),
+            runs,
+            sections,
+            file_size,
+        })
+    }
+}
+
+/// Checks size and checksum, and finds the sections.
+fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+    if header.file_size != data.len() as u64 {
+        let cut = header.file_size > data.len() as u64;
+        let (kind, message, hint) = if cut {
+            (
+                ErrorKind::Truncated,
+                "a file that is cut short",
+                "the file lost its end after it was written: copy it again, or merge the raw files again",
+            )
+        } else {
+            (
+                ErrorKind::Malformed,
+                "bytes behind the end",
+                "something was added to the file after it was written",
+            )
+        };
+        return Err(Error::new(kind, message)
+            .at(data
+                .len()
+                .min(usize::try_from(header.file_size).unwrap_or(usize::MAX))
+                as u64)
+            .found(format_args!("{} bytes", data.len()))
+            .expected(format_args!("{}, as the header says", header.file_size))
+            .with_hint(hint));
+    }
+    let at = header.file_size.saturating_sub(CHECKSUM);
+    let (covered, stored) = data.split_at(usize::try_from(at).unwrap_or(0).min(data.len()));
+    let stored = stored.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let computed = XxHash3_64::oneshot(covered);
+    if stored != Some(computed) {
+        return Err(Error::new(ErrorKind::Malformed, "the checksum is wrong")
+            .at(at)
+            .found(format_args!("{:#018x}", stored.unwrap_or(0)))
+            .expected(format_args!("{computed:#018x} for the bytes before it"))
+            .with_hint(
+                "the file was changed after it was written: copy it again, or merge the raw files again",
+            ));
+    }
+    let mut sections = [None; 7];
+    for index in 0..header.sections {
+        read_section(&mut cursor, covered, &mut sections)
+            .map_err(|error| error.within(format!("section {index}")))?;
+    }
+    let end = cursor.offset();
+    let mut found = [Cursor::new(&[], end, Endian::Little); 7];
+    for ((slot, section), name) in found.iter_mut().zip(sections).zip(SECTIONS) {
+        *slot = section.ok_or_else(|| {
+            Error::new(ErrorKind::Malformed, format!("no section of {name}"))
+                .at(end)
+                .within("list of sections")
+        })?;
+    }
+    Ok((header, found))
+}
+
+fn read_section<'data>(
+    cursor: &mut Cursor<'data>,
+    data: &'data [u8],
+    sections: &mut [Option<Cursor<'data>>; 7],
+) -> Result<()> {
+    let at = cursor.offset();
+    let kind = cursor.u32()?;
+    cursor.u32()?;
+    let (offset, size) = (cursor.u64()?, cursor.u64()?);
+    let index = kind.wrapping_sub(1) as usize;
+    let Some(slot) = sections.get_mut(index) else {
+        return Err(
+            Error::new(ErrorKind::UnsupportedVersion, "a section of unknown kind")
+                .at(at)
+                .found(kind)
+                .expected(format_args!("1 to {}", SECTIONS.len()))
+                .with_hint("a newer profkit may know it"),
+        );
+    };
+    let mut window = Cursor::new(data, 0, Endian::Little);
+    let window = window
+        .take_u64(offset)
+        .and_then(|_| window.window(size))
+        .map_err(|_| {
+            Error::new(ErrorKind::Malformed, "a section outside of the file")
+                .at(at)
+                .found(format_args!("{size} bytes at {offset:#x}"))
+                .expected(format_args!("an end up to {:#x}", data.len()))
+        })?;
+    if slot.replace(window).is_some() {
+        return Err(
+            Error::new(ErrorKind::Malformed, "a section that is there twice")
+                .at(at)
+                .found(format_args!("another section {kind}")),
+        );
+    }
+    Ok(())
+}
+
+/// Reads a section that holds nothing else.
+fn whole<'data, T>(
+    mut cursor: Cursor<'data>,
+    name: &'static str,
+    read: impl FnOnce(&mut Cursor<'data>) -> Result<T>,
+) -> Result<T> {
+    read(&mut cursor)
+        .and_then(|value| match cursor.remaining() {
+            0 => Ok(value),
+            left => Err(
+                Error::new(ErrorKind::Malformed, "bytes behind the last entry")
+                    .at(cursor.offset())
+                    .found(format_args!("{left} bytes"))
+                    .expected("the end of the section"),
+            ),
+        })
+        .map_err(|error| error.within(format!("section of {name}")))
+}
+
+fn read_functions(
+    functions: Cursor<'_>,
+    blocks: Cursor<'_>,
+    names: &StringTable<'_>,
+    stacks: usize,
+) -> Result<Vec<Function>> {
+    let mut blocks = blocks;
+    let read = whole(functions, "functions", |cursor| {
+        let mut read = Vec::with_capacity(cursor.remaining() / usize_of(FUNCTION));
+        while !cursor.is_empty() {
+            let index = read.len();
+            let function = cursor
+                .window(FUNCTION)
+                .and_then(|fields| read_function(fields, &mut blocks, names, stacks))
+                .map_err(|error| error.within(format!("function {index}")))?;
+            read.push(function);
+        }
+        Ok(read)
+    })?;
+    // What no function has.
+    whole(blocks, "blocks", |_| Ok(()))?;
+    Ok(read)
+}
+
+fn read_function(
+    mut fields: Cursor<'_>,
+    blocks: &mut Cursor<'_>,
+    names: &StringTable<'_>,
+    stacks: usize,
+) -> Result<Function> {
+    let at = fields.offset();
+    let name = fields.u32()?;
+    let name = names.get(StringId(name)).ok_or_else(|| {
+        Error::new(ErrorKind::Malformed, "a name that there is not")
+            .at(at)
+            .found(name)
+            .expected(format_args!("a number below {}", names.len()))
+    })?;
+    let at = fields.offset();
+    let modes = fields.u32()?;
+    let modes = u16::try_from(modes)
+        .ok()
+        .map(Modes)
+        .filter(|modes| modes.entry().is_some())
+        .ok_or_else(|| {
+            Error::new(ErrorKind::Malformed, "mode flags that do not go together")
+                .at(at)
+                .found(format_args!("{modes:#x}"))
+                .expected("coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10")
+        })?;
+    let mut function = Function {
+        name: name.to_vec(),
+        modes,
+        record_offset: fields.u64()?,
+        address: fields.u64()?,
+        size: fields.u32()?,
+        signature: fields.u32()?,
+        ..Function::default()
+    };
+    let at = fields.offset();
+    let count = fields.u32()?;
+    let room = blocks.remaining() as u64 / BLOCK;
+    if u64::from(count) > room {
+        return Err(
+            Error::new(ErrorKind::Malformed, "more blocks than there are left")
+                .at(at)
+                .found(count)
+                .expected(format_args!("at most {room}")),
+        );
+    }
+    let at = fields.offset();
+    let location = fields.u32()?;
+    function.location = location.checked_sub(1).map(StackId);
+    if location as usize > stacks {
+        return Err(
+            Error::new(ErrorKind::Malformed, "a stack entry that there is not")
+                .at(at)
+                .found(location)
+                .expected(format_args!("at most {stacks}")),
+        );
+    }
+    function.raw_runs = fields.u64()?;
+    function.called_runs = fields.u64()?;
+    function.calls = fields.u64()?;
+    function.order_sum = fields.u64()?;
+    function.order_runs = fields.u64()?;
+    let order_min = fields.u32()?;
+    function.order_min = (order_min != NONE).then_some(order_min);
+    fields.u32()?;
+    function.blocks.reserve(count as usize);
+    for _ in 0..count {
+        function.blocks.push(Block {
+            offset: blocks.u32()?,
+            runs: blocks.u64()?,
+        });
+    }
+    Ok(function)
+}
+
+fn read_edges(edges: Cursor<'_>, functions: usize) -> Result<Vec<CallEdge>> {
+    whole(edges, "call edges", |cursor| {
+        let mut read: Vec<CallEdge> = Vec::with_capacity(cursor.remaining() / usize_of(EDGE));
+        while !cursor.is_empty() {
+            let index = read.len();
+            let at = cursor.offset();
+            let edge = |cursor: &mut Cursor<'_>| {
+                let caller = cursor.u32()?;
+                let call_site = cursor.u32()?;
+                let callee = cursor.u32()?;
+                cursor.u32()?;
+                let weight = cursor.u64()?;
+                let caller = (caller != NONE).then_some(caller);
+                for function in caller.into_iter().chain([callee]) {
+                    if function as usize >= functions {
+                        return Err(Error::new(
+                            ErrorKind::Malformed,
+                            "a function that there is not",
+                        )
+                        .at(at)
+                        .found(function)
+                        .expected(format_args!("a number below {functions}")));
+                    }
+                }
+                let edge = CallEdge {
+                    caller,
+                    call_site,
+                    callee,
+                    weight,
+                };
+                let key = |edge: &CallEdge| (edge.caller, edge.call_site, edge.callee);
+                if read.last().is_some_and(|last| key(last) >= key(&edge)) {
+                    return Err(Error::new(ErrorKind::Malformed, "call edges out of order").at(at));
+                }
+                Ok(edge)
+            };
+            let edge = edge(cursor).map_err(|error| error.within(format!("call edge {index}")))?;
+            read.push(edge);
+        }
+        Ok(read)
+    })
+}
+
+fn usize_of(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+#[cold]
+fn too_many(what: &'static str) -> Error {
+    Error::new(ErrorKind::CannotRepresent, format!("too many {what}"))
+}
+
+fn write_v9(profile: &MipProfile, sink: &mut impl Sink) -> Result<()> {
+    profile.tables.check()?;
+    let id = match &profile.identity {
+        Identity::BuildId(BuildId(id)) => id.clone(),
+        Identity::ModuleHash(hash) => hash.to_le_bytes().to_vec(),
+    };
+    let length = u32::try_from(id.len())
+        .ok()
+        .filter(|&length| length <= LONGEST_ID)
+        .ok_or_else(|| too_many("bytes of build id"))?;
+    let mut names = Strings::default();
+    let mut blocks = 0u64;
+    let mut name_ids = Vec::with_capacity(profile.functions.len());
+    for function in &profile.functions {
+        name_ids.push(names.intern(&function.name)?);
+        blocks += function.blocks.len() as u64;
+    }
+    let tables = &profile.tables;
+    let sizes = [
+        profile.functions.len() as u64 * FUNCTION,
+        names.encoded_len() as u64,
+        blocks * BLOCK,
+        profile.edges.len() as u64 * EDGE,
+        tables.strings.encoded_len() as u64,
+        tables.paths.encoded_len() as u64,
+        tables.stacks.encoded_len() as u64,
+    ];
+    let align = ALIGN as u64;
+    let start =
+        HEADER as u64 + u64::from(length).next_multiple_of(align) + SECTIONS.len() as u64 * SECTION;
+    let size = sizes
+        .iter()
+        .fold(start, |offset, size| offset + size.next_multiple_of(align));
+    let mut out = Vec::with_capacity(usize_of(size + CHECKSUM));
+    put_header(profile, length, size + CHECKSUM, &mut out)?;
+    out.put(&id)?;
+    pad(&mut out);
+    let mut offset = start;
+    for (kind, size) in (1u32..).zip(sizes) {
+        out.put(&kind.to_le_bytes())?;
+        out.put(&0u32.to_le_bytes())?;
+        out.put(&offset.to_le_bytes())?;
+        out.put(&size.to_le_bytes())?;
+        offset += size.next_multiple_of(align);
+    }
+    for (function, StringId(name)) in profile.functions.iter().zip(name_ids) {
+        put_function(function, name, &mut out)?;
+    }
+    pad(&mut out);
+    names.write(&mut out)?;
+    pad(&mut out);
+    for block in profile.functions.iter().flat_map(|one| &one.blocks) {
+        out.put(&block.offset.to_le_bytes())?;
+        out.put(&block.runs.to_le_bytes())?;
+    }
+    pad(&mut out);
+    for edge in &profile.edges {
+        out.put(&edge.caller.unwrap_or(NONE).to_le_bytes())?;
+        out.put(&edge.call_site.to_le_bytes())?;
+        out.put(&edge.callee.to_le_bytes())?;
+        out.put(&0u32.to_le_bytes())?;
+        out.put(&edge.weight.to_le_bytes())?;
+    }
+    pad(&mut out);
+    tables.strings.write(&mut out)?;
+    pad(&mut out);
+    tables.paths.write(&mut out)?;
+    pad(&mut out);
+    tables.stacks.write(&mut out)?;
+    pad(&mut out);
+    debug_assert_eq!(out.len() as u64, size, "the planned size");
+    let checksum = XxHash3_64::oneshot(&out);
+    out.put(&checksum.to_le_bytes())?;
+    sink.put(&out)
+}
+
+fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(ALIGN), 0);
+}
+
+fn put_header(
+    profile: &MipProfile,
+    id_length: u32,
+    file_size: u64,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let width = match profile.width {
+        None => 0,
+        Some(Width::Bits32) => file_type::WIDTH_32,
+        Some(Width::Bits64) => file_type::WIDTH_64,
+    };
+    let hashed = matches!(profile.identity, Identity::ModuleHash(_));
+    let relative = profile.section_address.is_none();
+    let flags =
+        if hashed { flag::MODULE_HASH } else { 0 } | if relative { flag::RELATIVE } else { 0 };
+    let sections = u32::try_from(SECTIONS.len()).unwrap_or(u32::MAX);
+    out.put(&MAGIC.to_le_bytes())?;
+    out.put(&VERSION.to_le_bytes())?;
+    out.put(&(file_type::PROFILE | width).to_le_bytes())?;
+    out.put(&u32::from(profile.modes().0).to_le_bytes())?;
+    out.put(&flags.to_le_bytes())?;
+    out.put(&id_length.to_le_bytes())?;
+    out.put(&sections.to_le_bytes())?;
+    out.put(&profile.runs.to_le_bytes())?;
+    out.put(&profile.section_address.unwrap_or(0).to_le_bytes())?;
+    out.put(&profile.section_size.unwrap_or(UNKNOWN).to_le_bytes())?;
+    out.put(&file_size.to_le_bytes())?;
+    out.put(&0u64.to_le_bytes())?;
+    debug_assert_eq!(out.len(), HEADER);
+    Ok(())
+}
+
+fn put_function(function: &Function, name: u32, out: &mut Vec<u8>) -> Result<()> {
+    let blocks = u32::try_from(function.blocks.len()).map_err(|_| too_many("blocks"))?;
+    let location = function
+        .location
+        .map_or(0, |StackId(id)| id.saturating_add(1));
+    out.put(&name.to_le_bytes())?;
+    out.put(&u32::from(function.modes.0).to_le_bytes())?;
+    out.put(&function.record_offset.to_le_bytes())?;
+    out.put(&function.address.to_le_bytes())?;
+    out.put(&function.size.to_le_bytes())?;
+    out.put(&function.signature.to_le_bytes())?;
+    out.put(&blocks.to_le_bytes())?;
+    out.put(&location.to_le_bytes())?;
+    out.put(&function.raw_runs.to_le_bytes())?;
+    out.put(&function.called_runs.to_le_bytes())?;
+    out.put(&function.calls.to_le_bytes())?;
+    out.put(&function.order_sum.to_le_bytes())?;
+    out.put(&function.order_runs.to_le_bytes())?;
+    out.put(&function.order_min.unwrap_or(NONE).to_le_bytes())?;
+    out.put(&0u32.to_le_bytes())
+}

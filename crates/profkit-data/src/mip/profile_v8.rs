@@ -1,0 +1,242 @@
+//! Profiles of version 8, layout B, as the original's code writes them (which is not what its document says).
+use super::header::{Layout, MipKind};
+use super::header_v8::HeaderV8;
+use super::model::{Block, EntryKind, Function, Identity, MipProfile};
+use crate::bytes::{Cursor, Endian, Sink};
+use crate::ids::NameRef;
+use crate::{Error, ErrorKind, Result};
+use memchr::memchr;
+use rustc_hash::FxHashMap;
+
+/// Bytes of a function without blocks.
+const FUNCTION: usize = 8 + 8 + 8 + 4 + 4 + 4 + 4 + 8 + 8 + 4;
+const BLOCK: usize = 5;
+
+pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
+    let header = HeaderV8::parse(data, MipKind::Profile)?;
+    if header.preamble.layout != Layout::V8B {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "a profile of layout A, of which only drafts that contradict each other are known",
+        )
+        .at(profkit_abi::mip::v8::header_a::OFFSET_TO_DATA as u64)
+        .within("header")
+        .with_hint(
+            "make it again from the map and the raw files: profkit mip create, profkit mip merge",
+        ));
+    }
+    let mut cursor = Cursor::new(data, 0, Endian::Little);
+    cursor.take(header.size())?;
+    let mut profile = MipProfile {
+        identity: Identity::ModuleHash(header.module_hash),
+        width: header.preamble.width,
+        ..MipProfile::default()
+    };
+    let mut signatures = Vec::new();
+    let count = cursor
+        .u64()
+        .map_err(|error| error.within("number of functions"))?;
+    let most = cursor.remaining() / FUNCTION;
+    profile
+        .functions
+        .reserve(usize::try_from(count).unwrap_or(most).min(most));
+    for index in 0..count {
+        let (function, signature) = read_function(&mut cursor, &header)
+            .map_err(|error| error.within(format!("function {index}")))?;
+        profile.runs = profile.runs.max(function.called_runs);
+        profile.functions.push(function);
+        signatures.push(signature);
+    }
+    // How many runs there were is not stored: at least as many as called any function.
+    for function in &mut profile.functions {
+        function.raw_runs = profile.runs;
+    }
+    names(&mut cursor, &mut profile.functions, &signatures)
+        .map_err(|error| error.within("names"))?;
+    Ok(profile)
+}
+
+fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function, u64)> {
+    let signature = cursor.u64()?;
+    let mut function = Function {
+        modes: header.modes,
+        record_offset: cursor.u64()?,
+        address: cursor.u64()?,
+        size: cursor.u32()?,
+        signature: cursor.u32()?,
+        ..Function::default()
+    };
+    let at = cursor.offset();
+    let blocks = cursor.u32()? as usize;
+    function.called_runs = u64::from(cursor.u32()?);
+    function.calls = cursor.u64()?;
+    function.order_sum = cursor.u64()?;
+    let kind = header.modes.entry();
+    if kind == Some(EntryKind::Coverage) {
+        // There it says no more than that the function is covered.
+        function.called_runs = function.called_runs.max(function.calls.min(1));
+        function.calls = 0;
+    }
+    if function.order_sum > 0 {
+        function.order_runs = function.called_runs;
+    }
+    let room = cursor.remaining() / BLOCK;
+    if blocks > room {
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            "more blocks than the file has room for",
+        )
+        .at(at)
+        .found(blocks)
+        .expected(format_args!("at most {room}")));
+    }
+    function.blocks.reserve(blocks);
+    for _ in 0..blocks {
+        let offset = cursor.u32()?;
+        let at = cursor.offset();
+        let covered = cursor.u8()?;
+        if covered > 1 {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a block that is neither covered nor not",
+            )
+            .at(at)
+            .found(covered)
+            .expected("0 or 1"));
+        }
+        function.blocks.push(Block {
+            offset,
+            runs: u64::from(covered),
+        });
+    }
+    let at = cursor.offset();
+    let edges = cursor.u32()?;
+    if edges != 0 {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "call edges, whose layout version 8 never defined",
+        )
+        .at(at)
+        .found(edges)
+        .expected("0"));
+    }
+    Ok((function, signature))
+}
+
+fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]) -> Result<()> {
+    let at = cursor.offset();
+    let count = cursor.u64()?;
+    let mut names = FxHashMap::default();
+    for index in 0..count {
+        let rest = cursor.rest();
+        let Some(end) = memchr(0, rest) else {
+            return Err(Error::new(ErrorKind::Truncated, "a name without an end")
+                .at(cursor.offset())
+                .found(format_args!("{index} whole names"))
+                .expected(format_args!("{count}, as said at {at:#x}")));
+        };
+        let name = cursor.take(end)?;
+        cursor.u8()?;
+        let NameRef(hash) = NameRef::of(name);
+        names.insert(hash, name);
+    }
+    if !cursor.is_empty() {
+        return Err(Error::new(ErrorKind::Malformed, "bytes behind the names")
+            .at(cursor.offset())
+            .found(format_args!("{} bytes", cursor.remaining()))
+            .expected("the end of the file"));
+    }
+    for (function, signature) in functions.iter_mut().zip(signatures) {
+        let Some(name) = names.get(signature) else {
+            return Err(
+                Error::new(ErrorKind::Malformed, "a function without a name")
+                    .at(at)
+                    .found(format_args!("the hash {signature:#018x}"))
+                    .expected("that of a name"),
+            );
+        };
+        function.name = name.to_vec();
+    }
+    Ok(())
+}
+
+/// Writes a profile that came from version 8.
+pub(super) fn write(profile: &MipProfile, sink: &mut impl Sink) -> Result<()> {
+    let hash = match (&profile.identity, profile.section_address) {
+        (Identity::ModuleHash(hash), None) => *hash,
+        _ => {
+            return Err(cannot("a build id").with_hint(
+                "version 8 can be written of profiles that were made of a version 8 map",
+            ));
+        }
+    };
+    if !profile.edges.is_empty() {
+        return Err(cannot("call edges"));
+    }
+    let modes = profile.functions.first().map(|function| function.modes);
+    let modes = modes.unwrap_or(super::model::Modes::FUNCTION_COVERAGE);
+    if profile
+        .functions
+        .iter()
+        .any(|function| function.modes != modes)
+    {
+        return Err(cannot("functions of unlike modes"));
+    }
+    if !matches!(modes.entry(), Some(EntryKind::Coverage | EntryKind::Calls)) {
+        return Err(cannot("unary counters"));
+    }
+    sink.put(&HeaderV8::profile_bytes(modes, hash))?;
+    sink.put(&(profile.functions.len() as u64).to_le_bytes())?;
+    for function in &profile.functions {
+        let NameRef(signature) = NameRef::of(&function.name);
+        let blocks = u32::try_from(function.blocks.len()).map_err(|_| cannot("so many blocks"))?;
+        let runs = u32::try_from(function.called_runs).map_err(|_| cannot("so many runs"))?;
+        sink.put(&signature.to_le_bytes())?;
+        sink.put(&function.record_offset.to_le_bytes())?;
+        sink.put(&function.address.to_le_bytes())?;
+        sink.put(&function.size.to_le_bytes())?;
+        sink.put(&function.signature.to_le_bytes())?;
+        sink.put(&blocks.to_le_bytes())?;
+        sink.put(&runs.to_le_bytes())?;
+        sink.put(&call_count(function).to_le_bytes())?;
+        sink.put(&function.order_sum.to_le_bytes())?;
+        for block in &function.blocks {
+            sink.put(&block.offset.to_le_bytes())?;
+            sink.put(&[u8::from(block.runs > 0)])?;
+        }
+        sink.put(&0u32.to_le_bytes())?;
+    }
+    let mut names: Vec<&[u8]> = profile
+        .functions
+        .iter()
+        .map(|function| &function.name[..])
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    sink.put(&(names.len() as u64).to_le_bytes())?;
+    for name in names {
+        if name.contains(&0) {
+            return Err(cannot("a name with a zero byte"));
+        }
+        sink.put(name)?;
+        sink.put(&[0])?;
+    }
+    Ok(())
+}
+
+/// What version 8 has as the number of calls: of covered functions at least 1.
+pub(super) fn call_count(function: &Function) -> u64 {
+    match function.modes.entry() {
+        Some(EntryKind::Coverage) => u64::from(function.is_covered()),
+        _ => function.calls,
+    }
+}
+
+#[cold]
+fn cannot(what: &'static str) -> Error {
+    Error::new(
+        ErrorKind::CannotRepresent,
+        format!("version 8 has no place for {what}"),
+    )
+    .within("profile")
+}

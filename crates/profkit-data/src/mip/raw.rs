@@ -1,0 +1,412 @@
+//! Raw files: what runs of an image left behind.
+use super::header::{Layout, MipKind, other_kind, preamble};
+use super::header_v8::HeaderV8;
+use super::model::{Identity, Modes, Width};
+use crate::bytes::{Cursor, Endian, Sink};
+use crate::ids::BuildId;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
+use twox_hash::XxHash3_64;
+
+/// Which image a part of a raw file is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageId<'data> {
+    /// Build id, empty if the image has none. Version 9.
+    BuildId(&'data [u8]),
+    /// Hash of the link unit's name. Version 8.
+    ModuleHash(u32),
+}
+
+impl ImageId<'_> {
+    /// As an identity of its own.
+    pub fn to_identity(self) -> Identity {
+        match self {
+            ImageId::BuildId(id) => Identity::BuildId(BuildId(id.to_vec())),
+            ImageId::ModuleHash(hash) => Identity::ModuleHash(hash),
+        }
+    }
+}
+
+/// A return-address sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sample {
+    /// Where the called function's record is in the record section.
+    pub record_offset: u32,
+    /// The return address minus the start of the record section, wrapping.
+    pub return_offset: u32,
+}
+
+/// The records that one run left, or several that were added up (a merge pool).
+#[derive(Clone, Debug)]
+pub struct RawPart<'data> {
+    /// Where it is in the file.
+    pub offset: u64,
+    /// Version 8 or 9.
+    pub version: u16,
+    /// Which image.
+    pub id: ImageId<'data>,
+    /// Width of the target's addresses.
+    pub width: Option<Width>,
+    /// The modes that the image has.
+    pub modes: Modes,
+    /// How many runs are added up in it.
+    pub runs: u32,
+    /// The record section. Of version 8 with its header.
+    pub records: &'data [u8],
+    /// What its size should be, if it is cut short.
+    pub records_size: u64,
+    samples: &'data [[u8; ring::SAMPLE_SIZE]],
+    /// Why there is less of it than there was, if the file is cut short.
+    pub damage: Option<Error>,
+}
+
+impl<'data> RawPart<'data> {
+    /// Return-address samples, without empty slots.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> + use<'data> {
+        self.samples.iter().filter_map(|sample| {
+            let [a, b, c, d, rest @ ..] = *sample;
+            let return_offset = u32::from_le_bytes(rest);
+            (return_offset != 0).then_some(Sample {
+                record_offset: u32::from_le_bytes([a, b, c, d]),
+                return_offset,
+            })
+        })
+    }
+}
+
+/// Reads the parts of a raw file one by one: images and runs may stand behind each other.
+///
+/// A part that is cut short comes with the records that are there and the reason in [`RawPart::damage`]. One whose
+/// checksum is wrong is an error, because any byte of it may be. After an error of a part whose extent is known, the
+/// next part follows; after any other the iterator ends.
+#[derive(Clone, Debug)]
+pub struct RawParts<'data> {
+    cursor: Cursor<'data>,
+    data: &'data [u8],
+    count: usize,
+    done: bool,
+}
+
+impl<'data> RawParts<'data> {
+    /// Reads a raw file. Nothing is looked at before the first part is asked for, and nothing is allocated.
+    pub fn new(data: &'data [u8]) -> Self {
+        RawParts {
+            cursor: Cursor::new(data, 0, Endian::Little),
+            data,
+            count: 0,
+            done: false,
+        }
+    }
+
+    fn part(&mut self) -> Result<Option<RawPart<'data>>> {
+        if self.count > 0 && self.cursor.is_empty() {
+            return Ok(None);
+        }
+        if self.data.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
+                "the program ended before it wrote its records, or another still holds the file open",
+            ));
+        }
+        self.done = true;
+        let rest = self.cursor.rest();
+        let start = self.cursor.offset();
+        if self.count > 0 && !rest.starts_with(&MAGIC.to_le_bytes()) {
+            let found = rest.len();
+            return Err(
+                Error::new(ErrorKind::Malformed, "bytes behind the last part")
+                    .at(start)
+                    .within("raw file")
+                    .found(format_args!("{found} bytes"))
+                    .expected("the end of the file or another part"),
+            );
+        }
+        let preamble = match preamble(rest) {
+            Ok(preamble) => preamble,
+            Err(error) if start == 0 => return Err(error),
+            // Its offset would be that of a file of its own.
+            Err(error) => {
+                return Err(Error::new(error.kind(), error.message().to_owned())
+                    .at(start)
+                    .within("header"));
+            }
+        };
+        if preamble.kind != MipKind::Raw {
+            return Err(other_kind(&preamble, MipKind::Raw));
+        }
+        if preamble.layout != Layout::V9 {
+            if start != 0 {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "a raw file of version 8 behind another part",
+                )
+                .at(start)
+                .within("raw file")
+                .with_hint("version 8 does not say where a file ends: split it"));
+            }
+            return version_8(rest).map(Some);
+        }
+        self.version_9(preamble.width).map(Some)
+    }
+
+    fn version_9(&mut self, width: Option<Width>) -> Result<RawPart<'data>> {
+        let start = self.cursor.offset();
+        let whole = self.cursor.rest();
+        let mut cursor = self.cursor;
+        let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+        let id = cursor
+            .take(header.build_id)
+            .and_then(|id| {
+                let padded = header.build_id.next_multiple_of(raw_header::BUILD_ID_ALIGN);
+                cursor.take(padded - header.build_id)?;
+                Ok(id)
+            })
+            .map_err(|error| error.within("build id"))?;
+        let mut part = RawPart {
+            offset: start,
+            version: VERSION,
+            id: ImageId::BuildId(id),
+            width,
+            modes: header.modes,
+            runs: header.runs,
+            records: &[],
+            records_size: header.records,
+            samples: &[],
+            damage: None,
+        };
+        let at_records = cursor.offset();
+        let needed = u128::from(header.records) + u128::from(header.samples);
+        let needed = needed + raw_header::CHECKSUM_SIZE as u128;
+        if needed > cursor.remaining() as u128 {
+            let left = cursor.remaining() as u64;
+            let records = header.records.min(left);
+            part.records = cursor.take_u64(records)?;
+            part.damage = Some(
+                Error::new(ErrorKind::Truncated, "a raw file that is cut short")
+                    .at(at_records + left)
+                    .within("raw file")
+                    .found(format_args!(
+                        "{left} bytes of records, samples and checksum"
+                    ))
+                    .expected(format_args!("{needed} bytes"))
+                    .with_hint("the file lost its end after it was written: copy it again"),
+            );
+            return Ok(part);
+        }
+        part.records = cursor.take_u64(header.records)?;
+        let samples = cursor.take_u64(u64::from(header.samples))?;
+        let (samples, _) = samples.as_chunks();
+        part.samples = samples;
+        let covered = cursor.offset() - start;
+        let at = cursor.offset();
+        let stored = cursor.u64()?;
+        // From here on the next part can be found, whatever is wrong with this one.
+        self.cursor = cursor;
+        self.done = false;
+        let covered = usize::try_from(covered).unwrap_or(usize::MAX);
+        let computed = XxHash3_64::oneshot(whole.get(..covered).unwrap_or_default());
+        if stored != computed {
+            return Err(Error::new(ErrorKind::Malformed, "the checksum is wrong")
+                .at(at)
+                .within("raw file")
+                .found(format_args!("{stored:#018x}"))
+                .expected(format_args!("{computed:#018x} for the bytes before it"))
+                .with_hint("the file was changed after it was written: copy it again"));
+        }
+        Ok(part)
+    }
+}
+
+struct Header {
+    modes: Modes,
+    build_id: usize,
+    samples: u32,
+    runs: u32,
+    records: u64,
+}
+
+impl Header {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        cursor.take(raw_header::MODES)?;
+        let at = cursor.offset();
+        let modes = cursor.u32()?;
+        let bad = |message, at| Err(Error::new(ErrorKind::BadHeader, message).at(at));
+        let Some(modes) = u16::try_from(modes)
+            .ok()
+            .filter(|modes| modes & !mode::ALL == 0)
+        else {
+            return bad("unknown mode flags", at).map_err(|error: Error| {
+                error
+                    .found(format_args!("{modes:#x}"))
+                    .expected(format_args!("bits of {:#x}", mode::ALL))
+            });
+        };
+        let at = cursor.offset();
+        let length = cursor.u32()?;
+        let build_id = length as usize;
+        if build_id > raw_header::BUILD_ID_MAX {
+            return bad("a build id that is too long", at).map_err(|error: Error| {
+                error
+                    .found(format_args!("{length} bytes"))
+                    .expected(format_args!("at most {}", raw_header::BUILD_ID_MAX))
+            });
+        }
+        let at = cursor.offset();
+        let samples = cursor.u32()?;
+        if !(samples as usize).is_multiple_of(ring::SAMPLE_SIZE) {
+            return bad("samples that are not whole", at).map_err(|error: Error| {
+                error
+                    .found(format_args!("{samples} bytes"))
+                    .expected(format_args!("a multiple of {}", ring::SAMPLE_SIZE))
+            });
+        }
+        let at = cursor.offset();
+        let runs = cursor.u32()?;
+        if runs == 0 {
+            return bad("records of no run", at)
+                .map_err(|error: Error| error.found(0).expected("at least 1"));
+        }
+        let records = cursor.u64()?;
+        Ok(Header {
+            modes: Modes(modes),
+            build_id,
+            samples,
+            runs,
+            records,
+        })
+    }
+}
+
+impl<'data> Iterator for RawParts<'data> {
+    type Item = Result<RawPart<'data>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let part = self.part();
+        self.count += 1;
+        if matches!(part, Ok(None)) || self.data.is_empty() {
+            self.done = true;
+        }
+        part.map_err(|error| {
+            if self.count > 1 {
+                error.within(format!("part {}", self.count))
+            } else {
+                error
+            }
+        })
+        .transpose()
+    }
+}
+
+/// A raw file of version 8 is the record section as it was in memory, its header included.
+fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
+    let header = HeaderV8::parse(data, MipKind::Raw)?;
+    Ok(RawPart {
+        offset: 0,
+        version: profkit_abi::mip::v8::VERSION,
+        id: ImageId::ModuleHash(header.module_hash),
+        width: header.preamble.width,
+        modes: header.modes,
+        runs: 1,
+        records: data,
+        records_size: data.len() as u64,
+        samples: &[],
+        damage: None,
+    })
+}
+
+/// Writes one part of a raw file of version 9, as the runtime does.
+#[derive(Clone, Debug)]
+pub struct RawWriter<'a> {
+    /// Build id of the image.
+    pub build_id: &'a [u8],
+    /// Width of the target's addresses.
+    pub width: Width,
+    /// The modes that the image has.
+    pub modes: Modes,
+    /// How many runs are added up.
+    pub runs: u32,
+    /// The record section.
+    pub records: &'a [u8],
+    /// Return-address samples.
+    pub samples: &'a [Sample],
+}
+
+impl RawWriter<'_> {
+    /// Writes the part.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] if something is too long for its field, or the sink takes no more.
+    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+        let too_long = || Error::new(ErrorKind::CannotRepresent, "too long for a raw file");
+        let samples =
+            u32::try_from(self.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
+        let length = u32::try_from(self.build_id.len())
+            .ok()
+            .filter(|&length| length as usize <= raw_header::BUILD_ID_MAX)
+            .ok_or_else(too_long)?;
+        let width = match self.width {
+            Width::Bits32 => file_type::WIDTH_32,
+            Width::Bits64 => file_type::WIDTH_64,
+        };
+        let mut bytes = Vec::with_capacity(
+            raw_header::SIZE
+                + raw_header::BUILD_ID_MAX
+                + self.records.len()
+                + self.samples.len() * 8,
+        );
+        bytes.put(&MAGIC.to_le_bytes())?;
+        bytes.put(&VERSION.to_le_bytes())?;
+        bytes.put(&(file_type::RAW | width).to_le_bytes())?;
+        bytes.put(&u32::from(self.modes.0).to_le_bytes())?;
+        bytes.put(&length.to_le_bytes())?;
+        bytes.put(&samples.to_le_bytes())?;
+        bytes.put(&self.runs.to_le_bytes())?;
+        bytes.put(&(self.records.len() as u64).to_le_bytes())?;
+        debug_assert_eq!(bytes.len(), raw_header::SIZE);
+        bytes.put(self.build_id)?;
+        bytes.resize(bytes.len().next_multiple_of(raw_header::BUILD_ID_ALIGN), 0);
+        bytes.put(self.records)?;
+        for sample in self.samples {
+            bytes.put(&sample.record_offset.to_le_bytes())?;
+            bytes.put(&sample.return_offset.to_le_bytes())?;
+        }
+        let checksum = XxHash3_64::oneshot(&bytes);
+        bytes.put(&checksum.to_le_bytes())?;
+        sink.put(&bytes)
+    }
+}
+
+/// What one record says of the entry of its function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryRecord {
+    /// Whether the function was entered.
+    pub called: bool,
+    /// Calls; 0 in plain coverage.
+    pub calls: u64,
+    /// Ordinal of the first call.
+    pub ordinal: Option<u32>,
+}
+
+/// Count and ordinal of a record of version 9.
+///
+/// A count that says "never" with an ordinal has wrapped around, after 2^32 calls; an ordinal that says "never" with a
+/// count is of a run that ended between the two.
+#[inline]
+pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
+    let never = record::INITIAL_WORD;
+    match (count, ordinal) {
+        (record::INITIAL_WORD, record::INITIAL_WORD) => EntryRecord::default(),
+        (record::INITIAL_WORD, _) => EntryRecord {
+            called: true,
+            calls: 1 << 32,
+            ordinal: Some(ordinal),
+        },
+        _ => EntryRecord {
+            called: true,
+            calls: u64::from(count) + 1,
+            ordinal: (ordinal != never).then_some(ordinal),
+        },
+    }
+}

@@ -1,0 +1,149 @@
+use super::*;
+use profkit_testkit::mip::with_checksum;
+
+#[test]
+fn every_field_comes_back() {
+    let profile = full();
+    let bytes = encoded(&profile, ProfileVersion::V9);
+    assert_eq!(MipProfile::parse(&bytes).unwrap(), profile);
+    assert_eq!(
+        MipProfile::parse_header(&bytes).unwrap(),
+        ProfileHeader {
+            version: 9,
+            identity: profile.identity
+        }
+    );
+    let empty = MipProfile::default();
+    assert_eq!(
+        MipProfile::parse(&encoded(&empty, ProfileVersion::V9)).unwrap(),
+        empty
+    );
+}
+
+#[test]
+fn version_8_comes_back_and_can_be_kept_as_version_9() {
+    let mut profile = created(V8_MAP, &ImageFacts::new()).unwrap().profile;
+    for called in [0, 1] {
+        profile.runs = called;
+        profile.functions[0].called_runs = called;
+        for function in &mut profile.functions {
+            function.raw_runs = called;
+        }
+        let eight = encoded(&profile, ProfileVersion::V8);
+        assert_eq!(eight.len(), 182);
+        let mut read = MipProfile::parse(&eight).unwrap();
+        // Its header does not say how wide addresses are.
+        assert_eq!(read.width.take(), None);
+        profile.width = None;
+        assert_eq!(read, profile);
+        let nine = encoded(&profile, ProfileVersion::V9);
+        assert_eq!(MipProfile::parse(&nine).unwrap(), profile);
+    }
+}
+
+#[test]
+fn what_version_8_cannot_hold() {
+    let refused = |change: &dyn Fn(&mut MipProfile)| {
+        let mut profile = created(V8_MAP, &ImageFacts::new()).unwrap().profile;
+        change(&mut profile);
+        let error = profile
+            .write(ProfileVersion::V8, &mut Vec::new())
+            .unwrap_err();
+        format!("{error} {}", error.hint().unwrap_or_default())
+    };
+    insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 has no place for a build id in profile of MIP profile version 8 can be written of profiles that were made of a version 8 map");
+    insta::assert_snapshot!(refused(&|profile| profile.edges = full().edges), @"version 8 has no place for call edges in profile of MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[0].modes = Modes::CALLS), @"version 8 has no place for functions of unlike modes in profile of MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[0].name = b"a\0".to_vec()), @"version 8 has no place for a name with a zero byte in profile of MIP profile");
+}
+
+fn refused(bytes: &[u8]) -> String {
+    message(&MipProfile::parse(bytes).unwrap_err())
+}
+
+#[test]
+fn damaged_profiles_of_version_9() {
+    let whole = encoded(&full(), ProfileVersion::V9);
+    let with = |at: usize, value: u32| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        refused(&with_checksum(bytes))
+    };
+    insta::assert_snapshot!(refused(b""), @"the file is empty in MIP profile");
+    insta::assert_snapshot!(refused(&whole[..20]), @"the data end too early in header of MIP profile at offset 0x14: found 0 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(refused(&whole[..200]), @r"
+a file that is cut short in MIP profile at offset 0xc8: found 200 bytes, expected 1104, as the header says
+hint: the file lost its end after it was written: copy it again, or merge the raw files again
+");
+    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @r"
+bytes behind the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, as the header says
+hint: something was added to the file after it was written
+");
+    let mut changed = whole.clone();
+    changed[300] ^= 4;
+    insta::assert_snapshot!(refused(&changed), @r"
+the checksum is wrong in MIP profile at offset 0x448: found 0xd4e11a22b51535b5, expected 0x9607922c986cb733 for the bytes before it
+hint: the file was changed after it was written: copy it again, or merge the raw files again
+");
+    insta::assert_snapshot!(with(4, 0x0011_0009), @r"
+a MIP file of another kind in header of MIP profile at offset 0x6: found a raw file, expected a profile
+hint: raw files are merged into a profile: profkit mip merge -p PROFILE RAW
+");
+    insta::assert_snapshot!(with(8, 0x100), @"unknown mode flags in header of MIP profile at offset 0x8: found 0x100, expected bits of 0x3f");
+    insta::assert_snapshot!(with(12, 4), @r"
+unknown flags in header of MIP profile at offset 0xc: found 0x4, expected bits of 0x3
+hint: a newer profkit may know them
+");
+    insta::assert_snapshot!(with(16, 5000), @"an identity of impossible length in header of MIP profile at offset 0x10: found 5000 bytes, expected at most 4096");
+    insta::assert_snapshot!(with(12, 1), @"an identity of impossible length in header of MIP profile at offset 0x10: found 20 bytes, expected 4, for a module hash");
+    insta::assert_snapshot!(with(56, 1), @"a reserved field is in use in header of MIP profile at offset 0x38: found 0x1, expected 0");
+    insta::assert_snapshot!(with(20, 6), @"no section of stack entries in list of sections of MIP profile at offset 0xe8");
+    // The list of sections follows the build id of 20 bytes and 4 of padding.
+    let list = 64 + 24;
+    insta::assert_snapshot!(with(list, 8), @r"
+a section of unknown kind in section 0 of MIP profile at offset 0x58: found 8, expected 1 to 7
+hint: a newer profkit may know it
+");
+    insta::assert_snapshot!(with(list, 2), @"a section that is there twice in section 1 of MIP profile at offset 0x70: found another section 2");
+    insta::assert_snapshot!(with(list + 8, 1 << 30), @"a section outside of the file in section 0 of MIP profile at offset 0x58: found 440 bytes at 0x40000000, expected an end up to 0x448");
+    insta::assert_snapshot!(with(list + 16, 89), @"the data end too early in function 1 of section of functions of MIP profile at offset 0x158: found 1 bytes left, expected 88 bytes");
+    insta::assert_snapshot!(with(list + 24 + 16, 4), @"the data end too early in string table of section of names of MIP profile at offset 0x2bc: found 0 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"more blocks than there are left in function 0 of section of functions of MIP profile at offset 0x120: found 3, expected at most 1");
+    let functions = list + 7 * 24;
+    insta::assert_snapshot!(with(functions, 99), @"a name that there is not in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected a number below 5");
+    insta::assert_snapshot!(with(functions + 4, 2), @"mode flags that do not go together in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
+    insta::assert_snapshot!(with(functions + 32, 1), @"bytes behind the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
+    insta::assert_snapshot!(with(functions + 32, 99), @"more blocks than there are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
+    insta::assert_snapshot!(with(functions + 36, 9), @"a stack entry that there is not in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");
+    let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+    let edges = usize::try_from(word(list + 3 * 24 + 8)).unwrap();
+    insta::assert_snapshot!(with(edges + 8, 5), @"a function that there is not in call edge 0 of section of call edges of MIP profile at offset 0x348: found 5, expected a number below 5");
+    insta::assert_snapshot!(with(edges + 24, 9), @"a function that there is not in call edge 1 of section of call edges of MIP profile at offset 0x360: found 9, expected a number below 5");
+    insta::assert_snapshot!(with(edges, 1), @"call edges out of order in call edge 1 of section of call edges of MIP profile at offset 0x360");
+}
+
+#[test]
+fn damaged_profiles_of_version_8() {
+    let profile = created(V8_MAP, &ImageFacts::new()).unwrap().profile;
+    let whole = encoded(&profile, ProfileVersion::V8);
+    let with = |at: usize, value: u32| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        refused(&bytes)
+    };
+    insta::assert_snapshot!(with(32, 3), @"the data end too early in function 2 of MIP profile at offset 0xb5: found 1 bytes left, expected 8 bytes");
+    insta::assert_snapshot!(with(40, 1), @"a function without a name in names of MIP profile at offset 0xa5: found the hash 0x5cf8c24c00000001, expected that of a name");
+    insta::assert_snapshot!(with(0x48, u32::MAX), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 4294967295, expected at most 17");
+    insta::assert_snapshot!(with(0x64, 2), @"a block that is neither covered nor not in function 0 of MIP profile at offset 0x64: found 2, expected 0 or 1");
+    insta::assert_snapshot!(with(0x65, 1), @"call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
+    insta::assert_snapshot!(refused(&whole[..181]), @"a name without an end in names of MIP profile at offset 0xb1: found 1 whole names, expected 2, as said at 0xa5");
+    insta::assert_snapshot!(refused(&whole[..100]), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
+    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"bytes behind the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
+    let mut a = whole.clone();
+    a[6] = 3;
+    a[20] = 0x18;
+    insta::assert_snapshot!(refused(&a), @r"
+a profile of layout A, of which only drafts that contradict each other are known in header of MIP profile at offset 0x14
+hint: make it again from the map and the raw files: profkit mip create, profkit mip merge
+");
+}

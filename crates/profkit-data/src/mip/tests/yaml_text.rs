@@ -1,0 +1,195 @@
+use super::*;
+use proptest::prelude::*;
+
+fn text(profile: &MipProfile, version: ProfileVersion) -> String {
+    let mut out = Vec::new();
+    yaml::write(profile, version, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn version_8_has_the_keys_of_the_original() {
+    let mut profile = created(V8_MAP, &ImageFacts::new()).unwrap().profile;
+    profile.functions[0].called_runs = 1;
+    profile.width = None;
+    profile.runs = 1;
+    for function in &mut profile.functions {
+        function.raw_runs = 1;
+    }
+    let yaml = text(&profile, ProfileVersion::V8);
+    insta::assert_snapshot!(yaml, @r"
+---
+Header:
+  File Type:       [ .mip ]
+  Profile Type:    [ Function Coverage ]
+  Module Hash:     0xDEADBEEF
+Profiles:
+  - Function Name:   foo
+    Function Signature: 0x5CF8C24CDB18BDAC
+    Raw Profile Data Address: 0x20
+    Encoded Function Address: 0x100
+    Function Size:   0x10
+    Control Flow Graph Signature: 0xE7715
+    Raw Profile Count: 1
+    Function Call Count: 1
+    Function Order Sum: 0
+    Basic Block Profiles:
+      - Offset:          0x0
+        Covered:         true
+      - Offset:          0x4
+        Covered:         false
+    Call Edges:      []
+  - Function Name:   main
+    Function Signature: 0xDB956436E78DD5FA
+    Raw Profile Data Address: 0x21
+    Encoded Function Address: 0x110
+    Function Size:   0x30
+    Control Flow Graph Signature: 0x1111
+    Raw Profile Count: 0
+    Function Call Count: 0
+    Function Order Sum: 0
+    Basic Block Profiles:
+      - Offset:          0x0
+        Covered:         false
+    Call Edges:      []
+...
+");
+    assert_eq!(
+        yaml::parse(yaml.as_bytes()).unwrap(),
+        (profile, ProfileVersion::V8)
+    );
+}
+
+#[test]
+fn version_9_holds_everything() {
+    let profile = full();
+    let yaml = text(&profile, ProfileVersion::V9);
+    insta::assert_snapshot!(yaml.lines().take(58).collect::<Vec<_>>().join("\n"), @r"
+---
+Header:
+  Version:         9
+  File Type:       [ .mip, 64 bit ]
+  Profile Type:    [ Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address, Unary Counter ]
+  Build Id:        'abababababababababababababababababababab'
+  Raw Section Address: 0x404000
+  Raw Section Size: 0x19
+  Run Count:       7
+Profiles:
+  - Function Name:   main
+    Function Signature: 0xDB956436E78DD5FA
+    Profile Type:    [ Block Coverage, Function Timestamp, Function Call Count, Return Address ]
+    Raw Profile Data Address: 0x0
+    Function Address: 0x401000
+    Function Size:   0x40
+    Control Flow Graph Signature: 0x1003
+    Run Count:       7
+    Raw Profile Count: 4
+    Function Call Count: 1000
+    Function Order Sum: 10
+    Function Order Count: 4
+    Function Order Minimum: 2
+    Basic Block Profiles:
+      - Offset:          0x0
+        Covered:         true
+        Raw Profile Count: 4
+      - Offset:          0x8
+        Covered:         false
+        Raw Profile Count: 0
+      - Offset:          0x10
+        Covered:         true
+        Raw Profile Count: 1
+      - Offset:          0x18
+        Covered:         true
+        Raw Profile Count: 2
+    Call Edges:
+      - Section Relative Source Address: 0xFFFF0000
+        Weight:          3
+    Source Info:
+      - Function Name:   main
+        File Name:       /src/main.c
+        Line:            10
+        Column:          3
+  - Function Name:   _ZN3one3twoEi
+    Function Signature: 0x89191B5E8014A71B
+    Profile Type:    [ Function Timestamp, Function Call Count, Return Address ]
+    Raw Profile Data Address: 0xC
+    Function Address: 0x401040
+    Function Size:   0x40
+    Control Flow Graph Signature: 0x1000
+    Run Count:       7
+    Raw Profile Count: 3
+    Function Call Count: 2000
+    Function Order Sum: 20
+    Function Order Count: 3
+    Function Order Minimum: 2
+    Basic Block Profiles:
+");
+    assert_eq!(
+        yaml::parse(yaml.as_bytes()).unwrap(),
+        (profile, ProfileVersion::V9)
+    );
+    let empty = MipProfile::default();
+    let yaml = text(&empty, ProfileVersion::V9);
+    assert_eq!(yaml::parse(yaml.as_bytes()).unwrap().0, empty);
+}
+
+const HEADER: &str =
+    "Header: { File Type: [ .mip ], Profile Type: [ Function Coverage ], Module Hash: 1 }\n";
+
+#[test]
+fn what_is_no_profile() {
+    let refused = |text: &str| message(&yaml::parse(text.as_bytes()).unwrap_err());
+    let function =
+        |text: &str| refused(&format!("{HEADER}Profiles:\n  - Function Name: f\n{text}"));
+    let header = |text: &str| refused(&format!("Header:\n{text}"));
+    insta::assert_snapshot!(refused(""), @"there is no document in MIP YAML at line 1, column 1");
+    insta::assert_snapshot!(refused("- 1"), @"the document is no mapping in MIP YAML at line 1, column 1: found a list, expected KEY: VALUE lines");
+    insta::assert_snapshot!(refused("Header: [\n"), @"Header is no mapping in MIP YAML at line 1, column 9: found a list, expected KEY: VALUE lines");
+    insta::assert_snapshot!(refused("Profiles: []"), @"there is no header before the profiles in MIP YAML at line 1, column 1");
+    insta::assert_snapshot!(refused(HEADER), @"a key is missing in MIP YAML at line 1, column 1: expected Profiles");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\n---\n{HEADER}")), @"another document in MIP YAML at line 3, column 1: expected one profile");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: 7\n")), @"Profiles is no list in MIP YAML at line 2, column 11: found a single value, expected a list");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\nHeader: {{}}\n")), @"a key of the document is there twice in MIP YAML at line 3, column 1: found Header");
+    insta::assert_snapshot!(header("  Version: 10\n"), @"a version that is not known in MIP YAML at line 2, column 12: found `10`, expected 8 or 9");
+    insta::assert_snapshot!(header("  Versions: 9\n"), @"Header has no such key in MIP YAML at line 2, column 3: found Versions");
+    insta::assert_snapshot!(header("  File Type: [ .mipraw ]\n"), @"not a file type of a profile in MIP YAML at line 2, column 16: found `.mipraw`, expected .mip, 64 bit or 32 bit");
+    insta::assert_snapshot!(header("  File Type: [ 64 bit ]\n"), @"File Type is not that of a profile in MIP YAML at line 1, column 1: expected .mip");
+    insta::assert_snapshot!(header("  File Type: [ .mip ]\n"), @"a key of Header is missing in MIP YAML at line 2, column 3: expected Module Hash or Build Id");
+    insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"an unknown Profile Type in MIP YAML at line 2, column 19: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter");
+    insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `0x100000000`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(header("  Module Hash: -1\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `-1`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(header("  Build Id: abc\n"), @"Build Id is not hexadecimal in MIP YAML at line 2, column 13: found `abc`, expected pairs of hexadecimal digits");
+    insta::assert_snapshot!(header("  Build Id: *anchor\n"), @"not YAML in MIP YAML at line 2, column 13: found `while parsing node, found unknown anchor`");
+    insta::assert_snapshot!(function("    Function Name: g\n"), @"a key of a function is there twice in MIP YAML at line 4, column 5: found Function Name");
+    insta::assert_snapshot!(function("    Function Signature: 7\n"), @"Function Signature is not the hash of the name in MIP YAML at line 4, column 5: found 0x0000000000000007, expected 0xcc914f75dd4ca18f");
+    insta::assert_snapshot!(function("    Function Size: big\n"), @"Function Size is no such number in MIP YAML at line 4, column 20: found `big`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(function("    Run Count: 7\n"), @"a function has no such key in MIP YAML at line 4, column 5: found Run Count");
+    insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Offset: 8\n"), @"the first block is not the entry in MIP YAML at line 4, column 5: found offset 0x8, expected 0x0");
+    insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Covered: 1\n"), @"Covered is neither in MIP YAML at line 5, column 18: found `1`, expected true or false");
+    insta::assert_snapshot!(function("    Call Edges:\n      - Weight: 1\n"), @"a call edge of a known and an unknown caller in MIP YAML at line 5, column 9: expected Caller Index and Call Site, or Section Relative Source Address");
+    insta::assert_snapshot!(function("    Call Edges:\n      - { Caller Index: 3, Caller Name: g, Weight: 1 }\n"), @"a call edge whose caller is not there in MIP YAML at line 5, column 9: found number 3, `g`, expected number and name of a function of the profile, numbered from 0");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Size: 7\n")), @"a key of a function is missing in MIP YAML at line 3, column 5: expected Function Name");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !b 7\n")), @"an unknown tag in MIP YAML at line 3, column 20: found !b, expected none, or !bytes");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !bytes \"\\u0100\"\n")), @r"a character that stands for no byte in !bytes of MIP YAML at line 3, column 20: expected characters up to \xFF");
+    insta::assert_snapshot!(message(&yaml::parse(b"a: \xff").unwrap_err()), @"not UTF-8 in MIP YAML at line 1, column 4");
+}
+
+proptest! {
+    #[test]
+    fn names_come_back(names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..12), 1..5)) {
+        let mut profile = mixed();
+        for (function, name) in profile.functions.iter_mut().zip(names) {
+            function.name = name;
+        }
+        let yaml = text(&profile, ProfileVersion::V9);
+        prop_assert_eq!(yaml::parse(yaml.as_bytes()).unwrap().0, profile);
+    }
+
+    #[test]
+    fn texts_come_back(name in "\\PC{0,12}") {
+        let mut profile = mixed();
+        profile.functions[0].name = name.into_bytes();
+        let yaml = text(&profile, ProfileVersion::V9);
+        prop_assert_eq!(yaml::parse(yaml.as_bytes()).unwrap().0, profile);
+    }
+}

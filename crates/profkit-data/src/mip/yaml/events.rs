@@ -1,0 +1,217 @@
+//! YAML, node by node, as the schema asks for them.
+use crate::{Error, ErrorKind, Result};
+use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
+use std::borrow::Cow;
+
+/// A place in the text: line and column from 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(u64, u64);
+
+impl Place {
+    fn of(span: &Span) -> Self {
+        Place(span.start.line() as u64, span.start.col() as u64 + 1)
+    }
+}
+
+/// A scalar with its place.
+#[derive(Debug)]
+pub(super) struct Scalar<'a> {
+    pub text: Cow<'a, str>,
+    /// Tagged `!bytes`.
+    bytes: bool,
+    pub place: Place,
+}
+
+pub(super) struct Events<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+}
+
+pub(super) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Malformed, message).at_line(place.0, place.1)
+}
+
+impl<'a> Events<'a> {
+    /// The first document of a text, up to its first node.
+    pub fn new(text: &'a str) -> Result<Self> {
+        let mut events = Events {
+            parser: Parser::new_from_str(text),
+        };
+        loop {
+            match events.next()? {
+                (Event::StreamStart, _) => {}
+                (Event::DocumentStart(_), _) => return Ok(events),
+                (_, place) => {
+                    return Err(Error::new(ErrorKind::Empty, "there is no document")
+                        .at_line(place.0, place.1));
+                }
+            }
+        }
+    }
+
+    /// Checks that the document was the only one.
+    pub fn end(mut self) -> Result<()> {
+        loop {
+            match self.next()? {
+                (Event::DocumentEnd | Event::Nothing, _) => {}
+                (Event::StreamEnd, _) => return Ok(()),
+                (_, place) => {
+                    return Err(malformed(place, "another document").expected("one profile"));
+                }
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Place)> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => Ok((event, Place::of(&span))),
+            Some(Err(error)) => Err(scan_error(&error)),
+            None => Err(Error::new(ErrorKind::EndOfFile, "the text ends too early").at_line(1, 1)),
+        }
+    }
+
+    /// A mapping, whose values `read` reads. It says whether it knows the key.
+    pub fn mapping(
+        &mut self,
+        what: &'static str,
+        mut read: impl FnMut(&mut Self, &str, Place) -> Result<bool>,
+    ) -> Result<Place> {
+        let start = match self.next()? {
+            (Event::MappingStart(_, None), place) => place,
+            (event, place) => {
+                return Err(malformed(place, format!("{what} is no mapping"))
+                    .found(kind(&event))
+                    .expected("KEY: VALUE lines"));
+            }
+        };
+        let mut seen: Vec<Cow<'a, str>> = Vec::new();
+        loop {
+            let (key, place) = match self.next()? {
+                (Event::MappingEnd, _) => return Ok(start),
+                (Event::Scalar(key, _, _, None), place) => (key, place),
+                (event, place) => {
+                    return Err(malformed(place, "a key that is no text").found(kind(&event)));
+                }
+            };
+            if seen.contains(&key) {
+                return Err(malformed(place, format!("a key of {what} is there twice")).found(key));
+            }
+            if !read(self, &key, place)? {
+                return Err(malformed(place, format!("{what} has no such key")).found(key));
+            }
+            seen.push(key);
+        }
+    }
+
+    /// A list, whose items `read` reads.
+    pub fn list(
+        &mut self,
+        what: &'static str,
+        mut read: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        match self.next()? {
+            (Event::SequenceStart(_, None), _) => {}
+            (event, place) => {
+                return Err(malformed(place, format!("{what} is no list"))
+                    .found(kind(&event))
+                    .expected("a list"));
+            }
+        }
+        loop {
+            match self.parser.peek() {
+                Some(Ok((Event::SequenceEnd, _))) => {
+                    self.next()?;
+                    return Ok(());
+                }
+                Some(Ok(_)) => read(self)?,
+                Some(Err(error)) => return Err(scan_error(&error)),
+                None => {
+                    self.next()?;
+                }
+            }
+        }
+    }
+
+    /// A scalar.
+    pub fn scalar(&mut self, what: &'static str) -> Result<Scalar<'a>> {
+        match self.next()? {
+            (Event::Scalar(text, _, _, tag), place) => {
+                let bytes = match tag.as_deref() {
+                    None => false,
+                    Some(Tag { handle, suffix }) if handle == "!" && suffix == "bytes" => true,
+                    Some(tag) => {
+                        return Err(malformed(place, "an unknown tag")
+                            .found(format_args!("{}{}", tag.handle, tag.suffix))
+                            .expected("none, or !bytes"));
+                    }
+                };
+                Ok(Scalar { text, bytes, place })
+            }
+            (event, place) => Err(malformed(place, format!("{what} is no single value"))
+                .found(kind(&event))
+                .expected("a value")),
+        }
+    }
+
+    /// A number up to `most`, decimal or hexadecimal with 0x.
+    pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64> {
+        let scalar = self.scalar(what)?;
+        let text = &*scalar.text;
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = match text.strip_prefix("0x") {
+            Some(hex) if digits(hex) => u64::from_str_radix(hex, 16).ok(),
+            None if digits(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.filter(|&number| number <= most).ok_or_else(|| {
+            malformed(scalar.place, format!("{what} is no such number"))
+                .found(shown(text))
+                .expected(format_args!("0 to {most}, decimal or with 0x"))
+        })
+    }
+
+    /// A 32-bit number.
+    pub fn number32(&mut self, what: &'static str) -> Result<u32> {
+        let number = self.number(what, u32::MAX.into())?;
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes: text, or what is tagged `!bytes`.
+    pub fn bytes(&mut self, what: &'static str) -> Result<Vec<u8>> {
+        let scalar = self.scalar(what)?;
+        if !scalar.bytes {
+            return Ok(scalar.text.into_owned().into_bytes());
+        }
+        let bytes = scalar.text.chars().map(u8::try_from);
+        bytes.collect::<std::result::Result<_, _>>().map_err(|_| {
+            malformed(scalar.place, "a character that stands for no byte")
+                .within("!bytes")
+                .expected("characters up to \\xFF")
+        })
+    }
+}
+
+/// The start of a text that may be long.
+pub(super) fn shown(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}
+
+fn kind(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Scalar(..) => "a single value",
+        Event::SequenceStart(..) => "a list",
+        Event::MappingStart(..) => "a mapping",
+        Event::Alias(_) => "an alias, which profiles never have",
+        _ => "the end of what is around it",
+    }
+}
+
+fn scan_error(error: &ScanError) -> Error {
+    let marker = error.marker();
+    Error::new(ErrorKind::Malformed, "not YAML")
+        .at_line(marker.line() as u64, marker.col() as u64 + 1)
+        .found(shown(error.info()))
+}

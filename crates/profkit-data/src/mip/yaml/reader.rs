@@ -1,0 +1,466 @@
+//! Reading YAML.
+use super::super::model::{
+    Block, CallEdge, EntryKind, Function, Identity, MipProfile, Modes, Width,
+};
+use super::super::profile::ProfileVersion;
+use super::events::{Events, Place, malformed, shown};
+use crate::ids::{BuildId, NameRef};
+use crate::tables::{Frame, StackFlags};
+use crate::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+/// Reads a profile and the version whose dialect it has.
+///
+/// # Errors
+/// With line and column: what is no YAML, or no profile.
+pub fn parse(data: &[u8]) -> Result<(MipProfile, ProfileVersion)> {
+    let inner = || {
+        let text = std::str::from_utf8(data).map_err(|error| {
+            let valid = data.get(..error.valid_up_to()).unwrap_or_default();
+            let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+            let column = valid
+                .iter()
+                .rev()
+                .take_while(|&&byte| byte != b'\n')
+                .count() as u64
+                + 1;
+            Error::new(ErrorKind::Malformed, "not UTF-8").at_line(line, column)
+        })?;
+        document(text)
+    };
+    inner().map_err(|error| error.within("MIP YAML"))
+}
+
+struct Document {
+    profile: MipProfile,
+    version: ProfileVersion,
+    modes: Modes,
+    /// Callers by index and by name, to be checked when all functions are known.
+    callers: Vec<(u32, Option<Vec<u8>>, Place)>,
+    edges: Vec<CallEdge>,
+}
+
+fn document(text: &str) -> Result<(MipProfile, ProfileVersion)> {
+    let mut events = Events::new(text)?;
+    let mut document = Document {
+        profile: MipProfile {
+            identity: Identity::ModuleHash(0),
+            ..MipProfile::default()
+        },
+        version: ProfileVersion::V8,
+        modes: Modes::default(),
+        callers: Vec::new(),
+        edges: Vec::new(),
+    };
+    let mut header = false;
+    let mut profiles = false;
+    let start = events.mapping("the document", |events, key, place| {
+        match key {
+            "Header" if profiles => {
+                return Err(malformed(place, "the header comes after the profiles"));
+            }
+            "Header" => {
+                header = true;
+                document.header(events)?;
+            }
+            "Profiles" => {
+                profiles = true;
+                if !header {
+                    return Err(malformed(place, "there is no header before the profiles"));
+                }
+                events.list("Profiles", |events| document.function(events))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    if !header || !profiles {
+        let missing = if header { "Profiles" } else { "Header" };
+        return Err(malformed(start, "a key is missing").expected(missing));
+    }
+    events.end()?;
+    document.finish()
+}
+
+impl Document {
+    fn header(&mut self, events: &mut Events<'_>) -> Result<()> {
+        let mut identity = false;
+        let mut kind = false;
+        let start = events.mapping("Header", |events, key, _| {
+            match key {
+                "Version" => {
+                    let scalar = events.scalar("Version")?;
+                    self.version = match &*scalar.text {
+                        "8" => ProfileVersion::V8,
+                        "9" => ProfileVersion::V9,
+                        other => {
+                            return Err(malformed(scalar.place, "a version that is not known")
+                                .found(shown(other))
+                                .expected("8 or 9"));
+                        }
+                    };
+                }
+                "File Type" => {
+                    kind = true;
+                    self.file_type(events)?;
+                }
+                "Profile Type" => self.modes = modes(events)?,
+                "Module Hash" => {
+                    identity = true;
+                    self.profile.identity = Identity::ModuleHash(events.number32("Module Hash")?);
+                }
+                "Build Id" => {
+                    identity = true;
+                    self.profile.identity = Identity::BuildId(build_id(events)?);
+                }
+                "Raw Section Address" => {
+                    let address = events.number("Raw Section Address", u64::MAX)?;
+                    self.profile.section_address = Some(address);
+                }
+                "Raw Section Size" => {
+                    let size = events.number("Raw Section Size", u64::MAX - 1)?;
+                    self.profile.section_size = Some(size);
+                }
+                "Run Count" => self.profile.runs = events.number("Run Count", u64::MAX)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if !identity || !kind {
+            let missing = if kind {
+                "Module Hash or Build Id"
+            } else {
+                "File Type"
+            };
+            return Err(malformed(start, "a key of Header is missing").expected(missing));
+        }
+        Ok(())
+    }
+
+    fn file_type(&mut self, events: &mut Events<'_>) -> Result<()> {
+        let mut profile = false;
+        events.list("File Type", |events| {
+            let scalar = events.scalar("File Type")?;
+            match &*scalar.text {
+                ".mip" => profile = true,
+                "64 bit" => self.profile.width = Some(Width::Bits64),
+                "32 bit" => self.profile.width = Some(Width::Bits32),
+                other => {
+                    return Err(malformed(scalar.place, "not a file type of a profile")
+                        .found(shown(other))
+                        .expected(".mip, 64 bit or 32 bit"));
+                }
+            }
+            Ok(())
+        })?;
+        if !profile {
+            return Err(
+                Error::new(ErrorKind::Malformed, "File Type is not that of a profile")
+                    .at_line(1, 1)
+                    .expected(".mip"),
+            );
+        }
+        Ok(())
+    }
+
+    fn function(&mut self, events: &mut Events<'_>) -> Result<()> {
+        let index = self.profile.functions.len();
+        let callee = u32::try_from(index).unwrap_or(u32::MAX);
+        let nine = self.version == ProfileVersion::V9;
+        let mut function = Function {
+            modes: self.modes,
+            ..Function::default()
+        };
+        let mut name = false;
+        let mut signature = None;
+        let start = events.mapping("a function", |events, key, place| {
+            match key {
+                "Function Name" => {
+                    name = true;
+                    function.name = events.bytes("Function Name")?;
+                }
+                "Function Signature" => {
+                    signature = Some((events.number("Function Signature", u64::MAX)?, place));
+                }
+                "Profile Type" if nine => function.modes = modes(events)?,
+                "Raw Profile Data Address" => {
+                    function.record_offset = events.number("Raw Profile Data Address", u64::MAX)?;
+                }
+                "Encoded Function Address" if self.profile.section_address.is_none() => {
+                    function.address = events.number("Encoded Function Address", u64::MAX)?;
+                }
+                "Function Address" if self.profile.section_address.is_some() => {
+                    function.address = events.number("Function Address", u64::MAX)?;
+                }
+                "Function Size" => function.size = events.number32("Function Size")?,
+                "Control Flow Graph Signature" => {
+                    function.signature = events.number32("Control Flow Graph Signature")?;
+                }
+                "Run Count" if nine => {
+                    function.raw_runs = events.number("Run Count", u64::MAX)?;
+                }
+                "Raw Profile Count" => {
+                    let most = if nine { u64::MAX } else { u32::MAX.into() };
+                    function.called_runs = events.number("Raw Profile Count", most)?;
+                }
+                "Function Call Count" => {
+                    function.calls = events.number("Function Call Count", u64::MAX)?;
+                }
+                "Function Order Sum" => {
+                    function.order_sum = events.number("Function Order Sum", u64::MAX)?;
+                }
+                "Function Order Count" if nine => {
+                    function.order_runs = events.number("Function Order Count", u64::MAX)?;
+                }
+                "Function Order Minimum" if nine => {
+                    let minimum =
+                        events.number("Function Order Minimum", u64::from(u32::MAX) - 1)?;
+                    function.order_min = u32::try_from(minimum).ok();
+                }
+                "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
+                "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
+                "Source Info" if nine => function.location = self.source(events)?,
+                // A single place in version 8, which its profiles do not hold.
+                "Source Info" => {
+                    events.mapping("Source Info", |events, key, _| {
+                        events.scalar("Source Info")?;
+                        Ok(matches!(key, "File Name" | "Function Name" | "Line"))
+                    })?;
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if !name {
+            return Err(
+                malformed(start, "a key of a function is missing").expected("Function Name")
+            );
+        }
+        let expected = NameRef::of(&function.name);
+        if let Some((found, place)) = signature
+            && NameRef(found) != expected
+        {
+            return Err(
+                malformed(place, "Function Signature is not the hash of the name")
+                    .found(NameRef(found))
+                    .expected(expected),
+            );
+        }
+        if function.modes.entry().is_none() {
+            return Err(
+                malformed(start, "a Profile Type whose parts do not go together")
+                    .expected("Function Coverage, or Function Timestamp and Function Call Count"),
+            );
+        }
+        if !nine {
+            if function.modes.entry() == Some(EntryKind::Coverage) {
+                function.called_runs = function.called_runs.max(function.calls.min(1));
+                function.calls = 0;
+            }
+            if function.order_sum > 0 {
+                function.order_runs = function.called_runs;
+            }
+        }
+        self.profile.functions.push(function);
+        Ok(())
+    }
+
+    fn edge(&mut self, events: &mut Events<'_>, callee: u32) -> Result<()> {
+        let mut edge = CallEdge {
+            caller: None,
+            call_site: 0,
+            callee,
+            weight: 0,
+        };
+        let mut name = None;
+        let mut relative = false;
+        let start = events.mapping("a call edge", |events, key, _| {
+            match key {
+                "Caller Index" => edge.caller = Some(events.number32("Caller Index")?),
+                "Caller Name" => name = Some(events.bytes("Caller Name")?),
+                "Call Site" => edge.call_site = events.number32("Call Site")?,
+                "Section Relative Source Address" => {
+                    relative = true;
+                    edge.call_site = events.number32("Section Relative Source Address")?;
+                }
+                "Weight" => edge.weight = events.number("Weight", u64::MAX)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if relative == edge.caller.is_some() {
+            return Err(
+                malformed(start, "a call edge of a known and an unknown caller")
+                    .expected("Caller Index and Call Site, or Section Relative Source Address"),
+            );
+        }
+        if let Some(caller) = edge.caller {
+            self.callers.push((caller, name, start));
+        }
+        self.edges.push(edge);
+        Ok(())
+    }
+
+    fn source(&mut self, events: &mut Events<'_>) -> Result<Option<crate::tables::StackId>> {
+        let mut frames = Vec::new();
+        events.list("Source Info", |events| {
+            let mut frame = (Vec::new(), None, 0, 0, StackFlags::default());
+            events.mapping("a frame", |events, key, _| {
+                match key {
+                    "Function Name" => frame.0 = events.bytes("Function Name")?,
+                    "File Name" => frame.1 = Some(events.bytes("File Name")?),
+                    "Line" => frame.2 = events.number32("Line")?,
+                    "Column" => frame.3 = events.number32("Column")?,
+                    "Flags" => {
+                        let flags = events.number("Flags", 3)?;
+                        frame.4 = StackFlags(u32::try_from(flags).unwrap_or(0));
+                    }
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+            frames.push(frame);
+            Ok(())
+        })?;
+        let frames: Vec<_> = frames
+            .iter()
+            .map(|(function, path, line, column, flags)| Frame {
+                function,
+                path: path.as_deref().map(Cow::Borrowed),
+                line: *line,
+                column: *column,
+                flags: *flags,
+            })
+            .collect();
+        self.profile.tables.intern_stack(&frames)
+    }
+
+    fn finish(mut self) -> Result<(MipProfile, ProfileVersion)> {
+        let functions = &self.profile.functions;
+        for (caller, name, place) in &self.callers {
+            let known = functions.get(*caller as usize);
+            let matches = known
+                .is_some_and(|function| name.as_ref().is_none_or(|name| *name == function.name));
+            if !matches {
+                return Err(malformed(*place, "a call edge whose caller is not there")
+                    .found(format_args!(
+                        "number {caller}, {}",
+                        shown(&String::from_utf8_lossy(
+                            name.as_deref().unwrap_or_default()
+                        ))
+                    ))
+                    .expected("number and name of a function of the profile, numbered from 0"));
+            }
+        }
+        self.edges.sort_unstable();
+        let same = |one: &CallEdge, two: &CallEdge| {
+            (one.caller, one.call_site, one.callee) == (two.caller, two.call_site, two.callee)
+        };
+        if self
+            .edges
+            .windows(2)
+            .any(|pair| matches!(pair, [one, two] if same(one, two)))
+        {
+            return Err(
+                Error::new(ErrorKind::Malformed, "a call edge is there twice").at_line(1, 1),
+            );
+        }
+        self.profile.edges = self.edges;
+        if self.version == ProfileVersion::V8 {
+            let most = functions.iter().map(|function| function.called_runs).max();
+            self.profile.runs = most.unwrap_or(0);
+            let runs = self.profile.runs;
+            for function in &mut self.profile.functions {
+                function.raw_runs = runs;
+            }
+        }
+        Ok((self.profile, self.version))
+    }
+}
+
+fn modes(events: &mut Events<'_>) -> Result<Modes> {
+    let mut modes = Modes::default();
+    events.list("Profile Type", |events| {
+        let scalar = events.scalar("Profile Type")?;
+        let flag = Modes::of_name(&scalar.text).ok_or_else(|| {
+            malformed(scalar.place, "an unknown Profile Type")
+                .found(shown(&scalar.text))
+                .expected("Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter")
+        })?;
+        modes = modes.union(flag);
+        Ok(())
+    })?;
+    Ok(modes)
+}
+
+fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
+    let scalar = events.scalar("Build Id")?;
+    let digits = scalar.text.as_bytes();
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+    });
+    match bytes.collect::<Option<Vec<u8>>>() {
+        Some(bytes) if rest.is_empty() => Ok(BuildId(bytes)),
+        _ => Err(malformed(scalar.place, "Build Id is not hexadecimal")
+            .found(shown(&scalar.text))
+            .expected("pairs of hexadecimal digits")),
+    }
+}
+
+/// The blocks but the first, which is the entry.
+fn blocks(
+    events: &mut Events<'_>,
+    nine: bool,
+    place: Place,
+    blocks: &mut Vec<Block>,
+) -> Result<()> {
+    let mut entry = None;
+    events.list("Basic Block Profiles", |events| {
+        let mut block = Block::default();
+        let mut covered = false;
+        let mut runs = None;
+        let start = events.mapping("a block", |events, key, _| {
+            match key {
+                "Offset" => block.offset = events.number32("Offset")?,
+                "Covered" => {
+                    let scalar = events.scalar("Covered")?;
+                    covered = match &*scalar.text {
+                        "true" => true,
+                        "false" => false,
+                        other => {
+                            return Err(malformed(scalar.place, "Covered is neither")
+                                .found(shown(other))
+                                .expected("true or false"));
+                        }
+                    };
+                }
+                "Raw Profile Count" if nine => {
+                    runs = Some(events.number("Raw Profile Count", u64::MAX)?);
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        block.runs = runs.unwrap_or(u64::from(covered));
+        if (block.runs > 0) != covered {
+            return Err(malformed(
+                start,
+                "a block that is covered in no run, or the reverse",
+            ));
+        }
+        if entry.is_none() {
+            entry = Some(block.offset);
+        } else {
+            blocks.push(block);
+        }
+        Ok(())
+    })?;
+    if entry.is_some_and(|offset| offset != 0) {
+        return Err(malformed(place, "the first block is not the entry")
+            .found(format_args!("offset {:#x}", entry.unwrap_or(0)))
+            .expected("0x0"));
+    }
+    Ok(())
+}

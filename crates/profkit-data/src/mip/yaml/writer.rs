@@ -1,0 +1,267 @@
+//! Writing YAML.
+use super::super::model::{Function, Identity, MipProfile, Modes, Width};
+use super::super::profile::ProfileVersion;
+use super::super::profile_v8::call_count;
+use crate::bytes::Sink;
+use crate::ids::NameRef;
+use crate::tables::StackFlags;
+use crate::{Error, ErrorKind, Result};
+use std::fmt::Write as _;
+
+/// How many functions are put together before they go to the sink.
+const BATCH: usize = 1 << 16;
+
+/// Writes a profile in the dialect of a version.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] if version 8 is asked for and has no place for something, or the sink takes no more.
+pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut impl Sink) -> Result<()> {
+    let mut writer = Writer {
+        profile,
+        version,
+        uniform: profile
+            .functions
+            .iter()
+            .all(|function| function.modes == profile.modes()),
+        out: String::new(),
+    };
+    writer.header()?;
+    let mut edges = profile.edges_by_callee();
+    for (index, function) in (0..).zip(&profile.functions) {
+        // A `String` takes everything.
+        let _ = writer.function(function, edges.of(index));
+        if writer.out.len() >= BATCH {
+            sink.put(writer.out.as_bytes())?;
+            writer.out.clear();
+        }
+    }
+    writer.out.push_str("...\n");
+    sink.put(writer.out.as_bytes())
+}
+
+struct Writer<'a> {
+    profile: &'a MipProfile,
+    version: ProfileVersion,
+    uniform: bool,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn header(&mut self) -> Result<()> {
+        let profile = self.profile;
+        let out = &mut self.out;
+        out.push_str("---\nHeader:\n");
+        let nine = self.version == ProfileVersion::V9;
+        if nine {
+            out.push_str("  Version:         9\n");
+        }
+        let width = match profile.width {
+            None => "",
+            Some(Width::Bits64) => ", 64 bit",
+            Some(Width::Bits32) => ", 32 bit",
+        };
+        let modes: Vec<_> = profile.modes().names().collect();
+        let _ = writeln!(out, "  File Type:       [ .mip{width} ]");
+        let _ = writeln!(out, "  Profile Type:    [ {} ]", modes.join(", "));
+        match &profile.identity {
+            Identity::ModuleHash(hash) => {
+                let _ = writeln!(out, "  Module Hash:     {}", hex((*hash).into()));
+            }
+            Identity::BuildId(id) if nine => {
+                let _ = writeln!(out, "  Build Id:        '{id}'");
+            }
+            Identity::BuildId(_) => {
+                return Err(Error::new(
+                    ErrorKind::CannotRepresent,
+                    "version 8 has no place for a build id",
+                )
+                .within("YAML"));
+            }
+        }
+        if nine {
+            if let Some(address) = profile.section_address {
+                let _ = writeln!(out, "  Raw Section Address: {}", hex(address));
+            }
+            if let Some(size) = profile.section_size {
+                let _ = writeln!(out, "  Raw Section Size: {}", hex(size));
+            }
+            let _ = writeln!(out, "  Run Count:       {}", profile.runs);
+        }
+        if profile.functions.is_empty() {
+            out.push_str("Profiles:          []\n");
+        } else {
+            out.push_str("Profiles:\n");
+        }
+        Ok(())
+    }
+
+    fn function(
+        &mut self,
+        function: &Function,
+        edges: &[super::super::model::CallEdge],
+    ) -> std::fmt::Result {
+        let profile = self.profile;
+        let nine = self.version == ProfileVersion::V9;
+        let out = &mut self.out;
+        let NameRef(hash) = NameRef::of(&function.name);
+        writeln!(out, "  - Function Name:   {}", text(&function.name))?;
+        writeln!(out, "    Function Signature: {}", hex(hash))?;
+        if nine && !self.uniform {
+            let modes: Vec<_> = function.modes.names().collect();
+            writeln!(out, "    Profile Type:    [ {} ]", modes.join(", "))?;
+        }
+        writeln!(
+            out,
+            "    Raw Profile Data Address: {}",
+            hex(function.record_offset)
+        )?;
+        let address = if profile.section_address.is_some() {
+            "Function Address"
+        } else {
+            "Encoded Function Address"
+        };
+        writeln!(out, "    {address}: {}", hex(function.address))?;
+        writeln!(out, "    Function Size:   {}", hex(function.size.into()))?;
+        writeln!(
+            out,
+            "    Control Flow Graph Signature: {}",
+            hex(function.signature.into())
+        )?;
+        if nine {
+            writeln!(out, "    Run Count:       {}", function.raw_runs)?;
+        }
+        writeln!(out, "    Raw Profile Count: {}", function.called_runs)?;
+        let calls = if nine {
+            function.calls
+        } else {
+            call_count(function)
+        };
+        writeln!(out, "    Function Call Count: {calls}")?;
+        writeln!(out, "    Function Order Sum: {}", function.order_sum)?;
+        if nine {
+            writeln!(out, "    Function Order Count: {}", function.order_runs)?;
+            if let Some(minimum) = function.order_min {
+                writeln!(out, "    Function Order Minimum: {minimum}")?;
+            }
+        }
+        out.push_str("    Basic Block Profiles:\n");
+        let entry = (0, function.called_runs);
+        let blocks = function
+            .blocks
+            .iter()
+            .map(|block| (block.offset, block.runs));
+        for (offset, runs) in std::iter::once(entry).chain(blocks) {
+            writeln!(out, "      - Offset:          {}", hex(offset.into()))?;
+            writeln!(out, "        Covered:         {}", runs > 0)?;
+            if nine {
+                writeln!(out, "        Raw Profile Count: {runs}")?;
+            }
+        }
+        if edges.is_empty() {
+            out.push_str("    Call Edges:      []\n");
+        } else {
+            out.push_str("    Call Edges:\n");
+        }
+        for edge in edges {
+            match edge.caller {
+                Some(caller) => {
+                    let caller_name = profile.functions.get(caller as usize);
+                    let caller_name = caller_name.map_or(&[][..], |caller| &caller.name);
+                    writeln!(out, "      - Caller Index:    {caller}")?;
+                    writeln!(out, "        Caller Name:     {}", text(caller_name))?;
+                    writeln!(
+                        out,
+                        "        Call Site:       {}",
+                        hex(edge.call_site.into())
+                    )?;
+                }
+                None => {
+                    let source = hex(edge.call_site.into());
+                    writeln!(out, "      - Section Relative Source Address: {source}")?;
+                }
+            }
+            writeln!(out, "        Weight:          {}", edge.weight)?;
+        }
+        if function.location.is_some() && nine {
+            out.push_str("    Source Info:\n");
+            for frame in profile.tables.frames(function.location) {
+                writeln!(out, "      - Function Name:   {}", text(frame.function))?;
+                if let Some(path) = &frame.path {
+                    writeln!(out, "        File Name:       {}", text(path))?;
+                }
+                writeln!(out, "        Line:            {}", frame.line)?;
+                writeln!(out, "        Column:          {}", frame.column)?;
+                if frame.flags != StackFlags::default() {
+                    writeln!(
+                        out,
+                        "        Flags:           {}",
+                        hex(frame.flags.0.into())
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Upper-case digits behind a lower-case `0x`, unpadded.
+fn hex(value: u64) -> String {
+    format!("0x{value:X}")
+}
+
+/// A text as a YAML scalar: plain where that is read back as the same text, else in double quotes. Bytes that are not
+/// UTF-8 have the tag `!bytes`, and each character then stands for the byte of its number.
+fn text(bytes: &[u8]) -> String {
+    let plain =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';
+    let starts = bytes
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || b"_/".contains(byte));
+    let word = !matches!(
+        bytes.to_ascii_lowercase().as_slice(),
+        b"null" | b"true" | b"false" | b"yes" | b"no" | b"on" | b"off" | b"y" | b"n"
+    );
+    let valid = std::str::from_utf8(bytes);
+    let mut out = String::with_capacity(bytes.len() + 2);
+    match valid {
+        Ok(text) if starts && word && bytes.iter().all(plain) => return text.to_owned(),
+        Ok(text) => {
+            out.push('"');
+            text.chars().for_each(|letter| quote(letter, &mut out));
+        }
+        Err(_) => {
+            out.push_str("!bytes \"");
+            bytes
+                .iter()
+                .for_each(|&byte| quote(char::from(byte), &mut out));
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn quote(letter: char, out: &mut String) {
+    match letter {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        ' '..='~' => out.push(letter),
+        _ => {
+            let number = u32::from(letter);
+            let _ = match number {
+                0..=0xff => write!(out, "\\x{number:02X}"),
+                0x100..=0xffff => write!(out, "\\u{number:04X}"),
+                _ => write!(out, "\\U{number:08X}"),
+            };
+        }
+    }
+}
+
+impl Modes {
+    /// The flags of some names.
+    pub(super) fn of_name(name: &str) -> Option<Modes> {
+        let mut names = super::super::model::MODE_NAMES.iter();
+        names
+            .find(|(_, known)| *known == name)
+            .map(|&(flag, _)| flag)
+    }
+}

@@ -1,0 +1,193 @@
+//! Source locations in three portable tables: strings, file paths, stack entries.
+//!
+//! The tables are those that the MemProf RFC describes: a stack is one number, the index of its innermost frame in a
+//! table of [`StackEntry`]s, each of which points at the frame around it; a file path is one number, the index of its
+//! last component in a table of nodes, each of which points at its folder; every text is one number, the index in a
+//! table of strings. Stacks and paths that begin alike (seen from the outermost frame, from the root folder) so share
+//! their entries.
+//!
+//! ```
+//! use profkit_data::tables::{StackEntry, Tables};
+//! let mut tables = Tables::default();
+//! let function = tables.strings.intern(b"main")?;
+//! let path = tables.intern_path(b"src/main.c")?;
+//! let main = tables.stacks.intern(StackEntry { function, path: Some(path), line: 3, ..StackEntry::default() })?;
+//! let frames: Vec<_> = tables.frames(Some(main)).collect();
+//! assert_eq!(frames[0].path.as_deref(), Some(&b"src/main.c"[..]));
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+//!
+//! Bytes, all numbers little-endian:
+//!
+//! | table | layout |
+//! |---|---|
+//! | strings | u32 count N, u32 size B, N × u32 end of the string in the bytes, B bytes |
+//! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
+//! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry around it + 1 or 0 } |
+//!
+//! A folder and an entry around another stand before it, so that no walk is endless.
+mod paths;
+mod stacks;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+pub use paths::{PathId, PathTable, Paths};
+pub use stacks::{StackEntry, StackFlags, StackId, StackTable, Stacks};
+pub use strings::{StringId, StringTable, Strings};
+
+use crate::bytes::Sink;
+use crate::limits::TABLE_DEPTH;
+use crate::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+/// The three tables, owned, to be added to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Texts: names of functions and components of paths.
+    pub strings: Strings,
+    /// File paths.
+    pub paths: Paths,
+    /// Frames.
+    pub stacks: Stacks,
+}
+
+/// One frame with its texts, as [`Tables::frames`] gives them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Linkage name of the function; empty if it is not known.
+    pub function: &'a [u8],
+    /// The file, if it is known.
+    pub path: Option<Cow<'a, [u8]>>,
+    /// Line from 1; 0 if it is not known.
+    pub line: u32,
+    /// Column from 1; 0 if it is not known.
+    pub column: u32,
+    /// What else is known.
+    pub flags: StackFlags,
+}
+
+impl Tables {
+    /// Puts a path into the table, component by component.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if a table is full.
+    pub fn intern_path(&mut self, path: &[u8]) -> Result<PathId> {
+        self.paths.intern(path, &mut self.strings)
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub fn frames(&self, stack: Option<StackId>) -> impl Iterator<Item = Frame<'_>> {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            let entry = self.stacks.get(next?)?;
+            next = entry.parent;
+            Some(Frame {
+                function: self.strings.get(entry.function).unwrap_or_default(),
+                path: entry
+                    .path
+                    .and_then(|path| self.paths.get(path, &self.strings)),
+                line: entry.line,
+                column: entry.column,
+                flags: entry.flags,
+            })
+        })
+    }
+
+    /// Puts a stack into the tables, frame by frame. Nothing comes of no frames.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if a table is full.
+    pub fn intern_stack(&mut self, innermost_first: &[Frame<'_>]) -> Result<Option<StackId>> {
+        let mut parent = None;
+        for frame in innermost_first.iter().rev() {
+            let function = self.strings.intern(frame.function)?;
+            let path = match &frame.path {
+                Some(path) => Some(self.intern_path(path)?),
+                None => None,
+            };
+            parent = Some(self.stacks.intern(StackEntry {
+                function,
+                path,
+                line: frame.line,
+                column: frame.column,
+                flags: frame.flags,
+                parent,
+            })?);
+        }
+        Ok(parent)
+    }
+
+    /// Whether there is nothing in them.
+    pub fn is_empty(&self) -> bool {
+        self.strings.is_empty() && self.paths.is_empty() && self.stacks.is_empty()
+    }
+
+    /// Checks that every number that one table has of another is in that one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] with the first that is not.
+    pub fn check(&self) -> Result<()> {
+        let strings = self.strings.len();
+        self.paths.check(strings)?;
+        self.stacks.check(strings, self.paths.len())
+    }
+}
+
+/// The next index of a table, as long as it fits 32 bits with one number left for "none".
+fn next_index(len: usize, table: &'static str) -> Result<u32> {
+    match u32::try_from(len) {
+        Ok(index) if index < u32::MAX - 1 => Ok(index),
+        _ => Err(Error::new(ErrorKind::LimitExceeded, "a table is full")
+            .within(table)
+            .found(format_args!("{len} entries"))
+            .expected("fewer than 2^32 - 2")),
+    }
+}
+
+/// A reference that may be none, as it stands in a file.
+fn optional(stored: u32) -> Option<u32> {
+    stored.checked_sub(1)
+}
+
+fn stored(reference: Option<u32>) -> u32 {
+    reference.map_or(0, |index| index.saturating_add(1))
+}
+
+fn put_words(sink: &mut impl Sink, words: &[u32]) -> Result<()> {
+    words
+        .iter()
+        .try_for_each(|word| sink.put(&word.to_le_bytes()))
+}
+
+/// How deep each entry of a table is below its root, for the limit on it.
+struct Depths(Vec<u16>);
+
+impl Depths {
+    fn new(count: usize) -> Self {
+        Depths(Vec::with_capacity(count))
+    }
+
+    /// Adds the next entry, which is below `parent`.
+    fn add(&mut self, parent: Option<u32>) -> Result<()> {
+        let above = parent.and_then(|parent| self.0.get(parent as usize));
+        let depth = above.map_or(1, |above| above.saturating_add(1));
+        if depth > TABLE_DEPTH {
+            return Err(
+                Error::new(ErrorKind::LimitExceeded, "a chain of entries is too long")
+                    .found(format_args!("{depth} entries"))
+                    .expected(format_args!("at most {TABLE_DEPTH}")),
+            );
+        }
+        self.0.push(depth);
+        Ok(())
+    }
+}
+
+#[cold]
+fn out_of_range(what: &'static str, table: &'static str, index: u32, len: usize) -> Error {
+    Error::new(ErrorKind::Malformed, format!("{what} that there is not"))
+        .within(table)
+        .found(index)
+        .expected(format_args!("a number below {len}"))
+}

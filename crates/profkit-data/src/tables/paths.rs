@@ -1,0 +1,203 @@
+//! The table of file paths: a forest whose nodes point at their folders.
+use super::strings::{StringId, Strings};
+use super::{Depths, next_index, optional, out_of_range, put_words, stored};
+use crate::bytes::{Cursor, Sink};
+use crate::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+const NAME: &str = "file path table";
+const NODE: u64 = 8;
+
+/// The index of a path's last component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Node {
+    folder: Option<u32>,
+    component: StringId,
+}
+
+/// A table of file paths as it stands in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct PathTable<'data> {
+    nodes: &'data [[u8; 8]],
+}
+
+impl<'data> PathTable<'data> {
+    /// Reads a table at the cursor and checks that each folder stands before what is in it, and each component among
+    /// `strings` strings.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
+    /// nowhere.
+    pub fn read(cursor: &mut Cursor<'data>, strings: usize) -> Result<Self> {
+        Self::read_inner(cursor, strings).map_err(|error| error.within(NAME))
+    }
+
+    fn read_inner(cursor: &mut Cursor<'data>, strings: usize) -> Result<Self> {
+        let count = cursor.u32()?;
+        let at = cursor.offset();
+        let (nodes, _) = cursor.take_u64(u64::from(count) * NODE)?.as_chunks::<8>();
+        let table = PathTable { nodes };
+        let mut depths = Depths::new(nodes.len());
+        for (index, place) in (0..count).zip((at..).step_by(8)) {
+            if let Some(node) = table.node(index) {
+                node.check(index, strings)
+                    .and_then(|()| depths.add(node.folder))
+                    .map_err(|error| error.at(place))?;
+            }
+        }
+        Ok(table)
+    }
+
+    fn node(&self, index: u32) -> Option<Node> {
+        let [a, b, c, d, rest @ ..] = *self.nodes.get(index as usize)?;
+        Some(Node {
+            folder: optional(u32::from_le_bytes([a, b, c, d])),
+            component: StringId(u32::from_le_bytes(rest)),
+        })
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A copy that can be added to.
+    pub fn to_owned(&self) -> Paths {
+        let nodes = (0..).map_while(|index| self.node(index));
+        Paths {
+            nodes: nodes.collect(),
+            ..Paths::default()
+        }
+    }
+}
+
+impl Node {
+    fn check(self, index: u32, strings: usize) -> Result<()> {
+        if let Some(folder) = self.folder
+            && folder >= index
+        {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a folder that does not stand before what is in it",
+            )
+            .found(folder)
+            .expected(format_args!("a number below {index}")));
+        }
+        if self.component.0 as usize >= strings {
+            return Err(out_of_range("a string", "path", self.component.0, strings));
+        }
+        Ok(())
+    }
+}
+
+/// A table of file paths that can be added to.
+///
+/// A path is split at every `/`, so that joining gives the same bytes again: an absolute path begins with an empty
+/// component. Backslashes do not split.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    nodes: Vec<Node>,
+    index: FxHashMap<Node, u32>,
+    indexed: usize,
+}
+
+impl Paths {
+    /// The number of a path, which is added if it is new.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if a table is full.
+    pub fn intern(&mut self, path: &[u8], strings: &mut Strings) -> Result<PathId> {
+        while let Some(&node) = self.nodes.get(self.indexed) {
+            let id = next_index(self.indexed, NAME)?;
+            self.index.entry(node).or_insert(id);
+            self.indexed += 1;
+        }
+        let mut folder = None;
+        for component in path.split(|&byte| byte == b'/') {
+            let node = Node {
+                folder,
+                component: strings.intern(component)?,
+            };
+            folder = Some(match self.index.get(&node) {
+                Some(&id) => id,
+                None => {
+                    let id = next_index(self.nodes.len(), NAME)?;
+                    self.nodes.push(node);
+                    self.index.insert(node, id);
+                    self.indexed += 1;
+                    id
+                }
+            });
+        }
+        // `split` gives at least one component.
+        Ok(PathId(folder.unwrap_or(0)))
+    }
+
+    /// The bytes of a path.
+    pub fn get<'a>(&'a self, id: PathId, strings: &'a Strings) -> Option<Cow<'a, [u8]>> {
+        let last = self.nodes.get(id.0 as usize)?;
+        let name = strings.get(last.component)?;
+        if last.folder.is_none() {
+            return Some(Cow::Borrowed(name));
+        }
+        let mut components = vec![name];
+        let mut node = last;
+        while let Some(folder) = node.folder {
+            node = self.nodes.get(folder as usize)?;
+            components.push(strings.get(node.component)?);
+        }
+        components.reverse();
+        Some(Cow::Owned(components.join(&b'/')))
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub(super) fn check(&self, strings: usize) -> Result<()> {
+        (0..).zip(&self.nodes).try_for_each(|(index, node)| {
+            node.check(index, strings)
+                .map_err(|error| error.within(NAME))
+        })
+    }
+
+    /// The bytes that [`write`](Self::write) writes.
+    pub fn encoded_len(&self) -> usize {
+        4 + 8 * self.nodes.len()
+    }
+
+    /// Writes the table.
+    ///
+    /// # Errors
+    /// If the sink takes no more.
+    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+        put_words(sink, &[next_index(self.nodes.len(), NAME)?])?;
+        self.nodes
+            .iter()
+            .try_for_each(|node| put_words(sink, &[stored(node.folder), node.component.0]))
+    }
+}
+
+/// Tables are equal if they hold the same nodes in the same order.
+impl PartialEq for Paths {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+}
+
+impl Eq for Paths {}

@@ -1,0 +1,250 @@
+//! The table of stack entries: frames that point at the frame around them.
+use super::paths::PathId;
+use super::strings::StringId;
+use super::{Depths, next_index, optional, out_of_range, put_words, stored};
+use crate::bytes::{Cursor, Sink};
+use crate::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+
+const NAME: &str = "stack entry table";
+const ENTRY: u64 = 24;
+
+/// The index of a stack's innermost frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+
+/// What else is known of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackFlags(pub u32);
+
+impl StackFlags {
+    /// The frame's function is inlined into that of the frame around it: both have one address.
+    pub const INLINED: StackFlags = StackFlags(1);
+    /// The line counts from the function's first line, as MemProf has it, and not from the file's.
+    pub const LINE_OF_FUNCTION: StackFlags = StackFlags(2);
+
+    const KNOWN: u32 = 3;
+
+    /// Whether all of the other's flags are set.
+    pub fn contains(self, other: StackFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StackEntry {
+    /// Linkage name.
+    pub function: StringId,
+    /// File.
+    pub path: Option<PathId>,
+    /// Line, 0 if it is not known.
+    pub line: u32,
+    /// Column, 0 if it is not known.
+    pub column: u32,
+    /// What else is known.
+    pub flags: StackFlags,
+    /// The frame around it: its caller, or what it is inlined into.
+    pub parent: Option<StackId>,
+}
+
+impl StackEntry {
+    fn from_words(words: [u32; 6]) -> Self {
+        let [function, path, line, column, flags, parent] = words;
+        StackEntry {
+            function: StringId(function),
+            path: optional(path).map(PathId),
+            line,
+            column,
+            flags: StackFlags(flags),
+            parent: optional(parent).map(StackId),
+        }
+    }
+
+    fn words(self) -> [u32; 6] {
+        [
+            self.function.0,
+            stored(self.path.map(|path| path.0)),
+            self.line,
+            self.column,
+            self.flags.0,
+            stored(self.parent.map(|parent| parent.0)),
+        ]
+    }
+
+    fn check(self, index: u32, strings: usize, paths: usize) -> Result<()> {
+        if let Some(StackId(parent)) = self.parent
+            && parent >= index
+        {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a frame that does not stand before those that it is around",
+            )
+            .found(parent)
+            .expected(format_args!("a number below {index}")));
+        }
+        if self.function.0 as usize >= strings {
+            return Err(out_of_range("a string", "frame", self.function.0, strings));
+        }
+        if let Some(PathId(path)) = self.path
+            && path as usize >= paths
+        {
+            return Err(out_of_range("a path", "frame", path, paths));
+        }
+        if self.flags.0 & !StackFlags::KNOWN != 0 {
+            return Err(Error::new(ErrorKind::Malformed, "unknown flags")
+                .within("frame")
+                .found(format_args!("{:#x}", self.flags.0))
+                .expected(format_args!("bits of {:#x}", StackFlags::KNOWN)));
+        }
+        Ok(())
+    }
+}
+
+/// A table of stack entries as it stands in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct StackTable<'data> {
+    entries: &'data [[u8; 24]],
+}
+
+impl<'data> StackTable<'data> {
+    /// Reads a table at the cursor and checks that the frame around another stands before it, each name among
+    /// `strings` strings, and each path among `paths` paths.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
+    /// nowhere.
+    pub fn read(cursor: &mut Cursor<'data>, strings: usize, paths: usize) -> Result<Self> {
+        Self::read_inner(cursor, strings, paths).map_err(|error| error.within(NAME))
+    }
+
+    fn read_inner(cursor: &mut Cursor<'data>, strings: usize, paths: usize) -> Result<Self> {
+        let count = cursor.u32()?;
+        let at = cursor.offset();
+        let (entries, _) = cursor.take_u64(u64::from(count) * ENTRY)?.as_chunks::<24>();
+        let table = StackTable { entries };
+        let mut depths = Depths::new(entries.len());
+        for (index, place) in (0..count).zip((at..).step_by(24)) {
+            if let Some(entry) = table.get(StackId(index)) {
+                entry
+                    .check(index, strings, paths)
+                    .and_then(|()| depths.add(entry.parent.map(|parent| parent.0)))
+                    .map_err(|error| error.at(place))?;
+            }
+        }
+        Ok(table)
+    }
+
+    /// An entry.
+    pub fn get(&self, id: StackId) -> Option<StackEntry> {
+        let (words, _) = self.entries.get(id.0 as usize)?.as_chunks::<4>();
+        let mut numbers = [0; 6];
+        for (number, word) in numbers.iter_mut().zip(words) {
+            *number = u32::from_le_bytes(*word);
+        }
+        Some(StackEntry::from_words(numbers))
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A copy that can be added to.
+    pub fn to_owned(&self) -> Stacks {
+        let entries = (0..).map_while(|index| self.get(StackId(index)));
+        Stacks {
+            entries: entries.collect(),
+            ..Stacks::default()
+        }
+    }
+}
+
+/// A table of stack entries that can be added to.
+#[derive(Clone, Debug, Default)]
+pub struct Stacks {
+    entries: Vec<StackEntry>,
+    index: FxHashMap<StackEntry, u32>,
+    indexed: usize,
+}
+
+impl Stacks {
+    /// The number of a frame, which is added if it is new. The frame around it must have been added before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if there is no such frame around
+    /// it.
+    pub fn intern(&mut self, entry: StackEntry) -> Result<StackId> {
+        while let Some(&entry) = self.entries.get(self.indexed) {
+            let id = next_index(self.indexed, NAME)?;
+            self.index.entry(entry).or_insert(id);
+            self.indexed += 1;
+        }
+        if let Some(&id) = self.index.get(&entry) {
+            return Ok(StackId(id));
+        }
+        let id = next_index(self.entries.len(), NAME)?;
+        if let Some(StackId(parent)) = entry.parent
+            && parent >= id
+        {
+            return Err(out_of_range("a frame", NAME, parent, self.entries.len()));
+        }
+        self.entries.push(entry);
+        self.index.insert(entry, id);
+        self.indexed += 1;
+        Ok(StackId(id))
+    }
+
+    /// An entry.
+    pub fn get(&self, id: StackId) -> Option<StackEntry> {
+        self.entries.get(id.0 as usize).copied()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn check(&self, strings: usize, paths: usize) -> Result<()> {
+        (0..).zip(&self.entries).try_for_each(|(index, entry)| {
+            entry
+                .check(index, strings, paths)
+                .map_err(|error| error.within(NAME))
+        })
+    }
+
+    /// The bytes that [`write`](Self::write) writes.
+    pub fn encoded_len(&self) -> usize {
+        4 + 24 * self.entries.len()
+    }
+
+    /// Writes the table.
+    ///
+    /// # Errors
+    /// If the sink takes no more.
+    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+        put_words(sink, &[next_index(self.entries.len(), NAME)?])?;
+        self.entries
+            .iter()
+            .try_for_each(|entry| put_words(sink, &entry.words()))
+    }
+}
+
+/// Tables are equal if they hold the same entries in the same order.
+impl PartialEq for Stacks {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl Eq for Stacks {}

@@ -1,0 +1,194 @@
+//! The string table.
+use super::next_index;
+use crate::bytes::{Cursor, Sink};
+use crate::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+
+const NAME: &str = "string table";
+
+/// A string's index in its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StringId(pub u32);
+
+/// A string table as it stands in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct StringTable<'data> {
+    ends: &'data [[u8; 4]],
+    bytes: &'data [u8],
+}
+
+impl<'data> StringTable<'data> {
+    /// Reads a table at the cursor and checks that its strings follow each other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a string ends before
+    /// it begins or beyond the bytes.
+    pub fn read(cursor: &mut Cursor<'data>) -> Result<Self> {
+        Self::read_inner(cursor).map_err(|error| error.within(NAME))
+    }
+
+    fn read_inner(cursor: &mut Cursor<'data>) -> Result<Self> {
+        let count = cursor.u32()?;
+        let size = cursor.u32()?;
+        let at = cursor.offset();
+        let (ends, _) = cursor.take_u64(u64::from(count) * 4)?.as_chunks::<4>();
+        let mut start = 0;
+        for (place, end) in (at..).step_by(4).zip(ends) {
+            let end = u32::from_le_bytes(*end);
+            if end < start || end > size {
+                return Err(Error::new(ErrorKind::Malformed, "a string has a wrong end")
+                    .at(place)
+                    .found(end)
+                    .expected(format_args!("{start} to {size}")));
+            }
+            start = end;
+        }
+        let at = cursor.offset();
+        let bytes = cursor.take_u64(u64::from(size))?;
+        if start != size {
+            return Err(Error::new(ErrorKind::Malformed, "bytes that no string has")
+                .at(at + u64::from(start))
+                .found(format_args!("{} bytes", size - start))
+                .expected("none"));
+        }
+        Ok(StringTable { ends, bytes })
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The bytes of a string.
+    pub fn get(&self, id: StringId) -> Option<&'data [u8]> {
+        let index = id.0 as usize;
+        let end = u32::from_le_bytes(*self.ends.get(index)?) as usize;
+        let start = match index.checked_sub(1) {
+            Some(before) => u32::from_le_bytes(*self.ends.get(before)?) as usize,
+            None => 0,
+        };
+        self.bytes.get(start..end)
+    }
+
+    /// A copy that can be added to.
+    pub fn to_owned(&self) -> Strings {
+        Strings {
+            ends: self
+                .ends
+                .iter()
+                .map(|end| u32::from_le_bytes(*end))
+                .collect(),
+            bytes: self.bytes.to_vec(),
+            index: FxHashMap::default(),
+            indexed: 0,
+        }
+    }
+}
+
+/// A string table that can be added to.
+#[derive(Clone, Debug, Default)]
+pub struct Strings {
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+    /// From a string's hash to the strings that have it. Built when the first string is added: a table that is only
+    /// read needs none.
+    index: FxHashMap<u64, Vec<u32>>,
+    indexed: usize,
+}
+
+impl Strings {
+    /// The number of a string, which is added if it is new.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if the table is full.
+    pub fn intern(&mut self, string: &[u8]) -> Result<StringId> {
+        while self.indexed < self.ends.len() {
+            let id = next_index(self.indexed, NAME)?;
+            let hash = hash_of(self.get(StringId(id)).unwrap_or_default());
+            self.index.entry(hash).or_default().push(id);
+            self.indexed += 1;
+        }
+        let hash = hash_of(string);
+        let known = self.index.get(&hash).into_iter().flatten();
+        for &id in known {
+            if self.get(StringId(id)) == Some(string) {
+                return Ok(StringId(id));
+            }
+        }
+        let id = next_index(self.ends.len(), NAME)?;
+        let end = self.bytes.len() + string.len();
+        let Ok(end) = u32::try_from(end) else {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "the strings are too long together",
+            )
+            .within(NAME)
+            .found(format_args!("{end} bytes"))
+            .expected("fewer than 2^32"));
+        };
+        self.bytes.extend_from_slice(string);
+        self.ends.push(end);
+        self.index.entry(hash).or_default().push(id);
+        self.indexed += 1;
+        Ok(StringId(id))
+    }
+
+    /// The bytes of a string.
+    pub fn get(&self, id: StringId) -> Option<&[u8]> {
+        let index = id.0 as usize;
+        let end = *self.ends.get(index)? as usize;
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)? as usize,
+            None => 0,
+        };
+        self.bytes.get(start..end)
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The bytes that [`write`](Self::write) writes.
+    pub fn encoded_len(&self) -> usize {
+        8 + 4 * self.ends.len() + self.bytes.len()
+    }
+
+    /// Writes the table.
+    ///
+    /// # Errors
+    /// If the sink takes no more.
+    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+        let count = next_index(self.ends.len(), NAME)?;
+        let size = self.ends.last().copied().unwrap_or(0);
+        super::put_words(sink, &[count, size])?;
+        super::put_words(sink, &self.ends)?;
+        sink.put(&self.bytes)
+    }
+}
+
+/// Tables are equal if they hold the same strings in the same order.
+impl PartialEq for Strings {
+    fn eq(&self, other: &Self) -> bool {
+        self.ends == other.ends && self.bytes == other.bytes
+    }
+}
+
+impl Eq for Strings {}
+
+fn hash_of(string: &[u8]) -> u64 {
+    use std::hash::Hasher;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(string);
+    hasher.finish()
+}

@@ -1,0 +1,71 @@
+//! From return-address samples to call edges.
+use profkit_data::mip::{CallEdge, MipProfile, Sample};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Adds samples as call edges. Returns the weight of those whose callee is no function of the profile.
+pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
+    if samples.is_empty() {
+        return 0;
+    }
+    let mut callees: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut callers: Vec<(u64, u64, u32)> = Vec::with_capacity(profile.functions.len());
+    for (index, function) in (0u32..).zip(&profile.functions) {
+        callees.entry(function.record_offset).or_insert(index);
+        let end = function.address.saturating_add(function.size.into());
+        callers.push((function.address, end, index));
+    }
+    callers.sort_unstable();
+    let section = profile.section_address.unwrap_or(0);
+    let mut unknown = 0u64;
+    let mut edges: EdgeMap = profile
+        .edges
+        .iter()
+        .map(|edge| (key(edge), edge.weight))
+        .collect();
+    for (sample, &weight) in samples {
+        let Some(&callee) = callees.get(&u64::from(sample.record_offset)) else {
+            unknown = unknown.saturating_add(weight);
+            continue;
+        };
+        // Code and records of an image are less than 2 GiB apart.
+        let distance = i64::from(sample.return_offset.cast_signed());
+        let address = section.wrapping_add_signed(distance);
+        // The call itself lies before the address, which may be the first of the next function.
+        let call = address.wrapping_sub(1);
+        let before = callers.partition_point(|&(start, ..)| start <= call);
+        let caller = before
+            .checked_sub(1)
+            .and_then(|last| callers.get(last))
+            .filter(|&&(_, end, _)| call < end);
+        let key = match caller {
+            Some(&(start, _, index)) => {
+                let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
+                (Some(index), site, callee)
+            }
+            None => (None, sample.return_offset, callee),
+        };
+        let sum = edges.entry(key).or_insert(0);
+        *sum = sum.saturating_add(weight);
+    }
+    profile.edges = sorted(edges);
+    unknown
+}
+
+pub(super) type EdgeMap = BTreeMap<(Option<u32>, u32, u32), u64>;
+
+pub(super) fn key(edge: &CallEdge) -> (Option<u32>, u32, u32) {
+    (edge.caller, edge.call_site, edge.callee)
+}
+
+pub(super) fn sorted(edges: EdgeMap) -> Vec<CallEdge> {
+    edges
+        .into_iter()
+        .map(|((caller, call_site, callee), weight)| CallEdge {
+            caller,
+            call_site,
+            callee,
+            weight,
+        })
+        .collect()
+}

@@ -1,0 +1,204 @@
+//! Adding profiles of one image.
+use super::edges::{EdgeMap, key, sorted};
+use profkit_data::mip::{Function, MipProfile};
+use profkit_data::tables::{StackId, Tables};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// Why something of a profile was not added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing was added: it is of another image, or that image's records lie elsewhere.
+    Profile {
+        /// What this profile has.
+        found: String,
+        /// What the other has.
+        expected: String,
+    },
+    /// A function was not added: as compiled it is not the same.
+    Function {
+        /// Its name.
+        name: Vec<u8>,
+        /// Its control-flow signature in the profile that was to be added.
+        found: u32,
+        /// That in the other.
+        expected: u32,
+    },
+}
+
+/// Adds a profile to another of the same image. Counts are added, of ordinals the smallest is kept.
+///
+/// Profiles that have the same functions keep their order; else the union of both is sorted by record. With
+/// [`MipProfile::default`] as identity this is commutative and associative, as long as nothing is refused: of functions
+/// that contradict each other, those of `into` stay.
+pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
+    let empty = MipProfile::default();
+    if *from == empty {
+        return Vec::new();
+    }
+    if *into == empty {
+        *into = from.clone();
+        return Vec::new();
+    }
+    if let Some(refused) = other_image(into, from) {
+        return vec![refused];
+    }
+    let mut refused = Vec::new();
+    into.runs = into.runs.saturating_add(from.runs);
+    into.width = into.width.or(from.width);
+    into.section_size = into.section_size.or(from.section_size);
+    let same = into.functions.len() == from.functions.len()
+        && into
+            .functions
+            .iter()
+            .zip(&from.functions)
+            .all(|(one, two)| one.same_code(two));
+    // Where each function of `from` is in `into`.
+    let places: Vec<Option<u32>> = if same {
+        for (function, more) in into.functions.iter_mut().zip(&from.functions) {
+            add_function(function, more);
+            if function.location.is_none() {
+                function.location = copy_stack(more.location, &from.tables, &mut into.tables);
+            }
+        }
+        (0..).map(Some).take(from.functions.len()).collect()
+    } else {
+        unite(into, from, &mut refused)
+    };
+    let place = |index: u32| places.get(index as usize).copied().flatten();
+    let mut edges: EdgeMap = into
+        .edges
+        .iter()
+        .map(|edge| (key(edge), edge.weight))
+        .collect();
+    for edge in &from.edges {
+        let caller = match edge.caller {
+            None => None,
+            Some(caller) => match place(caller) {
+                Some(caller) => Some(caller),
+                // Its function was refused.
+                None => continue,
+            },
+        };
+        let Some(callee) = place(edge.callee) else {
+            continue;
+        };
+        let sum = edges.entry((caller, edge.call_site, callee)).or_insert(0);
+        *sum = sum.saturating_add(edge.weight);
+    }
+    into.edges = sorted(edges);
+    refused
+}
+
+fn other_image(into: &MipProfile, from: &MipProfile) -> Option<Refused> {
+    let refuse = |found: String, expected: String| Some(Refused::Profile { found, expected });
+    if into.identity != from.identity {
+        return refuse(from.identity.to_string(), into.identity.to_string());
+    }
+    if into.section_address != from.section_address {
+        let place = |address: Option<u64>| match address {
+            Some(address) => format!("records at {address:#x}"),
+            None => "addresses relative to the records".to_owned(),
+        };
+        return refuse(place(from.section_address), place(into.section_address));
+    }
+    match (into.section_size, from.section_size) {
+        (Some(one), Some(two)) if one != two => refuse(
+            format!("{two} bytes of records"),
+            format!("{one} bytes of records"),
+        ),
+        _ => None,
+    }
+}
+
+fn add_function(function: &mut Function, more: &Function) {
+    function.raw_runs = function.raw_runs.saturating_add(more.raw_runs);
+    function.called_runs = function.called_runs.saturating_add(more.called_runs);
+    function.calls = function.calls.saturating_add(more.calls);
+    function.order_sum = function.order_sum.saturating_add(more.order_sum);
+    function.order_runs = function.order_runs.saturating_add(more.order_runs);
+    function.order_min = match (function.order_min, more.order_min) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    };
+    for (block, more) in function.blocks.iter_mut().zip(&more.blocks) {
+        block.runs = block.runs.saturating_add(more.runs);
+    }
+}
+
+/// Adds functions by key, then sorts all by it. Returns where those of `from` are.
+fn unite(into: &mut MipProfile, from: &MipProfile, refused: &mut Vec<Refused>) -> Vec<Option<u32>> {
+    let mut known: FxHashMap<(u64, u64, Vec<u8>), usize> = FxHashMap::default();
+    let owned = |function: &Function| {
+        let (record, address, name) = function.key();
+        (record, address, name.to_vec())
+    };
+    for (index, function) in into.functions.iter().enumerate() {
+        known.insert(owned(function), index);
+    }
+    let mut places = Vec::with_capacity(from.functions.len());
+    for more in &from.functions {
+        let index = known.get(&owned(more)).copied();
+        let place = match index.and_then(|index| Some((index, into.functions.get_mut(index)?))) {
+            None => {
+                let mut function = more.clone();
+                function.location = copy_stack(more.location, &from.tables, &mut into.tables);
+                into.functions.push(function);
+                Some(into.functions.len() - 1)
+            }
+            Some((index, function)) if function.same_code(more) => {
+                add_function(function, more);
+                if function.location.is_none() {
+                    function.location = copy_stack(more.location, &from.tables, &mut into.tables);
+                }
+                Some(index)
+            }
+            Some((_, function)) => {
+                refused.push(Refused::Function {
+                    name: more.name.clone(),
+                    found: more.signature,
+                    expected: function.signature,
+                });
+                None
+            }
+        };
+        places.push(place);
+    }
+    let mut order: Vec<usize> = (0..into.functions.len()).collect();
+    order.sort_by(|&one, &two| {
+        let key = |index: usize| into.functions.get(index).map(Function::key);
+        key(one).cmp(&key(two))
+    });
+    let mut moved = vec![0u32; order.len()];
+    for (new, &old) in (0..).zip(&order) {
+        if let Some(place) = moved.get_mut(old) {
+            *place = new;
+        }
+    }
+    let mut functions = std::mem::take(&mut into.functions);
+    let taken = order
+        .iter()
+        .filter_map(|&old| functions.get_mut(old).map(std::mem::take));
+    into.functions = taken.collect();
+    let new = |old: u32| moved.get(old as usize).copied().unwrap_or(old);
+    for edge in &mut into.edges {
+        edge.caller = edge.caller.map(new);
+        edge.callee = new(edge.callee);
+    }
+    places
+        .into_iter()
+        .map(|place| place.and_then(|old| moved.get(old).copied()))
+        .collect()
+}
+
+/// Copies a stack into other tables. Tables that are full lose the location, which nothing depends on.
+fn copy_stack(stack: Option<StackId>, from: &Tables, into: &mut Tables) -> Option<StackId> {
+    let frames: Vec<_> = from
+        .frames(stack)
+        .map(|mut frame| {
+            frame.path = frame.path.map(|path| Cow::Owned(path.into_owned()));
+            frame
+        })
+        .collect();
+    into.intern_stack(&frames).ok().flatten()
+}

@@ -1,0 +1,271 @@
+//! Sums of records as plain arrays.
+use super::plan::{Kind, RecordPlan, Segment, Slots};
+use profkit_data::mip::{MipProfile, RawPart, Sample};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// How many files are added to bytes before these have to be emptied into wider numbers.
+const MOST_PENDING: u8 = u8::MAX;
+
+/// What runs of one image did, summed up.
+#[derive(Clone, Debug)]
+pub struct RecordSums {
+    /// Runs whose records are in the sums.
+    runs: u64,
+    /// Slots of coverage: files since the last [`settle`](Self::settle) in which they are covered.
+    pending: Vec<u8>,
+    pending_files: u8,
+    coverage: Vec<u64>,
+    unary: Vec<UnarySum>,
+    calls: Vec<CallsSum>,
+    /// Files that are cut short: where their records end, and how many runs.
+    cuts: BTreeMap<u64, u64>,
+    samples: FxHashMap<Sample, u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct UnarySum {
+    calls: u64,
+    called: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CallsSum {
+    calls: u64,
+    order_sum: u64,
+    called: u32,
+    order_runs: u32,
+    /// All ones if there is none.
+    order_min: u32,
+}
+
+impl CallsSum {
+    const ZERO: CallsSum = CallsSum {
+        calls: 0,
+        order_sum: 0,
+        called: 0,
+        order_runs: 0,
+        order_min: u32::MAX,
+    };
+
+    /// Version 9: calls are the count plus one. A count that says "never" beside an ordinal has wrapped around.
+    #[inline(always)]
+    fn add(&mut self, count: u32, ordinal: u32) {
+        let ordered = ordinal != u32::MAX;
+        let wrapped = ordered & (count == u32::MAX);
+        self.calls += u64::from(count.wrapping_add(1)) | (u64::from(wrapped) << 32);
+        self.called += u32::from(ordered | (count != u32::MAX));
+        self.order_runs += u32::from(ordered);
+        self.order_sum += if ordered { u64::from(ordinal) } else { 0 };
+        self.order_min = self.order_min.min(ordinal);
+    }
+}
+
+impl RecordSums {
+    /// No run.
+    pub fn new(plan: &RecordPlan) -> Self {
+        RecordSums {
+            runs: 0,
+            pending: vec![0; plan.coverage],
+            pending_files: 0,
+            coverage: vec![0; plan.coverage],
+            unary: vec![UnarySum::default(); plan.unary],
+            calls: vec![CallsSum::ZERO; plan.calls],
+            cuts: BTreeMap::new(),
+            samples: FxHashMap::default(),
+        }
+    }
+
+    /// Whether the records of a file of version 8, which has no checksum, can be those of the plan: bytes are touched
+    /// or not, and a count comes with an ordinal. Returns the offset of the first that cannot.
+    pub fn check_v8(plan: &RecordPlan, records: &[u8]) -> Result<(), usize> {
+        for segment in &plan.segments {
+            let bytes = clip(records, segment);
+            let wrong = match segment.kind {
+                Kind::Coverage | Kind::Unary => {
+                    bytes.iter().position(|&byte| byte != 0 && byte != 0xff)
+                }
+                Kind::Calls => {
+                    let (records, _) = bytes.as_chunks::<8>();
+                    let wrong = records.iter().position(|record| {
+                        let (count, ordinal) = words(record);
+                        (count == u32::MAX) != (ordinal == u32::MAX)
+                    });
+                    wrong.map(|index| index * 8)
+                }
+            };
+            if let Some(wrong) = wrong {
+                return Err(segment.offset + wrong);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a part of a raw file, whose records must be laid out as the plan says. Of one that is cut short, the
+    /// records that are whole.
+    pub fn add(&mut self, plan: &RecordPlan, part: &RawPart<'_>) {
+        let runs = u64::from(part.runs);
+        self.runs = self.runs.saturating_add(runs);
+        let mut records = part.records;
+        if part.damage.is_some() {
+            // Of a record that is cut, nothing is used.
+            let whole = plan.whole_records(records.len() as u64);
+            records = usize::try_from(whole)
+                .ok()
+                .and_then(|whole| records.get(..whole))
+                .unwrap_or_default();
+            let cut = self.cuts.entry(whole).or_default();
+            *cut = cut.saturating_add(runs);
+        }
+        let v8 = part.version == profkit_abi::mip::v8::VERSION;
+        for segment in &plan.segments {
+            self.add_segment(segment, clip(records, segment), v8);
+        }
+        self.pending_files += 1;
+        if self.pending_files == MOST_PENDING {
+            self.settle();
+        }
+        for sample in part.samples() {
+            *self.samples.entry(sample).or_default() += 1;
+        }
+    }
+
+    #[inline]
+    fn add_segment(&mut self, segment: &Segment, bytes: &[u8], v8: bool) {
+        let slot = segment.slot;
+        match segment.kind {
+            Kind::Coverage => {
+                let sums = self.pending.get_mut(slot..).unwrap_or_default();
+                for (sum, &byte) in sums.iter_mut().zip(bytes) {
+                    // Emptied before it can overflow.
+                    *sum = sum.wrapping_add(u8::from(byte == 0));
+                }
+            }
+            Kind::Unary => {
+                let sums = self.unary.get_mut(slot..).unwrap_or_default();
+                for (sum, &byte) in sums.iter_mut().zip(bytes) {
+                    sum.calls += u64::from(byte.count_zeros());
+                    sum.called += u64::from(byte != 0xff);
+                }
+            }
+            Kind::Calls => {
+                let (records, _) = bytes.as_chunks::<8>();
+                let sums = self.calls.get_mut(slot..).unwrap_or_default();
+                if v8 {
+                    // There the count itself is the number of calls.
+                    for (sum, record) in sums.iter_mut().zip(records) {
+                        let (count, ordinal) = words(record);
+                        if count != u32::MAX {
+                            sum.add(count.wrapping_sub(1), ordinal);
+                        }
+                    }
+                } else {
+                    for (sum, record) in sums.iter_mut().zip(records) {
+                        let (count, ordinal) = words(record);
+                        sum.add(count, ordinal);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Empties the narrow sums into the wide ones.
+    fn settle(&mut self) {
+        for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
+            *wide += u64::from(std::mem::take(narrow));
+        }
+        self.pending_files = 0;
+    }
+
+    /// Adds another's sums, of the same plan.
+    pub fn join(&mut self, mut other: RecordSums) {
+        self.settle();
+        other.settle();
+        self.runs = self.runs.saturating_add(other.runs);
+        for (sum, more) in self.coverage.iter_mut().zip(other.coverage) {
+            *sum = sum.saturating_add(more);
+        }
+        for (sum, more) in self.unary.iter_mut().zip(other.unary) {
+            sum.calls = sum.calls.saturating_add(more.calls);
+            sum.called = sum.called.saturating_add(more.called);
+        }
+        for (sum, more) in self.calls.iter_mut().zip(other.calls) {
+            sum.calls = sum.calls.saturating_add(more.calls);
+            sum.order_sum = sum.order_sum.saturating_add(more.order_sum);
+            sum.called = sum.called.saturating_add(more.called);
+            sum.order_runs = sum.order_runs.saturating_add(more.order_runs);
+            sum.order_min = sum.order_min.min(more.order_min);
+        }
+        for (cut, runs) in other.cuts {
+            let sum = self.cuts.entry(cut).or_default();
+            *sum = sum.saturating_add(runs);
+        }
+        for (sample, weight) in other.samples {
+            let sum = self.samples.entry(sample).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+    }
+
+    /// How many runs are in it.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Adds the sums to the profile that the plan was made of. Returns the weight of samples of calls whose callee is
+    /// no function of it.
+    pub fn add_to(mut self, plan: &RecordPlan, profile: &mut MipProfile) -> u64 {
+        self.settle();
+        profile.runs = profile.runs.saturating_add(self.runs);
+        for (function, slots) in profile.functions.iter_mut().zip(&plan.functions) {
+            let unseen = self.cuts.range(..slots.end).map(|(_, runs)| runs);
+            let unseen = unseen.fold(0u64, |sum, runs| sum.saturating_add(*runs));
+            let seen = self.runs.saturating_sub(unseen);
+            function.raw_runs = function.raw_runs.saturating_add(seen);
+            self.add_entry(slots, function);
+            let counts = self.coverage.get(slots.blocks..).unwrap_or_default();
+            let counts = counts.iter().take(slots.block_count);
+            for (block, &count) in function.blocks.iter_mut().zip(counts) {
+                block.runs = block.runs.saturating_add(count);
+            }
+        }
+        super::edges::add_samples(profile, &self.samples)
+    }
+
+    fn add_entry(&self, slots: &Slots, function: &mut profkit_data::mip::Function) {
+        let mut called = 0;
+        match slots.kind {
+            Kind::Coverage => called = self.coverage.get(slots.entry).copied().unwrap_or(0),
+            Kind::Unary => {
+                if let Some(sum) = self.unary.get(slots.entry) {
+                    called = sum.called;
+                    function.calls = function.calls.saturating_add(sum.calls);
+                }
+            }
+            Kind::Calls => {
+                if let Some(sum) = self.calls.get(slots.entry) {
+                    called = u64::from(sum.called);
+                    function.calls = function.calls.saturating_add(sum.calls);
+                    function.order_sum = function.order_sum.saturating_add(sum.order_sum);
+                    function.order_runs = function.order_runs.saturating_add(sum.order_runs.into());
+                    if sum.order_min != u32::MAX {
+                        let known = function.order_min.unwrap_or(u32::MAX);
+                        function.order_min = Some(known.min(sum.order_min));
+                    }
+                }
+            }
+        }
+        function.called_runs = function.called_runs.saturating_add(called);
+    }
+}
+
+/// The bytes of a segment, as far as the records reach; of a count with an ordinal nothing or both.
+fn clip<'data>(records: &'data [u8], segment: &Segment) -> &'data [u8] {
+    let rest = records.get(segment.offset..).unwrap_or_default();
+    rest.get(..segment.len).unwrap_or(rest)
+}
+
+#[inline(always)]
+fn words(record: &[u8; 8]) -> (u32, u32) {
+    let [a, b, c, d, rest @ ..] = *record;
+    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(rest))
+}

@@ -1,0 +1,528 @@
+use super::*;
+use crate::{Inputs, Weight};
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::mip::{
+    CallEdge, Function, ImageFacts, MipMap, MipProfile, Modes, ProfileVersion, RawParts, Width,
+};
+use profkit_data::tables::{Frame, StackFlags};
+use profkit_testkit::mip::{
+    BLOCKS, CALLS, COVERAGE, MipFunction, MipImage, UNARY, V8_MAP, V8_RAW, mixed_image,
+    with_checksum,
+};
+use proptest::prelude::*;
+use std::borrow::Cow;
+
+type Files = Vec<(String, Weight, Vec<u8>)>;
+
+fn files(data: impl IntoIterator<Item = Vec<u8>>) -> Files {
+    (0..)
+        .zip(data)
+        .map(|(index, data)| (format!("{index}.mipraw"), Weight::ONE, data))
+        .collect()
+}
+
+fn created(map: &[u8], facts: &ImageFacts) -> MipProfile {
+    let map = MipMap::parse(map, None).unwrap();
+    MipProfile::create(&map, facts).unwrap().profile
+}
+
+fn profile_of(image: &MipImage) -> MipProfile {
+    let facts = ImageFacts::new()
+        .build_id(Some(BuildId(image.build_id.clone())))
+        .width(Some(Width::Bits64))
+        .section_size(Some(image.layout().1 as u64));
+    created(&image.map().finish(), &facts)
+}
+
+fn target(profile: &MipProfile) -> MipTarget {
+    MipTarget {
+        name: "out.mip".to_owned(),
+        profile: profile.clone(),
+    }
+}
+
+fn merged(profile: &MipProfile, files: &Files) -> (MipProfile, MipReport) {
+    run(vec![target(profile)], files, &MipMergeOptions::new())
+}
+
+fn run(
+    targets: Vec<MipTarget>,
+    files: &Files,
+    options: &MipMergeOptions,
+) -> (MipProfile, MipReport) {
+    let mut outcome = merge_mip(targets, &Owned(files), options);
+    (outcome.targets.swap_remove(0).profile, outcome.report)
+}
+
+/// The events, one a line, with their hints.
+fn events(report: &MipReport) -> String {
+    let lines = report.events.iter().map(|event| match &event.hint {
+        Some(hint) => format!("{event}\n  hint: {hint}"),
+        None => event.to_string(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_published_vector_of_version_8() {
+    let empty = created(V8_MAP, &ImageFacts::new());
+    let bytes = |profile: &MipProfile| {
+        let mut out = Vec::new();
+        profile.write(ProfileVersion::V8, &mut out).unwrap();
+        out
+    };
+    let before = bytes(&empty);
+    let (profile, report) = merged(&empty, &files([V8_RAW.to_vec()]));
+    assert!(report.is_clean(), "{}", events(&report));
+    let after = bytes(&profile);
+    // The published MD5s, bb20819943ea3f34… and 9e0678cc43b9eec8…, as this repository's hash of names has them.
+    let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
+    assert_eq!(
+        md5(&before),
+        [0xbb, 0x20, 0x81, 0x99, 0x43, 0xea, 0x3f, 0x34]
+    );
+    assert_eq!(
+        md5(&after),
+        [0x9e, 0x06, 0x78, 0xcc, 0x43, 0xb9, 0xee, 0xc8]
+    );
+    let changed: Vec<_> = (0..182).filter(|&at| before[at] != after[at]).collect();
+    assert_eq!(changed, [0x4c, 0x50]);
+}
+
+/// What the records of runs say, record by record.
+fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile {
+    let mut profile = profile.clone();
+    for raw in runs {
+        for part in RawParts::new(raw) {
+            let part = part.unwrap();
+            profile.runs += u64::from(part.runs);
+            let (offsets, _) = image.layout();
+            for (function, offset) in profile.functions.iter_mut().zip(offsets) {
+                let record = &part.records[offset..];
+                function.raw_runs += u64::from(part.runs);
+                let entry = match function.modes {
+                    modes if modes.contains(Modes::CALLS) => {
+                        let word =
+                            |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().unwrap());
+                        let entry = profkit_data::mip::calls_record(word(0), word(4));
+                        function.called_runs += u64::from(entry.called);
+                        function.calls += entry.calls;
+                        if let Some(ordinal) = entry.ordinal {
+                            function.order_sum += u64::from(ordinal);
+                            function.order_runs += 1;
+                            let least = function.order_min.unwrap_or(u32::MAX);
+                            function.order_min = Some(least.min(ordinal));
+                        }
+                        8
+                    }
+                    modes if modes.contains(Modes::UNARY_COUNTER) => {
+                        function.called_runs += u64::from(record[0] != 0xff);
+                        function.calls += u64::from(record[0].count_zeros());
+                        1
+                    }
+                    _ => {
+                        function.called_runs += u64::from(record[0] == 0);
+                        1
+                    }
+                };
+                if function.modes.contains(Modes::BLOCK_COVERAGE) {
+                    for (block, byte) in function.blocks.iter_mut().zip(&record[entry..]) {
+                        block.runs += u64::from(*byte == 0);
+                    }
+                }
+            }
+        }
+    }
+    profile
+}
+
+fn any_image() -> impl Strategy<Value = MipImage> {
+    let modes = prop_oneof![
+        Just(COVERAGE),
+        Just(COVERAGE | BLOCKS),
+        Just(UNARY),
+        Just(UNARY | BLOCKS),
+        Just(CALLS),
+        Just(CALLS | BLOCKS),
+    ];
+    proptest::collection::vec((modes, 0..4u32), 1..12).prop_map(|functions| {
+        let functions = (0..).zip(functions);
+        let functions = functions
+            .map(|(index, (modes, blocks))| MipFunction::new(format!("f{index}"), modes, blocks));
+        MipImage::new(b"build", functions.collect())
+    })
+}
+
+fn any_runs() -> impl Strategy<Value = (MipImage, Vec<Vec<u8>>)> {
+    any_image().prop_flat_map(|image| {
+        let calls = (0..image.functions.len(), 1..20u32, 0..9u32);
+        let run = proptest::collection::vec(calls, 0..8);
+        let runs = proptest::collection::vec((run, 1..4u32), 0..12);
+        runs.prop_map(move |runs| {
+            let raws = runs.into_iter().map(|(called, pooled)| {
+                let called: Vec<_> = called
+                    .into_iter()
+                    .map(|(index, calls, ordinal)| match ordinal {
+                        // A run that ended between count and ordinal; a count that wrapped around.
+                        0 => (index, calls, u32::MAX),
+                        8 => (index, 0, 8),
+                        _ => (index, calls, ordinal),
+                    })
+                    .collect();
+                image.raw_with(&image.run(&called), pooled, &[]).finish()
+            });
+            (image.clone(), raws.collect())
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn arrays_say_what_records_say((image, raws) in any_runs()) {
+        let empty = profile_of(&image);
+        let (profile, report) = merged(&empty, &files(raws.clone()));
+        prop_assert!(report.is_clean(), "{}", events(&report));
+        prop_assert_eq!(profile, naive(&image, &empty, &raws));
+    }
+
+    #[test]
+    fn order_threads_and_grouping_change_nothing((image, raws) in any_runs(), split in 0..12usize) {
+        let empty = profile_of(&image);
+        let (whole, _) = merged(&empty, &files(raws.clone()));
+        let mut reversed = raws.clone();
+        reversed.reverse();
+        prop_assert_eq!(&merged(&empty, &files(reversed)).0, &whole);
+        let one = MipMergeOptions::new().threads(std::num::NonZeroUsize::new(1));
+        prop_assert_eq!(&run(vec![target(&empty)], &files(raws.clone()), &one).0, &whole);
+        let (front, back) = raws.split_at(split.min(raws.len()));
+        let (front, _) = merged(&empty, &files(front.to_vec()));
+        prop_assert_eq!(&merged(&front, &files(back.to_vec())).0, &whole);
+        let (back, _) = merged(&empty, &files(back.to_vec()));
+        let mut added = front.clone();
+        prop_assert_eq!(add_profile(&mut added, &back), vec![]);
+        prop_assert_eq!(&added, &whole);
+        let mut written = Vec::new();
+        back.write(ProfileVersion::V9, &mut written).unwrap();
+        prop_assert_eq!(&merged(&front, &files([written])).0, &whole);
+    }
+
+    #[test]
+    fn profiles_add_up_in_any_order(kept in proptest::collection::vec(0..=u16::MAX, 3), counts in proptest::collection::vec(0..1000u64, 3)) {
+        let profiles: Vec<_> = kept.iter().zip(&counts).map(|(&kept, &count)| part_of(kept, count)).collect();
+        let [a, b, c] = &profiles[..] else { panic!() };
+        let sum = |one: &MipProfile, two: &MipProfile| {
+            let mut sum = one.clone();
+            assert_eq!(add_profile(&mut sum, two), []);
+            sum
+        };
+        prop_assert_eq!(shape(&sum(a, b)), shape(&sum(b, a)));
+        prop_assert_eq!(shape(&sum(&sum(a, b), c)), shape(&sum(a, &sum(b, c))));
+        let none = MipProfile::default();
+        prop_assert_eq!(&sum(a, &none), a);
+        prop_assert_eq!(&sum(&none, a), a);
+    }
+}
+
+/// Some functions of the mixed image with counts, calls between them, and a source location each.
+fn part_of(kept: u16, count: u64) -> MipProfile {
+    let mut profile = profile_of(&mixed_image());
+    profile.runs = count;
+    let mut index = 0;
+    profile.functions.retain(|_| {
+        index += 1;
+        kept >> index & 1 == 1
+    });
+    for (function, more) in profile.functions.iter_mut().zip(0..) {
+        function.raw_runs = count;
+        function.called_runs = count / 2;
+        function.calls = count * 7;
+        function.order_sum = count + more;
+        function.order_runs = count / 2;
+        function.order_min = u32::try_from(count).ok().filter(|&least| least > 100);
+        for block in &mut function.blocks {
+            block.runs = count / 3;
+        }
+        let frame = Frame {
+            function: &function.name,
+            path: Some(Cow::Borrowed(b"/src/a.c")),
+            line: u32::from(function.modes.0),
+            column: 1,
+            flags: StackFlags::default(),
+        };
+        function.location = profile.tables.intern_stack(&[frame]).unwrap();
+    }
+    let last = u32::try_from(profile.functions.len()).unwrap();
+    profile.edges = (0..last)
+        .map(|callee| CallEdge {
+            caller: callee.checked_sub(1),
+            call_site: callee,
+            callee,
+            weight: count,
+        })
+        .collect();
+    profile
+}
+
+/// A profile but for the order in which its tables were filled.
+fn shape(profile: &MipProfile) -> impl PartialEq + std::fmt::Debug + use<> {
+    let functions: Vec<_> = profile
+        .functions
+        .iter()
+        .map(|function| {
+            let frames = profile.tables.frames(function.location);
+            let frames: Vec<_> = frames
+                .map(|frame| format!("{:?} {:?} {}", frame.function, frame.path, frame.line))
+                .collect();
+            let function = Function {
+                location: None,
+                ..function.clone()
+            };
+            (function, frames)
+        })
+        .collect();
+    (profile.runs, functions, profile.edges.clone())
+}
+
+#[test]
+fn more_files_than_a_byte_counts() {
+    let image = mixed_image();
+    let raw = image.raw(&image.run(&[(2, 1, 0)]));
+    let (profile, _) = merged(&profile_of(&image), &files(vec![raw; 700]));
+    let covered = &profile.functions[2];
+    assert_eq!(
+        (profile.runs, covered.called_runs, covered.blocks[0].runs),
+        (700, 700, 700)
+    );
+    assert_eq!(covered.blocks[1].runs, 0);
+}
+
+#[test]
+fn samples_become_call_edges() {
+    let image = mixed_image();
+    let back = |address: u64| {
+        u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff).unwrap()
+    };
+    let samples = [
+        // main calls two at 0x15, twice; two ends with a call of main, which never returns; libc calls main.
+        (12, back(MipImage::TEXT + 0x15)),
+        (12, back(MipImage::TEXT + 0x15)),
+        (0, back(MipImage::TEXT + 0x80)),
+        (0, back(0x7000_0000)),
+        (5, back(MipImage::TEXT)),
+        (0, 0),
+    ];
+    let raw = image.raw_with(&image.records(), 1, &samples).finish();
+    let (profile, report) = merged(&profile_of(&image), &files([raw.clone(), raw]));
+    let edge = |caller, call_site, callee, weight| CallEdge {
+        caller,
+        call_site,
+        callee,
+        weight,
+    };
+    assert_eq!(
+        profile.edges,
+        [
+            edge(None, 0x6fbf_c000, 0, 2),
+            edge(Some(0), 0x15, 1, 4),
+            edge(Some(1), 0x40, 0, 2),
+        ]
+    );
+    assert_eq!(report.totals.samples_dropped, 2);
+}
+
+#[test]
+fn what_is_dropped_and_why() {
+    let image = mixed_image();
+    let whole = image.raw(&image.run(&[(0, 3, 1), (4, 1, 0)]));
+    let other = MipImage::new(&[1, 2], image.functions.clone());
+    let smaller = MipImage::new(&image.build_id, image.functions[..2].to_vec());
+    let mut changed = whole.clone();
+    changed[60] ^= 1;
+    let mut modes = image.raw_with(&image.records(), 1, &[]);
+    modes.patch_u32("modes", 1);
+    let mut written = Vec::new();
+    let mut foreign = profile_of(&other);
+    foreign.write(ProfileVersion::V9, &mut written).unwrap();
+    foreign.identity = profile_of(&image).identity;
+    foreign.functions[1].signature = 7;
+    foreign.functions[1].called_runs = 7;
+    let mut unlike = Vec::new();
+    foreign.write(ProfileVersion::V9, &mut unlike).unwrap();
+    let mut inputs = files([
+        whole.clone(),
+        Vec::new(),
+        b"\x7fELF\x02\x01\x01".to_vec(),
+        image.map().finish(),
+        b"some text".to_vec(),
+        other.raw(&other.records()),
+        MipImage::new(b"", image.functions.clone()).raw(&image.records()),
+        smaller.raw(&smaller.records()),
+        changed.clone(),
+        with_checksum(modes.finish()),
+        whole[..70].to_vec(),
+        [&whole[..], &changed].concat(),
+        V8_RAW.to_vec(),
+        written,
+        unlike,
+    ]);
+    inputs.push(("unreadable".to_owned(), Weight::ONE, Vec::new()));
+    let (profile, report) = merged(&profile_of(&image), &inputs);
+    insta::assert_snapshot!(events(&report), @r"
+1.mipraw: the file is empty
+  hint: the program ended before it wrote its records, or another still holds the file open
+2.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found an ELF file
+  hint: binaries are given with --binary; raw files are what the program wrote when it ran
+3.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found a map
+  hint: a profile is made of a map first: profkit mip create -p PROFILE MAP
+4.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found other bytes
+  hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
+5.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
+  hint: give the profile of its own build, or its binary with --binary
+6.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
+  hint: give the profile of its own build, or its binary with --binary
+7.mipraw: dropped: records of another size in raw file at offset 0x0: found 20 bytes, expected 25, as the binary has
+8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
+  hint: the file was changed after it was written: copy it again
+9.mipraw: dropped: records of another mode in raw file at offset 0x0: found 0x1, expected bits of 0x3f
+10.mipraw: kept in part: a raw file that is cut short in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
+  hint: the file lost its end after it was written: copy it again
+11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
+  hint: the file was changed after it was written: copy it again
+12.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
+  hint: give the profile of its own link unit
+13.mipraw: dropped: a profile of another build in MIP profile at offset 0x0: found build id 0102
+  hint: profiles of several builds go into a folder: -p FOLDER
+14.mipraw: dropped: function `_ZN3one3twoEi` is compiled otherwise: found signature 0x7, expected 0x1000
+unreadable: dropped: no luck
+");
+    assert!(!report.is_clean());
+    let counts: Vec<_> = profile
+        .functions
+        .iter()
+        .map(|function| (function.raw_runs, function.called_runs))
+        .collect();
+    // The file that is cut short has the record of main but not those behind it.
+    assert_eq!(counts, [(3, 3), (2, 0), (2, 0), (2, 0), (2, 2)]);
+    let totals = report.totals;
+    let files = [
+        totals.files,
+        totals.files_kept,
+        totals.files_repaired,
+        totals.files_dropped,
+        totals.files_empty,
+    ];
+    assert_eq!(files, [16, 1, 3, 11, 1]);
+}
+
+#[test]
+fn records_of_version_8_that_nothing_writes() {
+    let mut raw = V8_RAW.to_vec();
+    raw[33] = 0x7f;
+    let mut short = V8_RAW.to_vec();
+    short.truncate(33);
+    let empty = created(V8_MAP, &ImageFacts::new());
+    let mut hash = V8_RAW.to_vec();
+    hash[12] = 0;
+    let (profile, report) = merged(&empty, &files([raw, short, hash]));
+    assert_eq!(profile, empty);
+    insta::assert_snapshot!(events(&report), @r"
+0.mipraw: dropped: a record that nothing writes in raw file at offset 0x21: expected bytes of 0x00 or 0xff, and a count with an ordinal
+1.mipraw: dropped: fewer records than the profile has in raw file at offset 0x0: found 33 bytes, expected at least 34
+2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found module hash 0xdeadbe00, expected module hash 0xdeadbeef
+  hint: give the profile of its own link unit
+");
+}
+
+#[test]
+fn calls_of_version_8_are_the_count_itself() {
+    let mut map = V8_MAP.to_vec();
+    map[8] = 0xc;
+    // foo's record at 0x20, main's at 0x28.
+    map[0x48] = 0x80;
+    let mut raw = V8_RAW[..32].to_vec();
+    raw[8] = 0xc;
+    for word in [5u32, 2, u32::MAX, u32::MAX] {
+        raw.extend(word.to_le_bytes());
+    }
+    let empty = created(&map, &ImageFacts::new());
+    assert_eq!(empty.functions[1].record_offset, 0x28);
+    let (profile, report) = merged(&empty, &files([raw.clone()]));
+    assert!(report.is_clean(), "{}", events(&report));
+    let foo = &profile.functions[0];
+    assert_eq!(
+        (foo.called_runs, foo.calls, foo.order_sum, foo.order_min),
+        (1, 5, 2, Some(2))
+    );
+    assert!(!profile.functions[1].is_covered());
+    raw[0x2c] = 0;
+    let (_, report) = merged(&empty, &files([raw]));
+    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: a record that nothing writes in raw file at offset 0x28: expected bytes of 0x00 or 0xff, and a count with an ordinal");
+}
+
+#[test]
+fn a_profile_without_build_id_takes_the_first() {
+    let image = mixed_image();
+    let mut empty = profile_of(&image);
+    empty.identity = profkit_data::mip::Identity::UNKNOWN;
+    let other = MipImage::new(&[7], image.functions.clone());
+    let inputs = files([
+        b"no raw file".to_vec(),
+        image.raw(&image.records()),
+        other.raw(&other.records()),
+    ]);
+    let (profile, report) = merged(&empty, &inputs);
+    assert_eq!(profile.runs, 1);
+    insta::assert_snapshot!(events(&report), @r"
+0.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found other bytes
+  hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
+1.mipraw: out.mip was made of a map without its binary and has no build id: it takes build id abababababababababababababababababababab from here
+2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
+  hint: give the profile of its own build, or its binary with --binary
+");
+}
+
+#[test]
+fn several_builds_at_once_each_to_its_own() {
+    let images: Vec<_> = (0..3)
+        .map(|build| MipImage::new(&[build; 20], mixed_image().functions))
+        .collect();
+    let raws = (0..90).map(|run| images[run % 3].raw(&images[run % 3].run(&[(run % 5, 1, 1)])));
+    let targets: Vec<_> = images
+        .iter()
+        .map(|image| target(&profile_of(image)))
+        .collect();
+    let inputs = files(raws);
+    let outcome = merge_mip(targets, &Owned(&inputs), &MipMergeOptions::new());
+    assert!(outcome.report.is_clean());
+    let runs: Vec<_> = outcome
+        .report
+        .targets
+        .iter()
+        .map(|target| (target.runs_added, target.covered))
+        .collect();
+    assert_eq!(runs, [(30, 5); 3]);
+}
+
+/// A slice behind the trait.
+struct Owned<'a>(&'a [(String, Weight, Vec<u8>)]);
+
+impl Inputs for Owned<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn name(&self, index: usize) -> &str {
+        &self.0[index].0
+    }
+    fn load<'s>(
+        &'s self,
+        index: usize,
+        _: &'s mut Vec<u8>,
+    ) -> std::io::Result<crate::InputData<'s>> {
+        match self.0[index].0.as_str() {
+            "unreadable" => Err(std::io::Error::other("no luck")),
+            _ => Ok(crate::InputData::Borrowed(&self.0[index].2)),
+        }
+    }
+}

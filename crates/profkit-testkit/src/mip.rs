@@ -1,0 +1,246 @@
+//! MIP files byte by byte, for tests of readers: nothing here shares code with what it tests.
+use crate::bytes::{ByteBuilder, Endian};
+use twox_hash::XxHash3_64;
+
+/// Coverage: one byte.
+pub const COVERAGE: u16 = 0x01;
+/// Bytes of blocks behind the entry's part.
+pub const BLOCKS: u16 = 0x02;
+/// Count and ordinal: eight bytes.
+pub const CALLS: u16 = 0x0c;
+/// Return addresses are sampled.
+pub const RETURN_ADDRESSES: u16 = 0x10;
+/// Coverage whose byte counts in unary.
+pub const UNARY: u16 = 0x21;
+
+/// The published map of version 8, layout B: foo with a block, main.
+pub const V8_MAP: &[u8] = &[
+    0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x14, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
+    0xa0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
+    0xa0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x80, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0x10, 0x00, 0x00, 0x00, 0x15, 0x77, 0x0e, 0x00, 0x01, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00,
+    0x03, 0x00, 0x00, 0x00, 0x66, 0x6f, 0x6f, 0x00, 0x79, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0x68, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x30, 0x00, 0x00, 0x00, 0x11, 0x11, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x6d, 0x61, 0x69, 0x6e,
+];
+
+/// The published raw file to [`V8_MAP`]: foo was entered.
+pub const V8_RAW: &[u8] = &[
+    0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x11, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
+    0x00, 0xff,
+];
+
+/// A function of an image that is made up.
+#[derive(Clone, Debug)]
+pub struct MipFunction {
+    /// Symbol name.
+    pub name: String,
+    /// Mode flags.
+    pub modes: u16,
+    /// Offsets of its non-entry blocks.
+    pub blocks: Vec<u32>,
+    /// Its size.
+    pub size: u32,
+    /// Control-flow signature.
+    pub signature: u32,
+}
+
+impl MipFunction {
+    /// A function of 0x40 bytes whose blocks begin every 8 bytes.
+    pub fn new(name: impl Into<String>, modes: u16, blocks: u32) -> Self {
+        MipFunction {
+            name: name.into(),
+            modes,
+            blocks: (1..=blocks).map(|block| 8 * block).collect(),
+            size: 0x40,
+            signature: 0x1000 + blocks,
+        }
+    }
+
+    fn entry_size(&self) -> usize {
+        if self.modes & CALLS != 0 { 8 } else { 1 }
+    }
+
+    fn record_size(&self) -> usize {
+        let blocks = if self.modes & BLOCKS != 0 {
+            self.blocks.len()
+        } else {
+            0
+        };
+        self.entry_size() + blocks
+    }
+}
+
+/// An image that is made up: its functions follow each other in 0x40-byte steps from [`TEXT`](MipImage::TEXT).
+#[derive(Clone, Debug)]
+pub struct MipImage {
+    /// Build id.
+    pub build_id: Vec<u8>,
+    /// Functions.
+    pub functions: Vec<MipFunction>,
+}
+
+impl MipImage {
+    /// Where the record section is.
+    pub const SECTION: u64 = 0x40_4000;
+    /// Where the functions are.
+    pub const TEXT: u64 = 0x40_1000;
+
+    /// An image.
+    pub fn new(build_id: &[u8], functions: Vec<MipFunction>) -> Self {
+        MipImage {
+            build_id: build_id.to_vec(),
+            functions,
+        }
+    }
+
+    /// Where each record is, and the size of the section.
+    pub fn layout(&self) -> (Vec<usize>, usize) {
+        let mut end = 0usize;
+        let offsets = self
+            .functions
+            .iter()
+            .map(|function| {
+                let align = if function.modes & CALLS != 0 { 4 } else { 1 };
+                let start = end.next_multiple_of(align);
+                end = start + function.record_size();
+                start
+            })
+            .collect();
+        (offsets, end)
+    }
+
+    /// All modes together.
+    pub fn modes(&self) -> u16 {
+        self.functions
+            .iter()
+            .fold(0, |modes, function| modes | function.modes)
+    }
+
+    /// The map of version 9, the anchor first. Labels: `anchor`, `NAME`, `NAME.modes`, `NAME.record`, `NAME.blocks`,
+    /// `NAME.length`, `NAME.name`, `end`.
+    pub fn map(&self) -> ByteBuilder {
+        let mut map = ByteBuilder::new(Endian::Little);
+        let anchor = MipFunction {
+            name: String::new(),
+            modes: 0,
+            blocks: Vec::new(),
+            size: 0,
+            signature: 0,
+        };
+        entry(&mut map, "anchor", &anchor, Self::SECTION, 0x40_3000);
+        let (offsets, _) = self.layout();
+        for ((function, offset), index) in self.functions.iter().zip(offsets).zip(0..) {
+            let record = Self::SECTION + offset as u64;
+            let address = Self::TEXT + 0x40 * index;
+            entry(&mut map, &function.name, function, record, address);
+        }
+        map.label("end");
+        map
+    }
+
+    /// The records before anything ran.
+    pub fn records(&self) -> Vec<u8> {
+        vec![0xff; self.layout().1]
+    }
+
+    /// Records of a run: functions by index, each with the number of its calls and, in mode calls, its ordinal; all
+    /// blocks of a called function but the last are run.
+    pub fn run(&self, called: &[(usize, u32, u32)]) -> Vec<u8> {
+        let (offsets, _) = self.layout();
+        let mut records = self.records();
+        for &(index, calls, ordinal) in called {
+            let function = &self.functions[index];
+            let start = offsets[index];
+            let record = &mut records[start..start + function.record_size()];
+            let entry = function.entry_size();
+            match function.modes & (CALLS | UNARY) {
+                CALLS => {
+                    record[..4].copy_from_slice(&calls.wrapping_sub(1).to_le_bytes());
+                    record[4..8].copy_from_slice(&ordinal.to_le_bytes());
+                }
+                UNARY => record[0] = 0xffu8.checked_shr(calls).unwrap_or(0),
+                _ => record[0] = 0,
+            }
+            let blocks = record.len() - entry;
+            record[entry..entry + blocks.saturating_sub(1)].fill(0);
+        }
+        records
+    }
+
+    /// A raw file of version 9 of one run.
+    pub fn raw(&self, records: &[u8]) -> Vec<u8> {
+        self.raw_with(records, 1, &[]).finish()
+    }
+
+    /// A raw file of version 9. Labels: `magic`, `version`, `type`, `modes`, `id.length`, `samples.size`, `runs`,
+    /// `records.size`, `id`, `records`, `samples`, `checksum`.
+    pub fn raw_with(&self, records: &[u8], runs: u32, samples: &[(u32, u32)]) -> ByteBuilder {
+        let mut raw = ByteBuilder::new(Endian::Little);
+        raw.label("magic").u32(0x5049_4dfb);
+        raw.label("version").u16(9).label("type").u16(0x11);
+        raw.label("modes").u32(self.modes().into());
+        let length = u32::try_from(self.build_id.len()).expect("a short build id");
+        raw.label("id.length").u32(length);
+        let size = u32::try_from(8 * samples.len()).expect("few samples");
+        raw.label("samples.size").u32(size);
+        raw.label("runs").u32(runs);
+        raw.label("records.size").u64(records.len() as u64);
+        raw.label("id").bytes(&self.build_id).align(8);
+        raw.label("records").bytes(records);
+        raw.label("samples");
+        for &(record, address) in samples {
+            raw.u32(record).u32(address);
+        }
+        raw.label("checksum");
+        let checksum = XxHash3_64::oneshot(&raw.clone().finish());
+        raw.u64(checksum);
+        raw
+    }
+}
+
+fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64, address: u64) {
+    let name = function.name.as_bytes();
+    let size = (40 + 4 * function.blocks.len() + name.len()).next_multiple_of(8);
+    map.label(label)
+        .u32(u32::try_from(size).expect("a short entry"));
+    map.label(&format!("{label}.modes"))
+        .u16(function.modes)
+        .u16(0);
+    map.label(&format!("{label}.record")).u64(record);
+    map.u64(address).u32(function.size).u32(function.signature);
+    let blocks = u32::try_from(function.blocks.len()).expect("few blocks");
+    map.label(&format!("{label}.blocks")).u32(blocks);
+    let length = u32::try_from(name.len()).expect("a short name");
+    map.label(&format!("{label}.length")).u32(length);
+    for &block in &function.blocks {
+        map.u32(block);
+    }
+    map.label(&format!("{label}.name")).bytes(name).align(8);
+}
+
+/// A raw file's bytes with the checksum made right again, for damage that lies deeper.
+///
+/// # Panics
+/// If there is no room for one.
+pub fn with_checksum(mut raw: Vec<u8>) -> Vec<u8> {
+    let at = raw.len() - 8;
+    let checksum = XxHash3_64::oneshot(&raw[..at]);
+    raw[at..].copy_from_slice(&checksum.to_le_bytes());
+    raw
+}
+
+/// The image that the fixtures are of: all modes, blocks, a name that needs quoting.
+pub fn mixed_image() -> MipImage {
+    MipImage::new(
+        &[0xab; 20],
+        vec![
+            MipFunction::new("main", CALLS | BLOCKS | RETURN_ADDRESSES, 3),
+            MipFunction::new("_ZN3one3twoEi", CALLS | RETURN_ADDRESSES, 0),
+            MipFunction::new("covered", COVERAGE | BLOCKS, 2),
+            MipFunction::new("-[Unary counter:]", UNARY, 0),
+            MipFunction::new("never", COVERAGE, 0),
+        ],
+    )
+}

@@ -2,9 +2,10 @@
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::{IndexedWriteOptions, write};
 use profkit_merge::{
-    Event, InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Policy, Totals, merge_instr,
-    merge_scheduled,
+    Event, InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Policy, Totals, ValueWeights,
+    Weight, merge_instr, merge_scheduled,
 };
+use std::fmt::Debug;
 use std::num::NonZeroUsize;
 
 use crate::source::located;
@@ -22,31 +23,53 @@ const PSEUDO_COUNTS: [u64; 2] = [u64::MAX, u64::MAX - 1];
 /// If that does not hold.
 pub(crate) fn merge(data: &[u8]) {
     let mixed = mixed(data);
-    let inputs = Memory(variations(data, mixed));
+    let inputs = Memory {
+        files: variations(data, mixed),
+        weighted: false,
+    };
     let one = MergeOptions::new().threads(NonZeroUsize::new(1));
     let three = MergeOptions::new().threads(NonZeroUsize::new(3));
     let ordinary = one.clone().no_fast_path(true);
     let reference = result(&inputs, merge_instr(&inputs, &one));
-    let compare =
-        |other: Result<Merged, MergeError>, how: &dyn std::fmt::Debug| match (&reference, &other) {
-            (Ok(one), Ok(other)) => assert!(one == other, "another result with {how:?}"),
-            (Err(_), Err(_)) => {}
-            (one, other) => panic!(
-                "{:?} and, with {how:?}, {:?}",
-                one.as_ref().map(|merged| merged.bytes.len()),
-                other.as_ref().map(|merged| merged.bytes.len())
-            ),
-        };
+    let compare = |other, how: &dyn Debug| same(&reference, other, how);
     compare(result(&inputs, merge_instr(&inputs, &three)), &three);
     compare(result(&inputs, merge_instr(&inputs, &ordinary)), &ordinary);
     // Threads go as the scheduler likes: what they rarely do is done on purpose.
     for round in 0..SCHEDULES {
-        let schedule = schedule(mixed.wrapping_add(round), inputs.0.len());
+        let schedule = schedule(mixed.wrapping_add(round), inputs.files.len());
         let merged = merge_scheduled(&inputs, &one, &schedule);
         compare(result(&inputs, merged), &schedule);
     }
+    let weighted = Memory {
+        weighted: true,
+        ..inputs
+    };
+    let fast = one.value_weights(ValueWeights::AsLlvm);
+    let slow = fast.clone().no_fast_path(true);
+    let reference = result(&weighted, merge_instr(&weighted, &fast));
+    same(
+        &reference,
+        result(&weighted, merge_instr(&weighted, &slow)),
+        &slow,
+    );
     // Its result depends on the order of inputs and the number of writers.
-    let _ = merge_instr(&inputs, &MergeOptions::new().policy(Policy::Llvm));
+    let _ = merge_instr(&weighted, &MergeOptions::new().policy(Policy::Llvm));
+}
+
+fn same(
+    reference: &Result<Merged, MergeError>,
+    other: Result<Merged, MergeError>,
+    how: &dyn Debug,
+) {
+    match (reference, &other) {
+        (Ok(one), Ok(other)) => assert!(one == other, "another result with {how:?}"),
+        (Err(_), Err(_)) => {}
+        (one, other) => panic!(
+            "{:?} and, with {how:?}, {:?}",
+            one.as_ref().map(|merged| merged.bytes.len()),
+            other.as_ref().map(|merged| merged.bytes.len())
+        ),
+    }
 }
 
 /// How many schedules of lanes are tried on one input.
@@ -66,11 +89,15 @@ fn result(
 ) -> Result<Merged, MergeError> {
     let outcome = outcome?;
     let is_raw = |data: &Vec<u8>| detect(data) == FileKind::InstrRaw;
-    let all_raw = inputs.0.iter().all(is_raw);
+    let all_raw = inputs.files.iter().all(is_raw);
     let mut bytes = Vec::new();
     // A damaged file may name one function in several records.
     let records = outcome.report.totals.records_merged;
-    let allowed = LARGEST_PLAUSIBLE.saturating_mul(records);
+    let weights = (0..inputs.len()).filter_map(|input| inputs.weight(input).as_integer());
+    let heaviest = weights.max().unwrap_or(1);
+    let allowed = LARGEST_PLAUSIBLE
+        .saturating_mul(records)
+        .saturating_mul(heaviest);
     for merged in &outcome.profiles {
         for table in &merged.profile.tables {
             for record in table.functions().flat_map(|function| function.records()) {
@@ -134,19 +161,29 @@ fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
     vec![data.to_vec(), data[..cut].to_vec(), flipped, data.to_vec()]
 }
 
-struct Memory(Vec<Vec<u8>>);
+struct Memory {
+    files: Vec<Vec<u8>>,
+    weighted: bool,
+}
 
 impl Inputs for Memory {
     fn len(&self) -> usize {
-        self.0.len()
+        self.files.len()
     }
 
     fn name(&self, _: usize) -> &str {
         "input"
     }
 
+    fn weight(&self, index: usize) -> Weight {
+        match self.weighted {
+            true => Weight::integer(index as u64 % 3 + 1),
+            false => Weight::ONE,
+        }
+    }
+
     fn load<'s>(&'s self, index: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
-        match self.0.get(index) {
+        match self.files.get(index) {
             Some(bytes) => Ok(InputData::Borrowed(bytes)),
             None => Err(std::io::ErrorKind::NotFound.into()),
         }

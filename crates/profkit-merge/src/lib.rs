@@ -21,13 +21,16 @@
 //! |---|---|---|
 //! | a site that holds one value twice (unknown targets, value 0) | adds in the order of the newcomer's list | adds largest to largest |
 //! | more than 255 values at a site | cuts after every input | cuts at the end |
-//! | weight of a value that is new to its site | forgotten | applied |
+//! | weight of a value that is new to its site | forgotten | applied, or as LLVM with [`ValueWeights::AsLlvm`] |
 //! | pseudo-hot record of an input with a weight | scaled to the largest count, no longer pseudo | stays pseudo |
 //! | another number of counters, pseudo with counts | the writer's first record wins | the first input's record wins |
 //! | temporal traces with two threads and more | differ from run to run | as LLVM with one thread |
 //!
 //! On sound inputs of weight 1 without such sites the bytes are equal. [`Policy::Llvm`] does what LLVM does, writer by
 //! writer; it takes the fast path first, and starts again without it where the order would have mattered.
+//!
+//! [`ValueWeights::AsLlvm`] gives value sites LLVM's rule, order and number of writers, and traces these writers;
+//! nothing else of its policy.
 //!
 //! Sampling of traces beyond the reservoir changed between LLVM 19 and 22 ([`TraceSampling`]): since then a full
 //! reservoir takes nothing from inputs with fewer traces than it has room for.
@@ -51,7 +54,7 @@ pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{KindConflict, MergeError};
 pub use inputs::{InputData, Inputs};
-pub use options::{MergeOptions, NameFilter, Policy, TraceOptions, TraceSampling};
+pub use options::{MergeOptions, NameFilter, Policy, TraceOptions, TraceSampling, ValueWeights};
 pub use remap::{Remapping, RemappingError};
 pub use report::{Action, Event, LlvmCode, LlvmFault, Reason, Report, Totals};
 pub use weight::{Weight, WeightError};

@@ -48,6 +48,21 @@ impl Default for TraceOptions {
     }
 }
 
+/// What the weight of an input does to value profiles, with [`Policy::Tolerant`]; [`Policy::Llvm`] is always
+/// [`AsLlvm`](Self::AsLlvm).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValueWeights {
+    /// Every count of the input is multiplied. The result does not depend on the order of inputs, nor on threads.
+    #[default]
+    Exact,
+    /// As `InstrProfWriter` of LLVM, so that the bytes are those of its tool: a value that is new to a site that was
+    /// there counts once. Which these are depends on the order of inputs, and on the number of writers that they are
+    /// dealt out to in turn: [`MergeOptions::threads`], one by default. Each writer samples its temporal traces. If no input has another weight than 1, or one has
+    /// a weight that LLVM's tool does not take (a fraction, or with [`MergeOptions::normalize`]), this is
+    /// [`Exact`](Self::Exact).
+    AsLlvm,
+}
+
 /// Says of a function's name whether the function stays in the result.
 pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
@@ -58,7 +73,7 @@ pub struct MergeOptions {
     /// See [`Policy`].
     pub policy: Policy,
     /// How many threads; by default one a core, but no more than inputs. With [`Policy::Llvm`] the number of writers
-    /// (`--num-threads`; by default LLVM's choice).
+    /// (`--num-threads`; by default LLVM's choice). See [`ValueWeights::AsLlvm`] too.
     pub threads: Option<NonZeroUsize>,
     /// Every input counts the same: counts of an input are scaled so that their sum is the largest sum of any input
     /// (then the input's own weight applies).
@@ -68,6 +83,8 @@ pub struct MergeOptions {
     pub filter: Option<NameFilter>,
     /// New names for functions.
     pub remapping: Option<Remapping>,
+    /// What weights do to value profiles.
+    pub value_weights: ValueWeights,
     /// Sampling of temporal traces.
     pub traces: TraceOptions,
     /// Whose sampling.
@@ -123,6 +140,13 @@ impl MergeOptions {
         self
     }
 
+    /// Sets what weights do to value profiles.
+    #[must_use]
+    pub fn value_weights(mut self, weights: ValueWeights) -> Self {
+        self.value_weights = weights;
+        self
+    }
+
     /// Sets how traces are sampled.
     #[must_use]
     pub fn traces(mut self, traces: TraceOptions) -> Self {
@@ -174,6 +198,7 @@ impl fmt::Debug for MergeOptions {
             .field("normalize", &self.normalize)
             .field("filter", &self.filter.is_some())
             .field("remapping", &self.remapping)
+            .field("value_weights", &self.value_weights)
             .field("traces", &self.traces)
             .field("trace_sampling", &self.trace_sampling)
             .field("separate_by_build_id", &self.separate_by_build_id)

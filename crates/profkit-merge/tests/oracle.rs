@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Files, indexed, text, threads};
-use profkit_merge::Policy;
+use profkit_merge::{Policy, ValueWeights};
 use profkit_testkit::matrix::{Compiler, Mode, Set, Unavailable};
 use profkit_testkit::{Llvm, require_or_skip, skip};
 use std::path::Path;
@@ -85,10 +85,15 @@ fn compare(release: u32, version: u32) {
                         let ours = indexed(&ours.profiles[0].profile, version);
                         assert!(is_theirs(&ours), "{what}, LLVM's policy, slow {slow}");
                         // With weights LLVM forgets that of values that are new.
-                        if equal_weights {
+                        let rules = match equal_weights {
+                            true => &[ValueWeights::Exact, ValueWeights::AsLlvm][..],
+                            false => &[ValueWeights::AsLlvm],
+                        };
+                        for &rule in rules {
+                            let options = options.clone().value_weights(rule);
                             let ours = files.merge(&options).unwrap();
                             let ours = indexed(&ours.profiles[0].profile, version);
-                            assert!(is_theirs(&ours), "{what}, tolerant, slow {slow}");
+                            assert!(is_theirs(&ours), "{what}, {rule:?}, slow {slow}");
                         }
                     }
                 }

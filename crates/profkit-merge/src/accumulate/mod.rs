@@ -18,7 +18,7 @@ use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
 pub(crate) use sites::{
-    Scratch, SiteRule, finish as finish_values, merge_kind, scale as scale_values,
+    Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
 /// Whose rules decide what happens to a record that does not fit the one that is there.
@@ -33,6 +33,8 @@ pub(crate) enum Rule {
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rule: Rule,
+    /// How sites of other accumulators are added.
+    join: SiteRule,
     table: FunctionTable,
     /// Function ids by name.
     index: HashTable<FunctionId>,
@@ -87,13 +89,18 @@ pub(crate) struct Incoming<'a> {
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
     pub(crate) tally: Tally,
-    /// Whether value sites come from an accumulator (in order of falling count) or from a file.
+    /// How its value sites are added.
     pub(crate) site_rule: SiteRule,
 }
 
 impl<'a> Incoming<'a> {
     /// A record of a file.
-    pub(crate) fn of_record(record: &'a Record, order: u64, weight: Weight, rule: Rule) -> Self {
+    pub(crate) fn of_record(
+        record: &'a Record,
+        order: u64,
+        weight: Weight,
+        site_rule: SiteRule,
+    ) -> Self {
         Incoming {
             name: &record.name,
             name_ref: record.name_ref,
@@ -106,10 +113,7 @@ impl<'a> Incoming<'a> {
             },
             weight,
             tally: Tally::once(0),
-            site_rule: match rule {
-                Rule::Tolerant => SiteRule::Canonical,
-                Rule::Llvm => SiteRule::Llvm,
-            },
+            site_rule,
         }
     }
 }
@@ -205,9 +209,14 @@ fn is_pseudo(data: &NewRecord<'_>) -> bool {
 }
 
 impl Accumulator {
-    pub(crate) fn new(rule: Rule) -> Self {
+    /// `sites` is the rule for records of files.
+    pub(crate) fn new(rule: Rule, sites: SiteRule) -> Self {
         Accumulator {
             rule,
+            join: match sites {
+                SiteRule::Canonical => SiteRule::Canonical,
+                SiteRule::Llvm | SiteRule::LlvmJoin => SiteRule::LlvmJoin,
+            },
             ..Self::default()
         }
     }
@@ -310,6 +319,13 @@ impl Accumulator {
             && let Some(values) = self.table.values_mut(id)
         {
             tally.overflowed |= scale_values(values, incoming.weight);
+        }
+        // Text may list more values than a site can have: LLVM's writers cut a new record too.
+        if self.join == SiteRule::LlvmJoin
+            && let Some(values) = self.table.values_mut(id)
+            && is_long(values)
+        {
+            finish_values(values);
         }
         let fault = (tally.overflowed && !incoming.tally.overflowed).then_some(Fault::Overflow);
         self.tallies.push(tally);
@@ -443,7 +459,7 @@ impl Accumulator {
                     },
                     weight: Weight::ONE,
                     tally,
-                    site_rule: SiteRule::Canonical,
+                    site_rule: self.join,
                 };
                 if let Some(found) = self.add(incoming) {
                     fault(found, function.name());

@@ -12,10 +12,13 @@ use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
 /// Which side's rules hold for a newcomer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
+    #[default]
     /// Largest to largest, every count weighted, no cut before the end.
     Canonical,
+    /// What one of LLVM's writers gives another: as [`Canonical`](Self::Canonical), cut to 255 after every merge.
+    LlvmJoin,
     /// As `InstrProfValueSiteRecord::merge`: equal values in the newcomer's order, the weight only on values that
     /// were there, cut to 255 after every merge.
     Llvm,
@@ -57,7 +60,7 @@ pub(crate) fn merge_kind(
         site.clear();
         site.extend_from_slice(theirs);
         match rule {
-            SiteRule::Canonical => make_canonical(site),
+            SiteRule::Canonical | SiteRule::LlvmJoin => make_canonical(site),
             SiteRule::Llvm => site.sort_by_key(|entry| entry.value),
         }
         let mut mine = mine.iter().copied().peekable();
@@ -87,7 +90,7 @@ pub(crate) fn merge_kind(
     }
     std::mem::swap(this, merged);
     this.sites_mut().for_each(make_canonical);
-    if rule == SiteRule::Llvm && this.sites().any(|site| site.len() > MAX_VALUES_PER_SITE) {
+    if rule != SiteRule::Canonical && this.sites().any(|site| site.len() > MAX_VALUES_PER_SITE) {
         finish_kind(this);
         this.sites_mut().for_each(make_canonical);
     }
@@ -105,6 +108,12 @@ pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
         }
     }
     overflowed
+}
+
+/// Whether a site has more values than a result may hold.
+pub(crate) fn is_long(values: &ValueData) -> bool {
+    let mut kinds = values.kinds();
+    kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))
 }
 
 /// Brings all sites into the order of the result and cuts them.

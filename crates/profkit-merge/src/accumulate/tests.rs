@@ -54,10 +54,10 @@ fn records() -> impl Strategy<Value = Vec<(Record, u64)>> {
 }
 
 fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
-    let mut acc = Accumulator::new(Rule::Tolerant);
+    let mut acc = Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
     for (record, order) in records {
         let order = order * 4 + place;
-        let mut incoming = Incoming::of_record(record, order, Weight::ONE, Rule::Tolerant);
+        let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.tally = Tally::once(u32::try_from(place).unwrap());
         assert_eq!(acc.add(incoming), None);
     }
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn the_empty_accumulator_is_an_identity(a in records()) {
         let plain = view(accumulate(&a, 0));
-        let empty = || Accumulator::new(Rule::Tolerant);
+        let empty = || Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
         prop_assert_eq!(&plain, &view(merged(accumulate(&a, 0), empty())));
         prop_assert_eq!(&plain, &view(merged(empty(), accumulate(&a, 0))));
     }
@@ -146,11 +146,18 @@ fn plain(name: &str, hash: u64, counts: &[u64]) -> Record {
     }
 }
 
+fn sites_of(rule: Rule) -> SiteRule {
+    match rule {
+        Rule::Tolerant => SiteRule::Canonical,
+        Rule::Llvm => SiteRule::Llvm,
+    }
+}
+
 fn events_of(records: &[Record], rule: Rule) -> Vec<String> {
-    let mut acc = Accumulator::new(rule);
+    let mut acc = Accumulator::new(rule, sites_of(rule));
     let mut log = EventLog::default();
     for (input, record) in records.iter().enumerate() {
-        let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rule);
+        let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, sites_of(rule));
         if let Some(fault) = acc.add(incoming) {
             log.push(fault.event(input, &record.name));
         }
@@ -190,7 +197,7 @@ fn what_does_not_fit_is_told_with_both_sides() {
 
 #[test]
 fn a_filter_takes_functions_out_of_the_result() {
-    let mut acc = Accumulator::new(Rule::Tolerant);
+    let mut acc = Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
     for (input, record) in [plain("keep", 1, &[1]), plain("drop", 1, &[1])]
         .iter()
         .enumerate()
@@ -199,7 +206,7 @@ fn a_filter_takes_functions_out_of_the_result() {
             record,
             order_of(input, 0),
             Weight::ONE,
-            Rule::Tolerant,
+            SiteRule::Canonical,
         ));
     }
     let finished = acc.finish(Some(&|name| name == b"keep"), &mut EventLog::default());
@@ -209,13 +216,13 @@ fn a_filter_takes_functions_out_of_the_result() {
 #[test]
 fn llvm_weighs_markers_like_counts() {
     // llvm-profdata-22 merge --weighted-input=2,FILE of a pseudo-hot record gives 18446744073709551613.
-    let mut acc = Accumulator::new(Rule::Llvm);
+    let mut acc = Accumulator::new(Rule::Llvm, SiteRule::Llvm);
     let record = plain("f", 1, &[PSEUDO_HOT]);
     acc.add(Incoming::of_record(
         &record,
         0,
         Weight::integer(2),
-        Rule::Llvm,
+        SiteRule::Llvm,
     ));
     let finished = acc.finish(None, &mut EventLog::default());
     let counts: Vec<_> = finished

@@ -2,19 +2,19 @@
 use super::memprof::MemProfs;
 use super::read::PutOff;
 use super::source::llvm_refuses;
+use super::trace_queue::Reservoirs;
 use super::version::Generations;
 use super::{Context, all_names, llvm_fault};
 use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};
 use crate::kinds::{self, Seen, llvm_merge};
 use crate::layout::LayoutSums;
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
-use crate::traces::Reservoir;
 use crate::{Policy, Totals, Weight};
 use profkit_abi::variant;
 use profkit_data::detect::FileKind;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::RawProfile;
-use profkit_data::instr::{InstrKind, NewRecord, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Group {
     pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_>) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.rule),
+            acc: Accumulator::new(context.rule, context.site_rule),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -80,7 +80,7 @@ impl Group {
                 site_rule: SiteRule::Canonical,
             };
             // LLVM's sums of values depend on the order of inputs, and so does who is at fault.
-            if context.rule == Rule::Llvm {
+            if context.site_rule == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
             as_in_order &= acc.add(incoming).is_none();
@@ -134,8 +134,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) llvm_kind: InstrKind,
     /// With LLVM's policy: errors of whole files, which LLVM prints last.
     pub(crate) file_errors: Vec<Event>,
-    /// With LLVM's policy: the writer's traces.
-    pub(crate) reservoir: Reservoir,
+    /// If the lane is one of LLVM's writers: its traces.
+    pub(crate) reservoirs: Reservoirs,
     /// Whether adding by layout gave what adding one by one gives; see [`Group::settle_layouts`].
     pub(crate) in_order: bool,
     pub(crate) record: Record,
@@ -156,7 +156,7 @@ impl<'a> Lane<'a> {
             pending: Vec::new(),
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
-            reservoir: Reservoir::new(context.options.traces, context.options.trace_sampling),
+            reservoirs: Reservoirs::default(),
             in_order: true,
             record: Record::default(),
             scratch: Vec::new(),
@@ -194,7 +194,7 @@ impl<'a> Lane<'a> {
                 } else {
                     self.log.push(event);
                     self.context
-                        .traces_of(input, &[], TemporalTraces::default());
+                        .traces_of(input, Vec::new(), &mut self.reservoirs);
                 }
             }
         }
@@ -229,13 +229,9 @@ impl<'a> Lane<'a> {
             return false;
         };
         let weight = context.weight(input);
-        let rule = match context.rule {
-            Rule::Tolerant => SiteRule::Canonical,
-            Rule::Llvm => SiteRule::Llvm,
-        };
         if group
             .sums
-            .add_file(&context.layouts, data, input, weight, rule)
+            .add_file(&context.layouts, data, input, weight, context.site_rule)
             .is_none()
         {
             return false;
@@ -247,8 +243,7 @@ impl<'a> Lane<'a> {
         self.totals.files_kept += 1;
         self.totals.fast_profiles += 1;
         if tolerant {
-            let group = group.ids.clone();
-            context.traces_of(input, &group, TemporalTraces::default());
+            context.traces_of(input, Vec::new(), &mut self.reservoirs);
         }
         true
     }
@@ -309,6 +304,8 @@ impl<'a> Lane<'a> {
         add_totals(&mut self.totals, &other.totals);
         self.generations.absorb(other.generations);
         self.pending.extend(other.pending);
+        self.reservoirs
+            .absorb(other.reservoirs, self.context.options);
     }
 
     /// Reads the inputs that have lost names, with the names of all others at hand.
@@ -370,7 +367,8 @@ impl<'a> Lane<'a> {
             mine.seen.extend(group.seen);
             mine.memprof.absorb(group.memprof);
         }
-        self.reservoir.add(other.reservoir.finish());
+        self.reservoirs
+            .absorb(other.reservoirs, self.context.options);
         self.log.absorb(other.log);
         add_totals(&mut self.totals, &other.totals);
         self.generations.absorb(other.generations);

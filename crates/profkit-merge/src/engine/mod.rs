@@ -4,25 +4,25 @@ mod memprof;
 pub(crate) mod read;
 mod shares;
 mod source;
+mod trace_queue;
 mod version;
 
 use crate::Weight;
-use crate::accumulate::{Accumulator, Keep, Rule};
+use crate::accumulate::{Accumulator, Keep, Rule, SiteRule};
 use crate::error::MergeError;
 use crate::inputs::Inputs;
 use crate::kinds;
 use crate::layout::Layouts;
-use crate::options::{MergeOptions, Policy};
+use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::{Event, EventLog, LlvmCode, LlvmFault, REPORT_VERSION, Reason, Report};
-use crate::traces::Reservoir;
 use lane::{Group, Lane};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+use trace_queue::TraceQueue;
 
 /// What a merge gives.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +60,9 @@ pub fn merge_instr(
     }
     let threads = thread_count(inputs.len(), options);
     let mut context = Context::new(inputs, options, threads);
+    if options.policy == Policy::Tolerant && context.site_rule == SiteRule::Llvm {
+        return merge_as_writers(&mut context);
+    }
     if options.policy == Policy::Tolerant {
         let mut lane = Lane::new(&context);
         let done = shares::run(&mut lane, thread_limit(options));
@@ -115,6 +118,8 @@ pub(crate) struct Context<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     pub(crate) options: &'a MergeOptions,
     pub(crate) rule: Rule,
+    /// How value sites of inputs are added. With [`SiteRule::Llvm`] each lane is one of LLVM's writers.
+    pub(crate) site_rule: SiteRule,
     /// Whether profiles of known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
@@ -134,6 +139,7 @@ impl<'a> Context<'a> {
                 Policy::Tolerant => Rule::Tolerant,
                 Policy::Llvm => Rule::Llvm,
             },
+            site_rule: site_rule(inputs, options),
             factors: match options.normalize {
                 true => normal_factors(inputs, threads),
                 false => Vec::new(),
@@ -151,68 +157,79 @@ impl Context<'_> {
             None => weight,
         }
     }
+}
 
-    /// Takes the traces of an input that is done; reservoirs are fed in input order.
-    pub(crate) fn traces_of(&self, input: usize, group: &[BuildId], traces: TemporalTraces) {
-        self.traces_of_parts(input, vec![(group.to_vec(), traces)]);
+/// Whose rule value sites are merged by.
+fn site_rule(inputs: &dyn Inputs, options: &MergeOptions) -> SiteRule {
+    if options.policy == Policy::Llvm {
+        return SiteRule::Llvm;
     }
+    let mut weights = (0..inputs.len()).map(|input| inputs.weight(input));
+    let as_llvm = options.value_weights == ValueWeights::AsLlvm
+        && !options.normalize
+        && weights.clone().all(|weight| weight.as_integer().is_some())
+        && weights.any(|weight| !weight.is_one());
+    match as_llvm {
+        true => SiteRule::Llvm,
+        false => SiteRule::Canonical,
+    }
+}
 
-    /// As [`traces_of`](Self::traces_of), of an input whose profiles go to several results.
-    pub(crate) fn traces_of_parts(&self, input: usize, parts: TracesOfParts) {
-        let mut queue = match self.traces.lock() {
-            Ok(queue) => queue,
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        queue.waiting.insert(input, parts);
-        while let Some(parts) = {
-            let next = queue.next;
-            queue.waiting.remove(&next)
-        } {
-            queue.next += 1;
-            for (group, traces) in parts {
-                queue.feed(&group, traces, self.options);
+/// Tolerant merging with [`ValueWeights::AsLlvm`]: a lane for each of LLVM's writers, joined as they are.
+fn merge_as_writers(context: &mut Context<'_>) -> Result<MergeOutcome, MergeError> {
+    let writers = context.options.threads.map_or(1, NonZeroUsize::get);
+    if context.fast {
+        let mut lanes = run(context, writers, 0);
+        lanes.iter_mut().for_each(Lane::settle_layouts);
+        if lanes.iter().all(|lane| lane.in_order) {
+            return finish_writers(context, lanes, writers);
+        }
+        // Values came in another order than the inputs: again, without adding up by layout.
+        context.fast = false;
+        context.layouts = Layouts::default();
+        context.traces = Mutex::default();
+    }
+    finish_writers(context, run(context, writers, 0), writers)
+}
+
+fn finish_writers(
+    context: &Context<'_>,
+    lanes: Vec<Lane<'_>>,
+    writers: usize,
+) -> Result<MergeOutcome, MergeError> {
+    let joined = join_writers(lanes, writers, |into, from| {
+        into.absorb(from, false);
+        Ok(())
+    });
+    match joined? {
+        Some(lane) => finish_tolerant(context, lane),
+        None => Err(MergeError::NoInputs),
+    }
+}
+
+/// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again. Writers beyond the lanes
+/// have got no input and are empty.
+fn join_writers<'a>(
+    lanes: Vec<Lane<'a>>,
+    writers: usize,
+    mut join: impl FnMut(&mut Lane<'a>, Lane<'a>) -> Result<(), MergeError>,
+) -> Result<Option<Lane<'a>>, MergeError> {
+    let mut lanes: Vec<Option<Lane<'_>>> = lanes.into_iter().map(Some).collect();
+    let mut end = writers;
+    let mut middle = end / 2;
+    while middle > 0 {
+        let odd = (end % 2 == 1).then_some((0, end - 1));
+        let low_half = 0..middle.min(lanes.len());
+        for (into, from) in low_half.map(|low| (low, low + middle)).chain(odd) {
+            let from = lanes.get_mut(from).and_then(Option::take);
+            if let (Some(from), Some(Some(into))) = (from, lanes.get_mut(into)) {
+                join(into, from)?;
             }
         }
+        end = middle;
+        middle /= 2;
     }
-}
-
-impl Context<'_> {
-    /// Takes the traces of an input that was put off.
-    pub(crate) fn late_traces(&self, parts: TracesOfParts) {
-        let mut queue = match self.traces.lock() {
-            Ok(queue) => queue,
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        for (group, traces) in parts {
-            queue.feed(&group, traces, self.options);
-        }
-    }
-}
-
-/// Traces of an input, with the build ids of the result that they go to.
-type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
-
-/// Traces on their way into reservoirs, in input order.
-#[derive(Default)]
-struct TraceQueue {
-    next: usize,
-    waiting: BTreeMap<usize, TracesOfParts>,
-    reservoirs: BTreeMap<Vec<BuildId>, Reservoir>,
-}
-
-impl TraceQueue {
-    fn feed(&mut self, group: &[BuildId], traces: TemporalTraces, options: &MergeOptions) {
-        if traces.traces.is_empty() {
-            return;
-        }
-        if !self.reservoirs.contains_key(group) {
-            let reservoir = Reservoir::new(options.traces, options.trace_sampling);
-            self.reservoirs.insert(group.to_vec(), reservoir);
-        }
-        if let Some(reservoir) = self.reservoirs.get_mut(group) {
-            reservoir.add(traces);
-        }
-    }
+    Ok(lanes.into_iter().next().flatten())
 }
 
 /// How many threads may work on one input.
@@ -234,38 +251,38 @@ pub(crate) fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// Reads the inputs from `first` on. With [`Policy::Llvm`] there is a lane for each writer that LLVM would have and that gets an input;
-/// else one for each thread.
+/// Reads the inputs from `first` on. With [`SiteRule::Llvm`] there is a lane for each writer that LLVM would have and that
+/// gets an input; else one for each thread.
 fn run<'a>(context: &'a Context<'a>, threads: usize, first: usize) -> Vec<Lane<'a>> {
     let count = context.inputs.len();
     let next = AtomicUsize::new(first);
     let work = |number: usize| {
         let mut lane = Lane::new(context);
-        match context.rule {
+        match context.site_rule {
+            // LLVM deals inputs out in turn.
+            SiteRule::Llvm => (number..count)
+                .step_by(threads)
+                .for_each(|input| lane.take(input)),
             // Whoever is free takes the next input.
-            Rule::Tolerant => loop {
+            _ => loop {
                 let input = next.fetch_add(1, Ordering::Relaxed);
                 if input >= count {
                     break;
                 }
                 lane.take(input);
             },
-            // LLVM deals inputs out in turn.
-            Rule::Llvm => (number..count)
-                .step_by(threads)
-                .for_each(|input| lane.take(input)),
         }
-        // With tolerant rules, and where no order matters, the lanes' sums are added up before they are settled.
-        if context.rule == Rule::Llvm && !lane.sums_may_wait() {
+        // Where no order matters, the lanes' sums are added up before they are settled.
+        if context.site_rule == SiteRule::Llvm && !lane.sums_may_wait() {
             lane.settle_layouts();
         }
         lane
     };
     // Lanes without inputs would be empty, and more threads than cores help nobody.
     let lanes = threads.min(count);
-    let workers = match context.rule {
-        Rule::Tolerant => lanes,
-        Rule::Llvm => lanes.min(cores()),
+    let workers = match context.site_rule {
+        SiteRule::Llvm => lanes.min(cores()),
+        _ => lanes,
     };
     if workers <= 1 {
         return (0..lanes.max(1)).map(work).collect();
@@ -340,6 +357,7 @@ fn finish_tolerant(context: &Context<'_>, mut lane: Lane<'_>) -> Result<MergeOut
         mut log,
         mut totals,
         generations,
+        mut reservoirs,
         ..
     } = lane;
     totals.layouts = context.layouts.count() as u64;
@@ -360,14 +378,14 @@ fn finish_tolerant(context: &Context<'_>, mut lane: Lane<'_>) -> Result<MergeOut
             Err(conflict) => return Err(MergeError::Kinds(conflict)),
         }
     }
-    let mut queue = match context.traces.lock() {
-        Ok(queue) => queue,
-        Err(poisoned) => poisoned.into_inner(),
+    let mut queue = context.trace_queue();
+    let reservoirs = match context.site_rule {
+        SiteRule::Llvm => &mut reservoirs,
+        _ => &mut queue.reservoirs,
     };
     let mut profiles = Vec::new();
     for (group, kind) in groups.into_iter().zip(kinds) {
-        let reservoir = queue.reservoirs.remove(&group.ids);
-        let traces = reservoir.map(Reservoir::finish).unwrap_or_default();
+        let traces = reservoirs.take(&group.ids);
         profiles.push(finish_group(
             context,
             group,
@@ -463,10 +481,7 @@ fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
     }
 }
 
-/// Joins the lanes as LLVM joins its writers: the upper half into the lower, again and again. Writers beyond the lanes
-/// have got no input and are empty.
-///
-/// `None` if the lanes added profiles by layout, and the result may depend on the order of inputs.
+/// Joins the lanes as LLVM joins its writers. `None` if the lanes added profiles by layout, and the result may depend on the order of inputs.
 fn finish_llvm(
     context: &Context<'_>,
     mut lanes: Vec<Lane<'_>>,
@@ -487,24 +502,11 @@ fn finish_llvm(
     {
         return Ok(None);
     }
-    let mut lanes: Vec<Option<Lane<'_>>> = lanes.into_iter().map(Some).collect();
     let mut late = Vec::new();
-    let mut end = writers;
-    let mut middle = end / 2;
-    while middle > 0 {
-        let odd = (end % 2 == 1).then_some((0, end - 1));
-        let low_half = 0..middle.min(lanes.len());
-        for (into, from) in low_half.map(|low| (low, low + middle)).chain(odd) {
-            let from = lanes.get_mut(from).and_then(Option::take);
-            if let (Some(from), Some(Some(into))) = (from, lanes.get_mut(into)) {
-                into.absorb_llvm(from, &mut late)
-                    .map_err(MergeError::Llvm)?;
-            }
-        }
-        end = middle;
-        middle /= 2;
-    }
-    let Some(mut lane) = lanes.into_iter().next().flatten() else {
+    let joined = join_writers(lanes, writers, |into, from| {
+        into.absorb_llvm(from, &mut late).map_err(MergeError::Llvm)
+    });
+    let Some(mut lane) = joined? else {
         return Err(MergeError::NoInputs);
     };
     if fast && !late.is_empty() {
@@ -521,7 +523,7 @@ fn finish_llvm(
         .groups
         .pop()
         .unwrap_or_else(|| Group::new(Vec::new(), context));
-    let traces = lane.reservoir.finish();
+    let traces = lane.reservoirs.take(&[]);
     let merged = finish_group(
         context,
         group,

@@ -1,7 +1,7 @@
 //! One input, record by record.
 use super::lane::Lane;
 use super::source::{Source, llvm_refuses};
-use crate::accumulate::{Accumulator, Incoming, Rule, Tally, order_of};
+use crate::accumulate::{Accumulator, Incoming, SiteRule, Tally, order_of};
 use crate::inputs::Inputs;
 use crate::kinds::{Seen, llvm_kind, llvm_merge};
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
@@ -69,7 +69,7 @@ struct Intake<'x> {
     weight: Weight,
     origin: u32,
     remapping: Option<&'x Remapping>,
-    rule: Rule,
+    site_rule: SiteRule,
     /// Whether the records of this profile are in the accumulator from an earlier reading, and are only counted.
     added: bool,
 }
@@ -90,7 +90,7 @@ impl Intake<'_> {
             record.name_ref = NameRef::of(new);
         }
         let order = order_of(self.input, place);
-        let mut incoming = Incoming::of_record(record, order, self.weight, self.rule);
+        let mut incoming = Incoming::of_record(record, order, self.weight, self.site_rule);
         incoming.tally = Tally::once(self.origin);
         acc.add(incoming)
     }
@@ -186,7 +186,6 @@ impl Lane<'_> {
         names: Option<&SymbolTable>,
         done: usize,
     ) {
-        let no_traces = || TemporalTraces::default();
         let mut source = match Source::open(data, true) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::Empty => {
@@ -195,7 +194,8 @@ impl Lane<'_> {
                     Event::from_error(input, Action::Dropped, Reason::EmptyFile, &error);
                 event.message = "the file is empty".to_owned();
                 self.log.push(event);
-                self.context.traces_of(input, &[], no_traces());
+                self.context
+                    .traces_of(input, Vec::new(), &mut self.reservoirs);
                 return;
             }
             Err(error) => {
@@ -203,7 +203,8 @@ impl Lane<'_> {
                 let reason = Reason::of(&error);
                 self.log
                     .push(Event::from_error(input, Action::Dropped, reason, &error));
-                self.context.traces_of(input, &[], no_traces());
+                self.context
+                    .traces_of(input, Vec::new(), &mut self.reservoirs);
                 return;
             }
         };
@@ -213,7 +214,8 @@ impl Lane<'_> {
             // All that there is to say is said when the rest is read.
             let done = tolls.parts.len();
             self.pending.push(PutOff { input, done });
-            self.context.traces_of(input, &[], no_traces());
+            self.context
+                .traces_of(input, Vec::new(), &mut self.reservoirs);
             return;
         }
         let values_lost = match &source {
@@ -301,7 +303,7 @@ impl Lane<'_> {
             weight: self.context.weight(input),
             origin: 0,
             remapping: self.context.options.remapping.as_ref(),
-            rule: self.context.rule,
+            site_rule: self.context.site_rule,
             added: false,
         };
         let mut group = 0;
@@ -450,9 +452,9 @@ impl Lane<'_> {
         });
         self.log.absorb(file);
         if late {
-            context.late_traces(traces_of_parts);
+            context.late_traces(traces_of_parts, &mut self.reservoirs);
         } else {
-            context.traces_of_parts(input, traces_of_parts);
+            context.traces_of(input, traces_of_parts, &mut self.reservoirs);
         }
     }
 
@@ -495,7 +497,7 @@ impl Lane<'_> {
             weight,
             origin: 0,
             remapping: self.context.options.remapping.as_ref(),
-            rule: Rule::Llvm,
+            site_rule: self.context.site_rule,
             added: false,
         };
         let mut record = std::mem::take(&mut self.record);
@@ -540,7 +542,8 @@ impl Lane<'_> {
         if let Ok(traces) = &mut traces {
             weigh_traces(traces, is_raw, weight);
             if !traces.traces.is_empty() {
-                self.reservoir.add(std::mem::take(traces));
+                let traces = std::mem::take(traces);
+                self.reservoirs.feed(&[], traces, self.context.options);
             }
         }
         let ids = reader.binary_ids();

@@ -70,6 +70,8 @@ pub struct MergeArgs {
     pub(super) temporal_profile_max_trace_length: u64,
 
     /// Threads to use; by default one a core, as far as there are inputs for them
+    ///
+    /// The number does not change the result, but for value profiles with weights under --llvm: see there.
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
 
@@ -113,7 +115,10 @@ pub struct FormArgs {
 pub struct VersionArgs {
     /// Write what this LLVM release reads, such as 19
     ///
-    /// Without it the version is the newest that fits where the inputs came from.
+    /// The result is what llvm-profdata of that release writes for these inputs, weights of value profiles included:
+    /// LLVM counts a value that is new to its site once, whatever the weight, so that the order of inputs then matters,
+    /// and --threads as its -j does (one without it). Without --llvm every count is multiplied, and the version is the
+    /// newest that fits where the inputs came from.
     #[arg(long, value_name = "N")]
     pub(super) llvm: Option<Release>,
 

@@ -15,7 +15,7 @@ use crate::io::read_into;
 use args::Format;
 use inputs::InputList;
 use job::{Destination, Form, Job};
-use profkit_merge::{MergeOptions, Remapping, TraceOptions};
+use profkit_merge::{MergeOptions, Remapping, TraceOptions, ValueWeights};
 use progress::Progress;
 use regex::bytes::Regex;
 use std::path::Path;
@@ -36,6 +36,10 @@ pub fn merge(args: MergeArgs) -> Result {
     let mut options = MergeOptions::new()
         .threads(args.threads)
         .normalize(args.normalize)
+        .value_weights(match args.form.version.llvm {
+            Some(_) => ValueWeights::AsLlvm,
+            None => ValueWeights::Exact,
+        })
         .traces(traces)
         .separate_by_build_id(args.destination.by_build_id.is_some());
     if filter.is_some() || no_filter.is_some() {

@@ -1,0 +1,99 @@
+//! Temporal traces on their way into reservoirs, one a result.
+use super::Context;
+use crate::accumulate::SiteRule;
+use crate::options::MergeOptions;
+use crate::traces::Reservoir;
+use profkit_data::ids::BuildId;
+use profkit_data::instr::TemporalTraces;
+use std::collections::BTreeMap;
+use std::sync::MutexGuard;
+
+/// Traces of an input, with the build ids of the result that they go to.
+pub(crate) type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
+
+/// A reservoir for each result, by its build ids.
+#[derive(Default)]
+pub(crate) struct Reservoirs(BTreeMap<Vec<BuildId>, Reservoir>);
+
+impl Reservoirs {
+    pub(crate) fn feed(
+        &mut self,
+        group: &[BuildId],
+        traces: TemporalTraces,
+        options: &MergeOptions,
+    ) {
+        if traces.traces.is_empty() {
+            return;
+        }
+        if !self.0.contains_key(group) {
+            let reservoir = Reservoir::new(options.traces, options.trace_sampling);
+            self.0.insert(group.to_vec(), reservoir);
+        }
+        if let Some(reservoir) = self.0.get_mut(group) {
+            reservoir.add(traces);
+        }
+    }
+
+    /// Adds what another of LLVM's writers sampled.
+    pub(crate) fn absorb(&mut self, other: Reservoirs, options: &MergeOptions) {
+        for (group, reservoir) in other.0 {
+            self.feed(&group, reservoir.finish(), options);
+        }
+    }
+
+    /// The sample of a result.
+    pub(crate) fn take(&mut self, group: &[BuildId]) -> TemporalTraces {
+        let reservoir = self.0.remove(group);
+        reservoir.map(Reservoir::finish).unwrap_or_default()
+    }
+}
+
+/// Traces of inputs that are done before an earlier one is: reservoirs are fed in input order.
+#[derive(Default)]
+pub(crate) struct TraceQueue {
+    next: usize,
+    waiting: BTreeMap<usize, TracesOfParts>,
+    pub(crate) reservoirs: Reservoirs,
+}
+
+impl Context<'_> {
+    /// Takes the traces of an input that is done. Each of LLVM's writers (`lane`) samples its own.
+    pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, lane: &mut Reservoirs) {
+        if self.site_rule == SiteRule::Llvm {
+            for (group, traces) in parts {
+                lane.feed(&group, traces, self.options);
+            }
+            return;
+        }
+        let mut queue = self.trace_queue();
+        queue.waiting.insert(input, parts);
+        while let Some(parts) = {
+            let next = queue.next;
+            queue.waiting.remove(&next)
+        } {
+            queue.next += 1;
+            for (group, traces) in parts {
+                queue.reservoirs.feed(&group, traces, self.options);
+            }
+        }
+    }
+
+    /// Takes the traces of an input that was put off.
+    pub(crate) fn late_traces(&self, parts: TracesOfParts, lane: &mut Reservoirs) {
+        let mut queue = self.trace_queue();
+        let reservoirs = match self.site_rule {
+            SiteRule::Llvm => lane,
+            _ => &mut queue.reservoirs,
+        };
+        for (group, traces) in parts {
+            reservoirs.feed(&group, traces, self.options);
+        }
+    }
+
+    pub(crate) fn trace_queue(&self) -> MutexGuard<'_, TraceQueue> {
+        match self.traces.lock() {
+            Ok(queue) => queue,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! | 1 | an input was bad, or the output could not be written |
 //! | 2 | the command line was wrong |
 //! | 3 | a gate that the user asked for did not hold |
+//! | any | that of the compiler which `profkit mip cc` runs |
 //!
 //! An error is one line or several on stderr that begin with `error: `, and where there is something to do about
 //! it, a line that begins with `hint: `.
@@ -22,6 +23,8 @@ pub enum Status {
     InputBad,
     /// A gate that the user asked for did not hold.
     GateFailed,
+    /// A program was run in the user's place and ended so: its exit code is ours.
+    Ran(u8),
 }
 
 /// Why a command stopped: what to print, and which exit code follows.
@@ -139,6 +142,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::Done) => 0,
         Ok(Status::InputBad) => INPUT_BAD,
         Ok(Status::GateFailed) => GATE_FAILED,
+        Ok(Status::Ran(code)) => code,
         Err(failure) => {
             // Nobody is left to be told if stderr is closed; the exit code still says it.
             let _ = write!(io::stderr(), "{failure}");

@@ -32,6 +32,11 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     {
         return llvm_profdata::run(args);
     }
+    if let Some(program) = args.first()
+        && mip::cc::is_assembler(program)
+    {
+        return mip::cc::run_assembler(args);
+    }
     if args.get(1).is_some_and(|first| first == "llvm-profdata") {
         return llvm_profdata::run(args.into_iter().skip(1).collect());
     }

@@ -1,4 +1,5 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction. One file a subcommand.
+pub mod cc;
 mod instrument;
 mod options;
 mod runtime;
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Example:
-  profkit mip instrument foo.s -o foo.mip.s"
+  profkit mip cc -- clang -O2 foo.c -o foo"
 )]
 pub struct MipArgs {
     #[command(subcommand)]
@@ -26,6 +27,8 @@ pub struct MipArgs {
 /// The subcommands. To add one: a file beside this one, and a line into each half of this file.
 #[derive(Debug, Subcommand)]
 enum MipCommand {
+    /// Run a compiler so that what it makes is instrumented
+    Cc(cc::CcArgs),
     /// Put probes into a compiler's assembly
     Instrument(instrument::InstrumentArgs),
     /// Write the runtime that instrumented programs are linked with
@@ -38,6 +41,7 @@ enum MipCommand {
 /// Those of the subcommand.
 pub fn run(args: MipArgs) -> Result {
     match args.command {
+        MipCommand::Cc(args) => cc::run(&args),
         MipCommand::Instrument(args) => instrument::run(&args),
         MipCommand::Runtime(args) => runtime::run(&args),
     }

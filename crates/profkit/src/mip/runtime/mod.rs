@@ -8,7 +8,8 @@ use clap::Args;
 use profkit_abi::mip::symbol;
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,6 +109,46 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>> {
     compile::compile(&rustc, target, folder.path())
         .map(Cow::Owned)
         .map_err(|error| explain(&error, target, &rustc.to_string_lossy()))
+}
+
+/// The file of the static library for a target, for a link: in `folder` for this machine, in the user's cache for others.
+///
+/// # Errors
+/// As [`object`], and if it cannot be written.
+pub fn place(target: &str, folder: &Path) -> Result<PathBuf> {
+    let name = rust_target(target).unwrap_or("unknown");
+    let mut path = folder.join("libprofkit_rt.a");
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .filter(|path| path.is_absolute());
+    if !rust_target(HOST).is_some_and(|host| same_object(host, name))
+        && let Some(cache) = cache
+    {
+        let mut hasher = DefaultHasher::new();
+        (
+            profkit_rt::source::FILES,
+            profkit_abi::source::MIP,
+            profkit_rt::COMPILE_FLAGS,
+        )
+            .hash(&mut hasher);
+        let kept = cache
+            .join("profkit")
+            .join(format!("mip-runtime-{:016x}-{name}.a", hasher.finish()));
+        if kept.exists() {
+            return Ok(kept);
+        }
+        // A cache that cannot be made is done without: the runtime is compiled at each link.
+        if kept
+            .parent()
+            .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+        {
+            path = kept;
+        }
+    }
+    let bytes = library(&object(Some(target))?);
+    Output::new(&path, Content::Binary)?.write(|sink| sink.put(&bytes))?;
+    Ok(path)
 }
 
 /// Whether the object of one target serves the other: the runtime does not depend on the C library.

@@ -1,0 +1,581 @@
+//! The command line of a compiler driver, as far as one must understand it to know what it will do: which words are
+//! inputs, which are values of the option before them, where it stops, what it writes.
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Which driver it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    Clang,
+    Gcc,
+}
+
+/// Where the driver stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// `-S`.
+    Assembly,
+    /// `-c`.
+    Object,
+    /// Nowhere: it links.
+    Link,
+    /// `-r`: it links objects into an object.
+    PartialLink,
+}
+
+/// What an input file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Compiled to assembly.
+    Source,
+    /// Assembly that the preprocessor sees first.
+    PreprocessedAssembly,
+    /// Assembly as it is.
+    Assembly,
+    /// Whatever else: for the linker.
+    Other,
+}
+
+/// What an option is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `-c`, `-S` and what else says where to stop.
+    Stop,
+    /// `-o`.
+    Output,
+    /// `-x`.
+    Language,
+    /// Dependency files.
+    Dependencies,
+    /// Only the linker's.
+    Linker,
+    /// Only the preprocessor's or the compiler's; an assembler has no use for it.
+    Preprocessor,
+    /// `-save-temps`.
+    SaveTemps,
+    /// Everything else.
+    Other,
+}
+
+/// A word or two of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// An option with the value that is a word of its own.
+    Option { class: Class, words: Vec<OsString> },
+    /// An input, with the language in force (`-x`).
+    Input {
+        path: OsString,
+        kind: Kind,
+        language: Option<OsString>,
+    },
+}
+
+/// A command line that compiles, assembles or links.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    pub items: Vec<Item>,
+    pub stop: Stop,
+    pub output: Option<OsString>,
+    /// Whether a `--build-id` of the user's own is there.
+    pub has_build_id: bool,
+    /// Whether the user names the dependency file, and its target.
+    pub dependencies: Dependencies,
+    /// Whether words came from response files.
+    pub from_response_file: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dependencies {
+    pub wanted: bool,
+    pub file_named: bool,
+    pub target_named: bool,
+}
+
+/// What a command line comes to.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// It compiles no code: the compiler gets it as it is.
+    PassOn,
+    /// It does.
+    Work(Box<Parsed>),
+}
+
+/// Why a command line is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub message: String,
+    pub hint: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>, hint: &'static str) -> Self {
+        Refusal {
+            message: message.into(),
+            hint: Some(hint),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Programs that run the compiler that is their first argument.
+const LAUNCHERS: &[&str] = &[
+    "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
+];
+
+/// Where the compiler's own name is among the words: behind launchers.
+pub fn compiler_at(words: &[OsString]) -> usize {
+    let launchers = words.iter().take_while(|word| {
+        Path::new(word)
+            .file_name()
+            .is_some_and(|name| LAUNCHERS.iter().any(|launcher| name == *launcher))
+    });
+    launchers.count()
+}
+
+/// The family by the compiler's name; None for names such as `cc`, which the compiler itself must tell.
+pub fn family(compiler: &OsStr) -> Option<Family> {
+    let name = Path::new(compiler)
+        .file_name()?
+        .to_string_lossy()
+        .into_owned();
+    // A version behind the name, a triple before it: aarch64-linux-gnu-g++-12, clang++-22.
+    let has = |part: &str| {
+        name.match_indices(part).any(|(at, _)| {
+            let before = name
+                .get(..at)
+                .is_none_or(|text| text.is_empty() || text.ends_with('-'));
+            let rest = name.get(at + part.len()..).unwrap_or_default();
+            before
+                && (rest.is_empty()
+                    || rest.starts_with('-')
+                    || rest.starts_with('.')
+                    || rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    if has("clang") || has("clang++") {
+        Some(Family::Clang)
+    } else if has("gcc") || has("g++") {
+        Some(Family::Gcc)
+    } else {
+        None
+    }
+}
+
+/// Options whose value may be a word of its own, with what they are for.
+const SEPARATE: &[(&str, Class)] = &[
+    ("-o", Class::Output),
+    ("--output", Class::Output),
+    ("-x", Class::Language),
+    ("--language", Class::Language),
+    ("-MF", Class::Dependencies),
+    ("-MT", Class::Dependencies),
+    ("-MQ", Class::Dependencies),
+    ("-MJ", Class::Dependencies),
+    ("-I", Class::Preprocessor),
+    ("-D", Class::Preprocessor),
+    ("-U", Class::Preprocessor),
+    ("-A", Class::Preprocessor),
+    ("-F", Class::Preprocessor),
+    ("-include", Class::Preprocessor),
+    ("-include-pch", Class::Preprocessor),
+    ("-imacros", Class::Preprocessor),
+    ("-isystem", Class::Preprocessor),
+    ("-iquote", Class::Preprocessor),
+    ("-idirafter", Class::Preprocessor),
+    ("-iprefix", Class::Preprocessor),
+    ("-iwithprefix", Class::Preprocessor),
+    ("-iwithprefixbefore", Class::Preprocessor),
+    ("-isysroot", Class::Other),
+    ("-imultilib", Class::Preprocessor),
+    ("-cxx-isystem", Class::Preprocessor),
+    ("-iframework", Class::Preprocessor),
+    ("-ivfsoverlay", Class::Preprocessor),
+    ("-Xpreprocessor", Class::Preprocessor),
+    ("-aux-info", Class::Preprocessor),
+    ("-serialize-diagnostics", Class::Preprocessor),
+    ("--serialize-diagnostics", Class::Preprocessor),
+    ("-Xlinker", Class::Linker),
+    ("-L", Class::Linker),
+    ("-l", Class::Linker),
+    ("-T", Class::Linker),
+    ("-u", Class::Linker),
+    ("-z", Class::Linker),
+    ("-e", Class::Linker),
+    ("--entry", Class::Linker),
+    ("-rpath", Class::Linker),
+    ("-framework", Class::Linker),
+    ("-Tbss", Class::Linker),
+    ("-Tdata", Class::Linker),
+    ("-Ttext", Class::Linker),
+    ("-Xassembler", Class::Other),
+    ("-Xclang", Class::Preprocessor),
+    ("-mllvm", Class::Preprocessor),
+    ("-Xopenmp-target", Class::Other),
+    ("-arch", Class::Other),
+    ("-target", Class::Other),
+    ("-B", Class::Other),
+    ("-G", Class::Other),
+    ("--param", Class::Preprocessor),
+    ("--sysroot", Class::Other),
+    ("--config", Class::Other),
+    ("-gcc-toolchain", Class::Other),
+    ("-resource-dir", Class::Other),
+    ("-working-directory", Class::Other),
+    ("-specs", Class::Other),
+    ("-wrapper", Class::Other),
+    ("-dumpbase", Class::Other),
+    ("-dumpbase-ext", Class::Other),
+    ("-dumpdir", Class::Other),
+];
+
+/// Options after which nothing is compiled to an object: the compiler answers, or stops before.
+fn ends_before_code(text: &str) -> bool {
+    matches!(
+        text,
+        "-E" | "-M"
+            | "-MM"
+            | "-fsyntax-only"
+            | "-###"
+            | "--version"
+            | "--help"
+            | "-help"
+            | "--target-help"
+            | "-dumpmachine"
+            | "-dumpversion"
+            | "-dumpfullversion"
+            | "-dumpspecs"
+            | "-emit-llvm"
+            | "-emit-ast"
+            | "-emit-interface-stubs"
+            | "--analyze"
+            | "--precompile"
+            | "-cc1"
+            | "-cc1as"
+    ) || text.starts_with("-print-")
+        || text.starts_with("--print-")
+        || text.starts_with("--help=")
+}
+
+/// What an input is by the language that `-x` gives, or else by its name.
+fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
+    if let Some(language) = language {
+        let language = language.to_string_lossy();
+        return match &*language {
+            "assembler" => Kind::Assembly,
+            "assembler-with-cpp" => Kind::PreprocessedAssembly,
+            _ if language.ends_with("-header") => Kind::Other,
+            _ => Kind::Source,
+        };
+    }
+    let extension = Path::new(path)
+        .extension()
+        .map(|extension| extension.as_bytes())
+        .unwrap_or_default();
+    match extension {
+        b"c" | b"i" | b"cc" | b"cp" | b"cxx" | b"cpp" | b"CPP" | b"c++" | b"C" | b"CC" | b"ii"
+        | b"m" | b"mi" | b"mm" | b"M" | b"mii" | b"ll" | b"bc" | b"cppm" | b"ixx" | b"f"
+        | b"for" | b"ftn" | b"F" | b"FOR" | b"f90" | b"F90" | b"f95" | b"F95" | b"f03" | b"F03"
+        | b"f08" | b"F08" | b"d" | b"go" | b"adb" | b"ads" => Kind::Source,
+        b"s" => Kind::Assembly,
+        b"S" | b"sx" => Kind::PreprocessedAssembly,
+        _ => Kind::Other,
+    }
+}
+
+/// Understands the words behind the compiler's name.
+///
+/// # Errors
+/// If the command line asks for what cannot be instrumented.
+pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
+    let expanded = expand(words, 0);
+    let from_response_file = expanded.len() != words.len() || expanded != words;
+    let mut items = Vec::new();
+    let mut stop = Stop::Link;
+    let mut language: Option<OsString> = None;
+    let mut output = None;
+    let mut dependencies = Dependencies::default();
+    let mut has_build_id = false;
+    let mut architectures = 0;
+    let mut lto = None;
+    let mut side_files = None;
+    let mut pass_on = false;
+    let mut rest = expanded.into_iter();
+    let mut only_inputs = false;
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy().into_owned();
+        if only_inputs || text == "-" || !text.starts_with('-') {
+            let kind = kind(&word, language.as_deref());
+            items.push(Item::Input {
+                path: word,
+                kind,
+                language: language.clone(),
+            });
+            continue;
+        }
+        if text == "--" && family == Family::Clang {
+            only_inputs = true;
+            continue;
+        }
+        pass_on |= ends_before_code(&text);
+        if let Some((_, class)) = SEPARATE.iter().find(|(name, _)| *name == text) {
+            let value = rest.next();
+            match (text.as_str(), &value) {
+                ("-o" | "--output", Some(value)) => output = Some(value.clone()),
+                ("-x" | "--language", Some(value)) => {
+                    language = (value != "none").then(|| value.clone())
+                }
+                ("-MF", _) => dependencies.file_named = true,
+                ("-MT" | "-MQ", _) => dependencies.target_named = true,
+                ("-arch", _) => architectures += 1,
+                ("-Xlinker", Some(value)) => has_build_id |= is_build_id(&value.to_string_lossy()),
+                _ => {}
+            }
+            let mut words = vec![word];
+            words.extend(value);
+            items.push(Item::Option {
+                class: *class,
+                words,
+            });
+            continue;
+        }
+        let class = match text.as_str() {
+            "-c" => {
+                if stop != Stop::Assembly {
+                    stop = Stop::Object;
+                }
+                Class::Stop
+            }
+            // The driver stops at the earliest phase that it is told of.
+            "-S" => {
+                stop = Stop::Assembly;
+                Class::Stop
+            }
+            "-r" => {
+                if stop == Stop::Link {
+                    stop = Stop::PartialLink;
+                }
+                Class::Linker
+            }
+            "-MD" | "-MMD" => {
+                dependencies.wanted = true;
+                Class::Dependencies
+            }
+            "-MP" | "-MG" | "-MV" => Class::Dependencies,
+            "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-nopie" | "-rdynamic"
+            | "-nostdlib" | "-nodefaultlibs" | "-nostartfiles" | "-nolibc" | "-static-libgcc"
+            | "-static-libstdc++" | "-shared-libgcc" | "-s" | "-symbolic" | "-pthreads" => {
+                Class::Linker
+            }
+            "-fno-lto" => {
+                lto = None;
+                Class::Other
+            }
+            "-save-temps" | "--save-temps" => Class::SaveTemps,
+            "-nostdinc" | "-nostdinc++" | "-undef" | "-P" | "-C" | "-CC" | "-H" => {
+                Class::Preprocessor
+            }
+            _ if text == "-flto" || text.starts_with("-flto=") => {
+                lto = Some(text.clone());
+                Class::Other
+            }
+            _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
+                return Err(Refusal {
+                    message: format!("{text}: MIP has no code for 32-bit x86"),
+                    hint: Some("leave this part of the build to the compiler itself"),
+                });
+            }
+            _ if text.starts_with("-save-temps=") => Class::SaveTemps,
+            _ if text.starts_with("-o") && !is_word_option_with_o(&text) => {
+                output = Some(
+                    OsStr::from_bytes(word.as_bytes().get(2..).unwrap_or_default()).to_owned(),
+                );
+                Class::Output
+            }
+            _ if text.starts_with("--output=") => {
+                output = text.strip_prefix("--output=").map(OsString::from);
+                Class::Output
+            }
+            _ if text.starts_with("-x") => {
+                let name = text.get(2..).unwrap_or_default();
+                language = (name != "none").then(|| OsString::from(name));
+                Class::Language
+            }
+            _ if text.starts_with("-MF") => {
+                dependencies.file_named = true;
+                Class::Dependencies
+            }
+            _ if text.starts_with("-MT") || text.starts_with("-MQ") => {
+                dependencies.target_named = true;
+                Class::Dependencies
+            }
+            _ if text.starts_with("-Wp,-M") => {
+                dependencies.wanted = true;
+                dependencies.file_named = true;
+                Class::Dependencies
+            }
+            _ if text.starts_with("-Wl,") => {
+                has_build_id |= text.split(',').any(is_build_id);
+                Class::Linker
+            }
+            _ if text.starts_with("-Wp,") => Class::Preprocessor,
+            _ if text.starts_with("-Wa,") => Class::Other,
+            _ if text.starts_with("-l")
+                || text.starts_with("-L")
+                || text.starts_with("-fuse-ld=")
+                || text.starts_with("--ld-path=") =>
+            {
+                Class::Linker
+            }
+            _ if text.starts_with("-I")
+                || text.starts_with("-D")
+                || text.starts_with("-U")
+                || text.starts_with("-i") =>
+            {
+                Class::Preprocessor
+            }
+            "--coverage"
+            | "-ftest-coverage"
+            | "-fprofile-arcs"
+            | "-gsplit-dwarf"
+            | "-fstack-usage"
+            | "-ftime-trace"
+            | "-fsave-optimization-record"
+            | "-foptimization-record-file" => {
+                side_files = Some(text.clone());
+                Class::Other
+            }
+            _ => Class::Other,
+        };
+        items.push(Item::Option {
+            class,
+            words: vec![word],
+        });
+    }
+    let inputs = || {
+        items.iter().filter_map(|item| match item {
+            Item::Input { kind, .. } => Some(*kind),
+            Item::Option { .. } => None,
+        })
+    };
+    if pass_on || inputs().next().is_none() {
+        return Ok(Request::PassOn);
+    }
+    if let Some(option) = lto {
+        return Err(Refusal::new(
+            format!(
+                "{option}: with link-time optimisation there is no assembly to instrument before the link"
+            ),
+            "build without -flto",
+        ));
+    }
+    if architectures > 1 {
+        return Err(Refusal::new(
+            "-arch is there twice: one call makes code of one architecture",
+            "run the compiler once for each -arch, and lipo",
+        ));
+    }
+    let compiles = inputs().any(|kind| kind != Kind::Other);
+    if stop == Stop::Object && !compiles {
+        // Headers to precompile, or names that the compiler will complain about.
+        return Ok(Request::PassOn);
+    }
+    if family == Family::Clang
+        && stop == Stop::Link
+        && compiles
+        && let Some(option) = side_files
+    {
+        return Err(Refusal::new(
+            format!(
+                "{option} names a file after the object, which has a temporary name when clang compiles and links in one call"
+            ),
+            "compile with -c, then link",
+        ));
+    }
+    Ok(Request::Work(Box::new(Parsed {
+        items,
+        stop,
+        output,
+        has_build_id,
+        dependencies,
+        from_response_file,
+    })))
+}
+
+/// Long options that begin as `-oFILE` does.
+fn is_word_option_with_o(text: &str) -> bool {
+    ["-object", "-openmp", "-opt"]
+        .iter()
+        .any(|name| text.starts_with(name))
+}
+
+fn is_build_id(text: &str) -> bool {
+    let text = text.trim_start_matches('-');
+    text == "build-id" || text.starts_with("build-id=")
+}
+
+/// How deep response files may name others, as in GCC's libiberty: enough for all that is meant.
+const RESPONSE_DEPTH: usize = 20;
+
+/// The words with response files in place of their names. What cannot be read stays, as for the compiler.
+fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
+    let mut all = Vec::new();
+    for word in words {
+        let named = word
+            .as_bytes()
+            .strip_prefix(b"@")
+            .filter(|_| depth < RESPONSE_DEPTH);
+        match named.map(|name| std::fs::read(PathBuf::from(OsStr::from_bytes(name)))) {
+            Some(Ok(text)) => all.extend(expand(&split(&text), depth + 1)),
+            Some(Err(_)) | None => all.push(word.clone()),
+        }
+    }
+    all
+}
+
+/// The words of a response file: white space parts them; quotes of both sorts and backslashes protect.
+fn split(text: &[u8]) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    let mut bytes = text.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            _ if quote == Some(byte) => quote = None,
+            _ if quote.is_some() => word.get_or_insert_default().push(byte),
+            b'"' | b'\'' => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            _ if byte.is_ascii_whitespace() => {
+                words.extend(word.take().map(|word| OsStr::from_bytes(&word).to_owned()));
+            }
+            _ => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word.map(|word| OsStr::from_bytes(&word).to_owned()));
+    words
+}
+
+/// A response file of these words.
+pub fn response_file(words: &[OsString]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for word in words {
+        text.push(b'"');
+        for &byte in word.as_bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                text.push(b'\\');
+            }
+            text.push(byte);
+        }
+        text.extend_from_slice(b"\"\n");
+    }
+    text
+}

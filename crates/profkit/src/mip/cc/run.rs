@@ -1,0 +1,318 @@
+//! Running a plan: programs, temporary files, signals.
+use super::CcArgs;
+use super::assembler;
+use super::parse::{self, Family, Parsed, Stop};
+use super::plan::{self, Group, Places, Step};
+use crate::exit::{Failure, Result};
+use crate::mip::runtime;
+use profkit_mip::instrument::{Options, Target, instrument};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Above so many bytes of words, a response file takes their place: far below what one `exec` takes.
+const LONG_COMMAND: usize = 32 << 10;
+
+/// The user's compiler.
+pub struct Compiler {
+    program: OsString,
+    /// Words before the user's: a launcher's compiler.
+    before: Vec<OsString>,
+    pub family: Family,
+}
+
+impl Compiler {
+    /// `words` is the launchers and the compiler, which is at `at`.
+    pub fn new(words: &[OsString], at: usize) -> Result<Self> {
+        let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
+            return Err(Failure::usage("no compiler is named behind --"));
+        };
+        let mut compiler = Compiler {
+            program: program.clone(),
+            before: words.get(1..).unwrap_or_default().to_vec(),
+            family: Family::Gcc,
+        };
+        compiler.family = match parse::family(name) {
+            Some(family) => family,
+            // cc, c++ and whatever a distribution calls them.
+            None => {
+                let output = compiler.ask(&["--version".into()])?;
+                if output.contains("clang") {
+                    Family::Clang
+                } else if output.contains("Free Software Foundation") {
+                    Family::Gcc
+                } else {
+                    return Err(Failure::usage(format_args!(
+                        "{} is neither Clang nor GCC, by its name or by what it says to --version",
+                        name.to_string_lossy()
+                    )));
+                }
+            }
+        };
+        Ok(compiler)
+    }
+
+    fn command(&self, words: &[OsString]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.before).args(words);
+        command
+    }
+
+    fn cannot_start(&self, error: &io::Error) -> Failure {
+        let failure = Failure::io("cannot start", self.program.to_string_lossy(), error);
+        if error.kind() == io::ErrorKind::NotFound {
+            return failure.with_hint(
+                "the compiler's name comes first behind --: profkit mip cc -- clang -c foo.c",
+            );
+        }
+        failure
+    }
+
+    /// What the compiler prints.
+    pub fn ask(&self, words: &[OsString]) -> Result<String> {
+        let output = self
+            .command(words)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .map_err(|error| self.cannot_start(&error))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Becomes the compiler; returns only if that fails.
+    pub fn replace_us(&self, words: &[OsString]) -> Failure {
+        let error = self.command(words).exec();
+        self.cannot_start(&error)
+    }
+
+    /// The triple that the user's words choose.
+    fn target(&self, words: &[OsString]) -> Result<String> {
+        let mut words = words.to_vec();
+        words.push("-dumpmachine".into());
+        self.ask(&words)
+    }
+}
+
+/// Removes what must not stay when a signal ends us.
+struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Cleaner {
+    fn start(temporary: &Path) -> Result<Self> {
+        let paths = Arc::new(Mutex::new(vec![temporary.to_owned()]));
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+            .map_err(|error| Failure::io("cannot catch", "signals", &error))?;
+        let ours = Arc::clone(&paths);
+        std::thread::spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                for path in ours.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                    // A file or a folder; whichever it is not, nobody is left to be told.
+                    let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+                }
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        });
+        Ok(Cleaner(paths))
+    }
+
+    /// These go too.
+    fn set_outputs(&self, outputs: &[PathBuf]) {
+        let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.truncate(1);
+        paths.extend_from_slice(outputs);
+    }
+}
+
+/// Does what the command line asks for.
+pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
+    let options = args.mode.options()?;
+    let temporary = tempfile::Builder::new()
+        .prefix("profkit-cc-")
+        .tempdir()
+        .map_err(|error| {
+            Failure::io(
+                "cannot make a folder in",
+                std::env::temp_dir().display(),
+                &error,
+            )
+        })?;
+    let cleaner = Cleaner::start(temporary.path())?;
+    let runtime = match (parsed.stop, &args.runtime) {
+        (Stop::Link, _) if args.no_runtime => None,
+        (Stop::Link, Some(file)) => Some(file.clone()),
+        (Stop::Link, None) => Some(runtime::place(&compiler.target(words)?, temporary.path())?),
+        _ => None,
+    };
+    let places = Places {
+        temporary: temporary.path(),
+        runtime: runtime.as_deref(),
+    };
+    let mut job = Job {
+        compiler,
+        options,
+        words,
+        folder: temporary.path(),
+        rsp: 0,
+        assembler: None,
+        parsed,
+    };
+    if compiler.family == Family::Gcc {
+        job.assembler = Some(assembler::prepare(temporary.path(), compiler, words)?);
+    }
+    let plan = plan::plan(parsed, words, compiler.family, places);
+    for folder in &plan.folders {
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::io("cannot make", folder.display(), &error))?;
+    }
+    let mut code = None;
+    for group in &plan.groups {
+        cleaner.set_outputs(&group.discard);
+        match job.group(group) {
+            Ok(None) => {}
+            Ok(Some(failed)) => code = code.max(Some(failed)),
+            Err(failure) => {
+                discard(group);
+                return Err(failure);
+            }
+        }
+        cleaner.set_outputs(&[]);
+    }
+    if let (None, Some(link)) = (code, &plan.link) {
+        code = job.run(link)?;
+    }
+    Ok(code.unwrap_or(0))
+}
+
+fn discard(group: &Group) {
+    for path in &group.discard {
+        // What was never made needs no removing.
+        let _ = fs::remove_file(path);
+    }
+}
+
+struct Job<'a> {
+    compiler: &'a Compiler,
+    options: Options,
+    words: &'a [OsString],
+    folder: &'a Path,
+    /// Number of response files so far.
+    rsp: usize,
+    /// What GCC's assembler of ours finds in its environment.
+    assembler: Option<OsString>,
+    parsed: &'a Parsed,
+}
+
+impl Job<'_> {
+    /// Runs the steps; the exit code of the one that failed.
+    fn group(&mut self, group: &Group) -> Result<Option<u8>> {
+        for step in &group.steps {
+            let failed = match step {
+                Step::Run(words) => self.run(words)?,
+                Step::Instrument {
+                    from,
+                    to,
+                    source,
+                    marked,
+                } => {
+                    self.instrument(from, to, source, *marked)?;
+                    None
+                }
+                Step::Show(file) => {
+                    let bytes = fs::read(file)
+                        .map_err(|error| Failure::io("cannot read", file.display(), &error))?;
+                    io::stdout()
+                        .lock()
+                        .write_all(&bytes)
+                        .map_err(|error| Failure::print(&error))?;
+                    None
+                }
+            };
+            if failed.is_some() {
+                discard(group);
+                return Ok(failed);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs the compiler; None if all went well.
+    fn run(&mut self, words: &[OsString]) -> Result<Option<u8>> {
+        let length: usize = words.iter().map(|word| word.len()).sum();
+        let mut command = if self.parsed.from_response_file && length > LONG_COMMAND {
+            let file = self.folder.join(format!("{}.rsp", self.rsp));
+            self.rsp += 1;
+            fs::write(&file, parse::response_file(words))
+                .map_err(|error| Failure::io("cannot write", file.display(), &error))?;
+            let mut word = OsString::from("@");
+            word.push(&file);
+            self.compiler.command(&[word])
+        } else {
+            self.compiler.command(words)
+        };
+        if let Some(assembler) = &self.assembler {
+            command.env(assembler::ENVIRONMENT, assembler);
+        }
+        let status = command
+            .status()
+            .map_err(|error| self.compiler.cannot_start(&error))?;
+        Ok(code(status))
+    }
+
+    fn instrument(&self, from: &Path, to: &Path, source: &OsStr, marked: bool) -> Result<()> {
+        instrument_file(from, to, source, marked, &self.options, || {
+            self.compiler.target(self.words)
+        })
+    }
+}
+
+/// What a shell would have as exit code; None if all went well.
+fn code(status: ExitStatus) -> Option<u8> {
+    if status.success() {
+        return None;
+    }
+    let number = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Some(u8::try_from(number).unwrap_or(1))
+}
+
+/// Instruments a file of assembly; `-` is standard input. The target is asked for only if the text does not show it.
+pub fn instrument_file(
+    from: &Path,
+    to: &Path,
+    source: &OsStr,
+    marked: bool,
+    options: &Options,
+    target: impl FnOnce() -> Result<String>,
+) -> Result<()> {
+    let mut text = Vec::new();
+    if from == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut text).map(drop)
+    } else {
+        fs::File::open(from).and_then(|mut file| file.read_to_end(&mut text).map(drop))
+    }
+    .map_err(|error| Failure::io("cannot read", from.display(), &error))?;
+    let name = source.to_string_lossy();
+    let made = match instrument(&text, &name, None, options) {
+        Ok(made) => made,
+        Err(error) => {
+            let Ok(target) = target()?.parse::<Target>() else {
+                return Err(Failure::input(error));
+            };
+            instrument(&text, &name, Some(target), options).map_err(Failure::input)?
+        }
+    };
+    let mut bytes = Vec::new();
+    if marked {
+        // Assemblers name this file and count from here in their messages.
+        let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
+        bytes.extend_from_slice(format!("# 1 \"{quoted}\"\n").as_bytes());
+    }
+    bytes.extend_from_slice(&made.text);
+    fs::write(to, bytes).map_err(|error| Failure::io("cannot write", to.display(), &error))
+}

@@ -1,0 +1,357 @@
+//! Table tests: from a command line to what is run.
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+use super::parse::{Family, Request, compiler_at, family, parse, response_file};
+use super::plan::{Places, Step, plan};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+fn text(words: &[OsString]) -> String {
+    words
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What is run for a command line, one step a line.
+fn planned(of: Family, line: &str) -> String {
+    let words = words(line);
+    let parsed = match parse(&words, of) {
+        Ok(Request::PassOn) => return "as it is".to_owned(),
+        Ok(Request::Work(parsed)) => parsed,
+        Err(refusal) => return format!("refused: {refusal}"),
+    };
+    let places = Places {
+        temporary: Path::new("T"),
+        runtime: Some(Path::new("RT.a")),
+    };
+    let plan = plan(&parsed, &words, of, places);
+    let mut lines = Vec::new();
+    for group in &plan.groups {
+        for step in &group.steps {
+            lines.push(match step {
+                Step::Run(words) => format!("run {}", text(words)),
+                Step::Instrument {
+                    from, to, marked, ..
+                } => format!(
+                    "instrument {} to {}{}",
+                    from.display(),
+                    to.display(),
+                    if *marked { " marked" } else { "" }
+                ),
+                Step::Show(file) => format!("show {}", file.display()),
+            });
+        }
+    }
+    lines.extend(
+        plan.link
+            .as_deref()
+            .map(|words| format!("link {}", text(words))),
+    );
+    lines.join("\n")
+}
+
+#[track_caller]
+fn check(of: Family, line: &str, expected: &[&str]) {
+    assert_eq!(planned(of, line), expected.join("\n"), "{line}");
+}
+
+#[test]
+fn clang_compiles_under_the_name_of_the_output() {
+    check(
+        Family::Clang,
+        "-O2 -g -Iinc -MD -c foo.c -o obj/foo.o",
+        &[
+            "run -O2 -g -Iinc -MD -S foo.c -o obj/foo.o",
+            "instrument obj/foo.o to T/0/foo.s",
+            "run -Qunused-arguments -O2 -g -c -x assembler T/0/foo.s -o obj/foo.o",
+        ],
+    );
+    check(
+        Family::Clang,
+        "-c a.c b.cc",
+        &[
+            "run -S a.c -o a.o",
+            "instrument a.o to T/0/a.s",
+            "run -Qunused-arguments -c -x assembler T/0/a.s -o a.o",
+            "run -S b.cc -o b.o",
+            "instrument b.o to T/1/b.s",
+            "run -Qunused-arguments -c -x assembler T/1/b.s -o b.o",
+        ],
+    );
+}
+
+#[test]
+fn clang_links_what_it_compiled_where_it_stood() {
+    check(
+        Family::Clang,
+        "-O2 -DX a.c lib.a -x c++ b.inc -x none -lm -o prog",
+        &[
+            "run -O2 -DX -S a.c -o T/0/a.o",
+            "instrument T/0/a.o to T/0/a.s",
+            "run -Qunused-arguments -O2 -c -x assembler T/0/a.s -o T/0/a.o",
+            "run -O2 -DX -S -x c++ b.inc -o T/2/b.o",
+            "instrument T/2/b.o to T/2/b.s",
+            "run -Qunused-arguments -O2 -c -x assembler T/2/b.s -o T/2/b.o",
+            "link -Qunused-arguments -O2 T/0/a.o lib.a T/2/b.o -lm -o prog RT.a -Wl,--build-id",
+        ],
+    );
+    check(
+        Family::Clang,
+        "-MMD a.c -o out/prog",
+        &[
+            "run -MMD -MF out/prog.d -MQ out/prog -S a.c -o T/0/a.o",
+            "instrument T/0/a.o to T/0/a.s",
+            "run -Qunused-arguments -c -x assembler T/0/a.s -o T/0/a.o",
+            "link -Qunused-arguments T/0/a.o -o out/prog RT.a -Wl,--build-id",
+        ],
+    );
+}
+
+#[test]
+fn clang_assembler_input() {
+    check(
+        Family::Clang,
+        "-c h.s -o h.o",
+        &[
+            "instrument h.s to T/0/h.s marked",
+            "run -Qunused-arguments -c -x assembler T/0/h.s -o h.o",
+        ],
+    );
+    check(
+        Family::Clang,
+        "-DX -c k.S -o k.o",
+        &[
+            "run -DX -E k.S -o k.o",
+            "instrument k.o to T/0/k.s",
+            "run -Qunused-arguments -c -x assembler T/0/k.s -o k.o",
+        ],
+    );
+    check(
+        Family::Clang,
+        "-c -x assembler-with-cpp - -o k.o",
+        &[
+            "run -E -x assembler-with-cpp - -o k.o",
+            "instrument k.o to T/0/-.s",
+            "run -Qunused-arguments -c -x assembler T/0/-.s -o k.o",
+        ],
+    );
+}
+
+#[test]
+fn special_outputs_are_not_written_twice() {
+    check(
+        Family::Clang,
+        "-c a.c -o -",
+        &[
+            "run -S a.c -o T/0/out.text",
+            "instrument T/0/out.text to T/0/a.s",
+            "run -Qunused-arguments -c -x assembler T/0/a.s -o T/0/out.o",
+            "show T/0/out.o",
+        ],
+    );
+    check(
+        Family::Clang,
+        "-c a.c -o /dev/null",
+        &[
+            "run -S a.c -o T/0/out.text",
+            "instrument T/0/out.text to T/0/a.s",
+            "run -Qunused-arguments -c -x assembler T/0/a.s -o /dev/null",
+        ],
+    );
+    for of in [Family::Clang, Family::Gcc] {
+        let steps = planned(of, "-S a.c -o -");
+        assert!(
+            steps.ends_with("instrument T/out.s to T/out.s\nshow T/out.s"),
+            "{steps}"
+        );
+    }
+}
+
+#[test]
+fn gcc_gets_an_assembler_and_the_runtime() {
+    check(
+        Family::Gcc,
+        "-O2 -c a.c -o a.o",
+        &["link -B T/ -O2 -c a.c -o a.o"],
+    );
+    check(
+        Family::Gcc,
+        "-S -O2 a.c b.c",
+        &[
+            "run -B T/ -S -O2 a.c b.c",
+            "instrument a.s to a.s",
+            "instrument b.s to b.s",
+        ],
+    );
+    check(
+        Family::Gcc,
+        "a.c -o prog",
+        &["link -B T/ a.c -o prog RT.a -Wl,--build-id"],
+    );
+    check(
+        Family::Gcc,
+        "-x c a.inc",
+        &["link -B T/ -x c a.inc -x none RT.a -Wl,--build-id"],
+    );
+}
+
+#[test]
+fn links() {
+    check(
+        Family::Clang,
+        "a.o b.o -o prog",
+        &["link a.o b.o -o prog RT.a -Wl,--build-id"],
+    );
+    check(
+        Family::Clang,
+        "-shared a.o -Wl,--build-id=sha1",
+        &["link -shared a.o -Wl,--build-id=sha1 RT.a"],
+    );
+    check(
+        Family::Gcc,
+        "-Xlinker --build-id a.o",
+        &["link -B T/ -Xlinker --build-id a.o RT.a"],
+    );
+    check(
+        Family::Clang,
+        "-r a.o b.o -o ab.o",
+        &["link -r a.o b.o -o ab.o"],
+    );
+    check(
+        Family::Gcc,
+        "-r a.o b.o -o ab.o",
+        &["link -B T/ -r a.o b.o -o ab.o"],
+    );
+}
+
+#[test]
+fn what_makes_no_code_is_passed_on() {
+    for line in [
+        "--version",
+        "-v",
+        "-dumpmachine",
+        "-print-prog-name=ld",
+        "-print-search-dirs",
+        "-### -c a.c",
+        "-E a.c",
+        "-M a.c",
+        "-MM a.c",
+        "-fsyntax-only a.c",
+        "-c -emit-llvm a.c",
+        "-c only.h",
+        "-x c-header -c pre.c",
+        "",
+    ] {
+        for of in [Family::Clang, Family::Gcc] {
+            assert_eq!(planned(of, line), "as it is", "{line}");
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    for (of, line, message) in [
+        (
+            Family::Gcc,
+            "-flto -c a.c",
+            "-flto: with link-time optimisation there is no assembly to instrument before the link",
+        ),
+        (
+            Family::Clang,
+            "-flto=thin a.o",
+            "-flto=thin: with link-time optimisation there is no assembly to instrument before the link",
+        ),
+        (
+            Family::Clang,
+            "-m32 -c a.c",
+            "-m32: MIP has no code for 32-bit x86",
+        ),
+        (
+            Family::Clang,
+            "-arch arm64 -arch x86_64 -c a.c",
+            "-arch is there twice: one call makes code of one architecture",
+        ),
+        (
+            Family::Clang,
+            "--coverage a.c -o p",
+            "--coverage names a file after the object, which has a temporary name when clang compiles and links in one call",
+        ),
+    ] {
+        assert_eq!(planned(of, line), format!("refused: {message}"));
+    }
+    assert_ne!(
+        planned(Family::Gcc, "-flto -fno-lto -c a.c").get(..7),
+        Some("refused")
+    );
+}
+
+#[test]
+fn several_inputs_and_one_output_are_the_compilers_to_complain_about() {
+    check(
+        Family::Clang,
+        "-c a.c b.c -o x.o",
+        &["link -c a.c b.c -o x.o"],
+    );
+}
+
+#[test]
+fn save_temps_keeps_what_was_assembled() {
+    check(
+        Family::Clang,
+        "-save-temps -c src/a.c",
+        &[
+            "run -save-temps -S src/a.c -o a.o",
+            "instrument a.o to a.s",
+            "run -Qunused-arguments -c -x assembler a.s -o a.o",
+        ],
+    );
+}
+
+#[test]
+fn compilers_by_name() {
+    for (name, expected) in [
+        ("clang", Some(Family::Clang)),
+        ("/usr/lib/llvm-22/bin/clang++", Some(Family::Clang)),
+        ("clang++-22", Some(Family::Clang)),
+        ("x86_64-linux-gnu-gcc-12", Some(Family::Gcc)),
+        ("aarch64-linux-gnu-g++-12", Some(Family::Gcc)),
+        ("arm-none-eabi-gcc-13.2.1", Some(Family::Gcc)),
+        ("gcc12", Some(Family::Gcc)),
+        ("cc", None),
+        ("c++", None),
+        ("clang-tidy-not", Some(Family::Clang)),
+        ("mygcc", None),
+    ] {
+        assert_eq!(family(OsStr::new(name)), expected, "{name}");
+    }
+    assert_eq!(compiler_at(&words("gcc -c a.c")), 0);
+    assert_eq!(compiler_at(&words("/usr/bin/ccache clang -c a.c")), 1);
+    assert_eq!(compiler_at(&words("env ccache gcc")), 2);
+}
+
+#[test]
+fn response_files_are_read_and_written_alike() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("words.rsp");
+    let all: Vec<OsString> = ["-c", "a b.c", "-DX=\"y\\z\"", "", "-o", "it's.o"]
+        .map(OsString::from)
+        .to_vec();
+    std::fs::write(&file, response_file(&all)).expect("a file");
+    let mut word = OsString::from("@");
+    word.push(&file);
+    let Ok(Request::Work(parsed)) = parse(&[word], Family::Clang) else {
+        panic!("it compiles");
+    };
+    assert!(parsed.from_response_file);
+    assert_eq!(parsed.output, Some("it's.o".into()));
+    // What cannot be read stays a word: the compiler complains about it.
+    assert_eq!(
+        planned(Family::Gcc, "@missing.rsp"),
+        "link -B T/ @missing.rsp RT.a -Wl,--build-id"
+    );
+}

@@ -91,3 +91,65 @@ fn is_old_processor(name: &[u8]) -> bool {
         )
         || name.starts_with(b"strongarm")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(text: &'static str) -> ArmState {
+        let mut state = ArmState::default();
+        for line in text.lines() {
+            let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
+            state.follow(Directive {
+                name: name.as_bytes(),
+                arguments: arguments.as_bytes(),
+            });
+        }
+        state
+    }
+
+    #[test]
+    fn directives_tell_the_instruction_set() {
+        assert_eq!(after(".text").set, None);
+        assert_eq!(after(".thumb").set, Some(ArmSet::T32));
+        assert_eq!(after(".code 16\n.arm").set, Some(ArmSet::A32));
+        assert_eq!(after(".code 32\n.thumb_func").set, Some(ArmSet::T32));
+        assert!(after(".syntax unified").unified);
+        assert!(!after(".syntax unified\n.syntax divided").unified);
+    }
+
+    #[test]
+    fn directives_tell_processors_without_movw() {
+        for old in [
+            ".arch armv6",
+            ".arch armv6-m",
+            ".arch armv5te",
+            ".arch armv4t",
+            ".arch iwmmxt",
+            ".cpu arm1136jf-s",
+            ".cpu arm7tdmi",
+            ".cpu cortex-m0plus",
+            ".cpu cortex-m1.small-multiply",
+            ".eabi_attribute 6, 6",
+            ".eabi_attribute Tag_CPU_arch, 11",
+        ] {
+            assert!(after(old).old, "{old}");
+        }
+        for new in [
+            ".arch armv6t2",
+            ".arch armv7-a",
+            ".arch armv7e-m",
+            ".arch armv8-a",
+            ".cpu cortex-a9",
+            ".cpu cortex-m3",
+            ".cpu cortex-m33",
+            ".cpu cortex-m0\n.cpu cortex-m4",
+            ".cpu arm1156t2-s",
+            ".eabi_attribute 6, 10",
+            ".eabi_attribute 6, 8",
+            ".eabi_attribute 9, 2",
+        ] {
+            assert!(!after(new).old, "{new}");
+        }
+    }
+}

@@ -83,7 +83,7 @@ impl Backend for Elf {
         })
     }
 
-    fn blocks(&self, _: &Site<'_, '_>, _: &[usize]) -> Result<BlockProbes, String> {
+    fn blocks(&self, _: &Site<'_, '_>, _: usize, _: &[usize]) -> Result<BlockProbes, String> {
         Err("cannot have block coverage on 32-bit Arm".to_owned())
     }
 
@@ -185,4 +185,179 @@ pub(super) fn shows(text: &[u8]) -> bool {
     SIGNS
         .iter()
         .any(|sign| memchr::memmem::find(text, sign).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::{Options, Target, instrument};
+
+    fn instrumented(text: &str) -> String {
+        let made = instrument(
+            text.as_bytes(),
+            "a.s",
+            Some(Target::ArmElf),
+            &Options::default(),
+        )
+        .unwrap();
+        let text = String::from_utf8(made.text.into_owned()).unwrap();
+        let skipped: Vec<String> = made
+            .skipped
+            .iter()
+            .map(|skipped| skipped.reason.to_string())
+            .collect();
+        let body = text.split("\t.section").next().unwrap().trim().to_owned();
+        skipped
+            .into_iter()
+            .chain([body])
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn probes_are_of_the_functions_instruction_set() {
+        insta::assert_snapshot!(
+            instrumented(".syntax unified\n.arm\n.type f,%function\nf:\n\tbx lr\n.size f,.-f\n"),
+            @r"
+        .syntax unified
+        .arm
+        .type f,%function
+        f: .Lprofkit_mip_f0:
+        	push {r0, r1}; movw r1, #:lower16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+8)); movt r1, #:upper16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+8)); .Lprofkit_mip_p0: add r1, pc, r1; mov r0, #0; strb r0, [r1]; pop {r0, r1}; bx lr
+        .Lprofkit_mip_e0: .size f,.-f
+        "
+        );
+        insta::assert_snapshot!(
+            instrumented(".syntax unified\n.thumb\n.type f,%function\n.thumb_func\nf:\n\tbx lr\n.size f,.-f\n"),
+            @r"
+        .syntax unified
+        .thumb
+        .type f,%function
+        .thumb_func
+        f: .Lprofkit_mip_f0:
+        	push {r0, r1}; movw r1, #:lower16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); movt r1, #:upper16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); .Lprofkit_mip_p0: add r1, pc; mov.w r0, #0; strb r0, [r1]; pop {r0, r1}; bx lr
+        .Lprofkit_mip_e0: .size f,.-f
+        "
+        );
+        insta::assert_snapshot!(
+            instrumented(".thumb\n.type f,%function\n.thumb_func\nf:\n\tbx lr\n.size f,.-f\n"),
+            @r"
+        .thumb
+        .type f,%function
+        .thumb_func
+        f: .Lprofkit_mip_f0:
+        	push {r0, r1}; movw r1, #:lower16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); movt r1, #:upper16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); .Lprofkit_mip_p0: add r1, pc; mov r0, #0; nop; strb r0, [r1]; pop {r0, r1}; bx lr
+        .Lprofkit_mip_e0: .size f,.-f
+        "
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_or_too_old_is_skipped() {
+        insta::assert_snapshot!(instrumented(".type f,%function\nf: bx lr\n.size f,.-f"), @r"
+        does not show its instruction set (put .arm or .thumb before it)
+        .type f,%function
+        f: bx lr
+        .size f,.-f
+        ");
+        insta::assert_snapshot!(instrumented(".arch armv6\n.arm\n.type f,%function\nf: bx lr\n.size f,.-f"), @r"
+        is for a processor before ARMv7, which lacks movw and movt
+        .arch armv6
+        .arm
+        .type f,%function
+        f: bx lr
+        .size f,.-f
+        ");
+    }
+
+    #[test]
+    fn a_table_that_counts_from_the_first_instruction_stays_beside_it() {
+        insta::assert_snapshot!(
+            instrumented(
+                ".syntax unified\n.thumb\n.type f,%function\n.thumb_func\nf:\n.LCPI0_0:\n\ttbb [pc, r0]\n\t.byte (.L1-(.LCPI0_0+4))/2\n\t.p2align 1\n.L1:\tbx lr\n.size f,.-f\n"
+            ),
+            @r"
+        .syntax unified
+        .thumb
+        .type f,%function
+        .thumb_func
+        f: .Lprofkit_mip_f0:
+        push {r0, r1}; movw r1, #:lower16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); movt r1, #:upper16:(.Lprofkit_mip_r0-(.Lprofkit_mip_p0+4)); .Lprofkit_mip_p0: add r1, pc; mov.w r0, #0; strb r0, [r1]; pop {r0, r1}; .LCPI0_0:
+        	tbb [pc, r0]
+        	.byte (.L1-(.LCPI0_0+4))/2
+        	.p2align 1
+        .L1:	bx lr
+        .Lprofkit_mip_e0: .size f,.-f
+        "
+        );
+    }
+
+    #[test]
+    fn modes_that_there_are_no_sequences_for_are_refused() {
+        let refused = |mode, blocks| {
+            let options = Options {
+                mode,
+                blocks,
+                ..Options::default()
+            };
+            instrument(b"", "a.s", Some(Target::ArmElf), &options)
+                .unwrap_err()
+                .to_string()
+        };
+        insta::assert_snapshot!(refused(Mode::Function(Counter::Store), true), @"a.s cannot have block coverage: on 32-bit Arm there is function coverage only");
+        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm they would cost twice the text of a store");
+        insta::assert_snapshot!(refused(Mode::Calls { return_addresses: None }, false), @"a.s cannot have mode calls: on 32-bit Arm there is function coverage only");
+    }
+
+    #[test]
+    fn flow_of_instructions() {
+        let of = |text: &'static str| {
+            let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+            flow(&Instruction {
+                mnemonic: mnemonic.as_bytes(),
+                operands: operands.as_bytes(),
+            })
+        };
+        assert_eq!(of("b .L1"), Flow::Jump(b".L1"));
+        assert_eq!(of("b.w memcpy"), Flow::Jump(b"memcpy"));
+        for branch in [
+            "beq .L1",
+            "bls.n .L1",
+            "blt.w .L1",
+            "cbnz r0, .L1",
+            "BNE .L1",
+        ] {
+            assert_eq!(of(branch), Flow::Branch(b".L1"), "{branch}");
+        }
+        for call in ["bl f", "blx r3", "bleq f", "blxne r1"] {
+            assert_eq!(of(call), Flow::Call, "{call}");
+        }
+        for leave in [
+            "bx lr",
+            "pop {r4, pc}",
+            "ldmia sp!, {r4, pc}",
+            "mov pc, lr",
+            "udf #0",
+        ] {
+            assert_eq!(of(leave), Flow::Leave, "{leave}");
+        }
+        for indirect in [
+            "bx r3",
+            "tbb [pc, r0]",
+            "ldr pc, [r1]",
+            "add pc, pc, r0",
+            "mov pc, r2",
+        ] {
+            assert_eq!(of(indirect), Flow::Indirect, "{indirect}");
+        }
+        for next in [
+            "pop {r4, lr}",
+            "add r0, pc",
+            "bic r0, r1",
+            "bfi r0, r1, #1, #2",
+            "it eq",
+        ] {
+            assert_eq!(of(next), Flow::Next, "{next}");
+        }
+    }
 }

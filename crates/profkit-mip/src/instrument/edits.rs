@@ -1,27 +1,49 @@
-//! Insertions into a text, by offset.
+//! Insertions into a text and replacements in it, by offset.
 
-/// Insertions, in any order; those at one offset appear in the order in which they were made.
+/// Edits, in any order; insertions at one offset appear in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
-    list: Vec<(usize, Vec<u8>)>,
+    list: Vec<Edit>,
+}
+
+#[derive(Debug)]
+struct Edit {
+    offset: usize,
+    /// Bytes of the text that it stands for.
+    replaces: usize,
+    text: Vec<u8>,
 }
 
 impl Edits {
     /// Inserts before the byte at an offset.
     pub(super) fn insert(&mut self, offset: usize, text: &[u8]) {
-        self.list.push((offset, text.to_vec()));
+        self.list.push(Edit {
+            offset,
+            replaces: 0,
+            text: text.to_vec(),
+        });
+    }
+
+    /// Puts a text in the place of the bytes from `offset` to `end`, behind what is inserted there.
+    pub(super) fn replace(&mut self, offset: usize, end: usize, text: &[u8]) {
+        self.list.push(Edit {
+            offset,
+            replaces: end.saturating_sub(offset),
+            text: text.to_vec(),
+        });
     }
 
     /// The text with everything inserted.
     pub(super) fn apply(mut self, text: &[u8]) -> Vec<u8> {
-        self.list.sort_by_key(|(offset, _)| *offset);
-        let added: usize = self.list.iter().map(|(_, text)| text.len()).sum();
+        self.list
+            .sort_by_key(|edit| (edit.offset, edit.replaces > 0));
+        let added: usize = self.list.iter().map(|edit| edit.text.len()).sum();
         let mut out = Vec::with_capacity(text.len() + added);
         let mut at = 0;
-        for (offset, insertion) in &self.list {
-            out.extend_from_slice(text.get(at..*offset).unwrap_or_default());
-            out.extend_from_slice(insertion);
-            at = *offset;
+        for edit in &self.list {
+            out.extend_from_slice(text.get(at..edit.offset).unwrap_or_default());
+            out.extend_from_slice(&edit.text);
+            at = edit.offset + edit.replaces;
         }
         out.extend_from_slice(text.get(at..).unwrap_or_default());
         out

@@ -1,6 +1,7 @@
 //! What an ELF object gets behind its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
+use super::plan::Planned;
 use super::target::Backend;
-use super::{Mode, Options, Planned};
+use super::{Mode, Options};
 use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, record, ring, section, symbol};
 use std::fmt::Write as _;
@@ -11,23 +12,30 @@ const COLD_SUBSECTION: u32 = 8191;
 /// Appends everything.
 pub(super) fn tail(
     module: &Module<'_>,
-    planned: &[Planned<'_, '_>],
+    planned: &[Planned<'_>],
     backend: &dyn Backend,
     options: &Options,
     out: &mut String,
 ) {
+    if module
+        .statements
+        .last()
+        .is_some_and(|last| last.context.intel)
+    {
+        out.push_str("\t.att_syntax prefix\n");
+    }
     let mut rest = planned;
     // Functions that stand together in one section share its record and map sections.
     while let Some(first) = rest.first() {
         let same = rest
             .iter()
-            .take_while(|plan| plan.function.section == first.function.section)
+            .take_while(|plan| plan.section == first.section)
             .count();
         let (run, behind) = rest.split_at(same);
         of_section(module, run, backend, options, out);
         rest = behind;
     }
-    once(backend, options, out);
+    once(planned, backend, options, out);
     out.push_str(&backend.once(options));
 }
 
@@ -47,13 +55,13 @@ fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
 /// Everything for functions of one section.
 fn of_section(
     module: &Module<'_>,
-    run: &[Planned<'_, '_>],
+    run: &[Planned<'_>],
     backend: &dyn Backend,
     options: &Options,
     out: &mut String,
 ) {
     let Some(first) = run.first() else { return };
-    let id = first.function.section;
+    let id = first.section;
     if run.iter().any(|plan| plan.cold.is_some()) {
         select(module, id, out);
         let _ = writeln!(out, "\t.subsection {COLD_SUBSECTION}");
@@ -79,7 +87,7 @@ fn of_section(
         if align > 1 {
             let _ = writeln!(out, "\t.balign {align}");
         }
-        let size = options.entry_size();
+        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
         let _ = writeln!(
             out,
             "{}:\n\t.fill {size}, 1, {}",
@@ -100,12 +108,15 @@ fn of_section(
         let start = plan.labels.start();
         entry(
             &Entry {
-                flags: options.flags(),
+                flags: plan.flags,
                 record: &plan.labels.record(),
                 function: &start,
                 size: &format!("{}-{start}", plan.end),
                 signature: plan.signature,
-                name: plan.function.name,
+                blocks: (0..plan.blocks)
+                    .map(|block| plan.labels.block(block))
+                    .collect(),
+                name: plan.name,
             },
             backend,
             out,
@@ -120,12 +131,13 @@ pub(super) struct Entry<'e> {
     pub(super) function: &'e str,
     pub(super) size: &'e str,
     pub(super) signature: u32,
+    pub(super) blocks: Vec<String>,
     pub(super) name: &'e [u8],
 }
 
 /// One map entry, field by field in the order of [`map_entry`].
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
-    let fixed = map_entry::FIXED_SIZE;
+    let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
     let address = |name: &str| {
         if backend.is_64_bit() {
@@ -136,14 +148,18 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     };
     let _ = write!(
         out,
-        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte 0\n\t.4byte {}\n",
+        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
         entry.flags,
         address(entry.record),
         address(entry.function),
         entry.size,
         entry.signature,
+        entry.blocks.len(),
         entry.name.len(),
     );
+    for block in &entry.blocks {
+        let _ = writeln!(out, "\t.4byte {block}-{}", entry.function);
+    }
     if !entry.name.is_empty() {
         let _ = writeln!(out, "\t.ascii \"{}\"", escaped(entry.name));
     }
@@ -172,9 +188,8 @@ fn escaped(name: &[u8]) -> String {
 }
 
 /// What the image has once, in COMDAT groups: the anchor of the map, the mode word, the ring.
-fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
+fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
-    let flags = options.flags();
     let _ = write!(
         out,
         "\t.section {map},\"GR\",%progbits,{group},comdat\n\t.balign {align}\n\t.weak {start}\n\t.hidden {start}\n\t.hidden {hook}\n",
@@ -190,17 +205,23 @@ fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
             function: symbol::HOOK,
             size: "0",
             signature: 0,
+            blocks: Vec::new(),
             name: b"",
         },
         backend,
         out,
     );
-    let _ = write!(
-        out,
-        "\t.section {},\"aGR\",%progbits,{}{flags:02x},comdat\n\t.balign 4\n\t.4byte {flags}\n",
-        section::MODES,
-        symbol::MODE_GROUP_PREFIX,
-    );
+    let mut modes: Vec<u16> = planned.iter().map(|plan| plan.flags).collect();
+    modes.sort_unstable();
+    modes.dedup();
+    for flags in modes {
+        let _ = write!(
+            out,
+            "\t.section {},\"aGR\",%progbits,{}{flags:02x},comdat\n\t.balign 4\n\t.4byte {flags}\n",
+            section::MODES,
+            symbol::MODE_GROUP_PREFIX,
+        );
+    }
     if let Mode::Calls {
         return_addresses: Some(slots),
     } = options.mode

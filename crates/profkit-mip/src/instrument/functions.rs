@@ -21,8 +21,28 @@ pub struct Function<'a> {
     pub end_label: Option<&'a [u8]>,
     /// The section that it stands in. Statements of other sections in between are not its own.
     pub section: SectionId,
+    /// Parts of it that stand elsewhere.
+    pub parts: Vec<Part<'a>>,
     /// Why it must be left alone, if that is known from its surroundings.
     pub unfit: Option<SkipReason>,
+}
+
+/// A part of a function in another place: gcc's and clang's cold parts, clang's basic-block sections. Control comes to
+/// it by jumps, so that it has no entry probe.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// Its symbol.
+    pub name: &'a [u8],
+    /// Index of its label's statement.
+    pub label: usize,
+    /// Index of the first statement behind it.
+    pub end: usize,
+    /// Whether that statement is the part's `.size`.
+    pub sized: bool,
+    /// The label that its `.size` names as its end.
+    pub end_label: Option<&'a [u8]>,
+    /// The section that it stands in.
+    pub section: SectionId,
 }
 
 impl<'a> Function<'a> {
@@ -84,12 +104,19 @@ pub enum SkipReason {
     Placed,
     /// The label is defined more than once.
     Ambiguous,
+    /// The ignore list names it.
+    Listed,
+    /// It is instrumented, but its blocks are not, with the reason.
+    Blocks(String),
     /// The target's back end cannot instrument it, with the reason.
     Target(String),
 }
 
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let SkipReason::Blocks(reason) = self {
+            return write!(f, "has no block coverage: {reason}");
+        }
         f.write_str(match self {
             SkipReason::Empty => "has no instruction",
             SkipReason::Small => "has fewer instructions than --min-instructions",
@@ -103,7 +130,8 @@ impl fmt::Display for SkipReason {
             SkipReason::Naked => "is all inline assembly (naked)",
             SkipReason::Placed => "is in a section with .org",
             SkipReason::Ambiguous => "has a label that is defined more than once",
-            SkipReason::Target(reason) => reason,
+            SkipReason::Listed => "is named by the ignore list",
+            SkipReason::Blocks(reason) | SkipReason::Target(reason) => reason,
         })
     }
 }
@@ -131,6 +159,8 @@ struct Facts<'a> {
     inside: FxHashSet<&'a [u8]>,
     /// Labels that `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
+    /// Symbols of cold parts that an instruction names: functions of their own, as clang's outlining makes them.
+    named_cold: FxHashSet<&'a [u8]>,
 }
 
 /// What was found in a file.
@@ -147,12 +177,31 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
     let facts = facts(module);
     let format = backend.syntax().format;
     let mut functions: Vec<Function<'a>> = Vec::new();
+    let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
             continue;
         };
         let is_code = module.section(statement.section).is_some_and(|s| s.code);
         if !is_code || statement.context.inline && format == ObjectFormat::MachO {
+            continue;
+        }
+        if let Some(whole) = part_of(name)
+            && facts.labels.contains_key(whole)
+            && (!facts.types.contains_key(name) || !facts.named_cold.contains(name))
+        {
+            let (end, sized, end_label) = facts.end(module, index, name, format);
+            parts.push((
+                whole,
+                Part {
+                    name,
+                    label: index,
+                    end,
+                    sized,
+                    end_label,
+                    section: statement.section,
+                },
+            ));
             continue;
         }
         let typed = facts.is_function(name, format);
@@ -198,8 +247,19 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
             sized,
             end_label,
             section: statement.section,
+            parts: Vec::new(),
             unfit,
         });
+    }
+    let by_name: FxHashMap<&[u8], usize> = functions
+        .iter()
+        .enumerate()
+        .map(|(index, function)| (function.name, index))
+        .collect();
+    for (whole, part) in parts {
+        if let Some(function) = by_name.get(whole).and_then(|&at| functions.get_mut(at)) {
+            function.parts.push(part);
+        }
     }
     Found {
         functions,
@@ -268,10 +328,31 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
             Kind::Assignment(b".", _) => {
                 facts.placed.insert(statement.section);
             }
+            Kind::Instruction(instruction) => {
+                let names = words(instruction.operands);
+                facts
+                    .named_cold
+                    .extend(names.filter(|name| part_of(name).is_some()));
+            }
             _ => {}
         }
     }
     facts
+}
+
+/// The function that a symbol is a part of, going by its name: gcc's and clang's `F.cold`, older gcc's `F.cold.N`,
+/// clang's `F.__part.N` and `F.eh`.
+fn part_of(name: &[u8]) -> Option<&[u8]> {
+    if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
+        return Some(whole);
+    }
+    let dot = name.iter().rposition(|&byte| byte == b'.')?;
+    let (rest, number) = (name.get(..dot)?, name.get(dot + 1..)?);
+    if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    rest.strip_suffix(b".cold")
+        .or(rest.strip_suffix(b".__part"))
 }
 
 /// Whether the arguments of `.type` say function (false) or indirect function (true).
@@ -328,6 +409,7 @@ impl<'a> Facts<'a> {
             if end != b"."
                 && let Some(&(place, _)) = self.labels.get(end)
                 && place > label
+                && module.statements.get(place).map(|s| s.section) == section
             {
                 return (place, true, Some(end));
             }

@@ -3,8 +3,9 @@
 //! Each record and each map entry is an atom of its own: its label begins with `l`, which the linker sees and the final
 //! symbol table does not. Map entries are live if what they name is, so that dead functions leave none behind.
 use super::elf::{Entry, entry};
+use super::plan::Planned;
 use super::target::Backend;
-use super::{Mode, Options, Planned};
+use super::{Mode, Options};
 use profkit_abi::mip::{map_entry, mode, record, ring, section, symbol};
 use std::fmt::Write as _;
 
@@ -27,7 +28,7 @@ fn global(name: &str) -> String {
 
 /// Appends everything.
 pub(super) fn tail(
-    planned: &[Planned<'_, '_>],
+    planned: &[Planned<'_>],
     backend: &dyn Backend,
     options: &Options,
     out: &mut String,
@@ -39,7 +40,7 @@ pub(super) fn tail(
         if align > 0 {
             let _ = writeln!(out, "\t.p2align {align}");
         }
-        let size = options.entry_size();
+        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
         let _ = writeln!(
             out,
             "{}:\n\t.fill {size}, 1, {}",
@@ -54,12 +55,15 @@ pub(super) fn tail(
         let _ = writeln!(out, "\t.p2align {align}\n{}:", plan.labels.map());
         entry(
             &Entry {
-                flags: options.flags(),
+                flags: plan.flags,
                 record: &plan.labels.record(),
                 function: &start,
                 size: &format!("{}-{start}", plan.end),
                 signature: plan.signature,
-                name: plan.function.name,
+                blocks: (0..plan.blocks)
+                    .map(|block| plan.labels.block(block))
+                    .collect(),
+                name: plan.name,
             },
             backend,
             out,
@@ -100,6 +104,7 @@ fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
             function: &global(symbol::HOOK),
             size: "0",
             signature: 0,
+            blocks: Vec::new(),
             name: b"",
         },
         backend,

@@ -8,6 +8,9 @@
 //! |---|---|
 //! | [`target`] | what a back end must know, and the choice of one |
 //! | `functions` | which labels are functions, where each ends, where its probe goes |
+//! | `blocks`, `landing` | basic blocks with their successors; what tables in data say about them |
+//! | `plan` | what is put where, decided function by function |
+//! | `list` | ignore lists in the sanitizers' form |
 //! | `elf` | records, map entries and the rest of what an object gets once, for ELF |
 //! | `macho` | the same for Mach-O |
 //! | `x86_64` | the back ends for x86-64 |
@@ -16,24 +19,31 @@
 
 mod aarch64;
 mod arm;
+mod blocks;
 mod edits;
 mod elf;
 mod error;
 mod functions;
+mod landing;
+mod list;
 mod macho;
 mod options;
+mod plan;
 pub mod target;
+#[cfg(test)]
+mod tests;
 mod x86_64;
 
 pub use error::{Error, Result};
-pub use functions::{Function, SkipReason};
+pub use functions::{Function, Part, SkipReason};
+pub use list::{IgnoreList, ListError};
 pub use options::{Counter, Mode, Options};
 pub use target::{Target, detect};
 
-use crate::asm::{Kind, Module, ObjectFormat, Scanned, Statement};
-use edits::Edits;
+use crate::asm::{Kind, Module, ObjectFormat, Scanned, Section};
+use landing::DataFacts;
+use plan::Planner;
 use std::borrow::Cow;
-use target::{Backend, Sequence, Site};
 
 /// What instrumenting made.
 #[derive(Clone, Debug)]
@@ -44,6 +54,16 @@ pub struct Instrumented<'a> {
     pub functions: usize,
     /// Those that did not, with the reason.
     pub skipped: Vec<Skipped>,
+}
+
+impl Instrumented<'_> {
+    /// How many functions got no probe at all.
+    pub fn skipped_functions(&self) -> usize {
+        self.skipped
+            .iter()
+            .filter(|skipped| !matches!(skipped.reason, SkipReason::Blocks(_)))
+            .count()
+    }
 }
 
 /// A function that was left alone, or got less than was asked for.
@@ -83,6 +103,11 @@ impl Labels {
         self.name("e")
     }
 
+    /// The start of a block, from 0 for the first that has a byte in the record.
+    pub fn block(self, block: usize) -> String {
+        format!("{}_{block}", self.name("b"))
+    }
+
     /// The function's record.
     pub fn record(self) -> String {
         format!("{}{LABEL}r{}", self.data_prefix, self.index)
@@ -97,17 +122,6 @@ impl Labels {
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }
-}
-
-/// One function that gets a probe, as the object format's part needs it.
-#[derive(Debug)]
-struct Planned<'m, 'a> {
-    function: &'m Function<'a>,
-    labels: Labels,
-    /// Label behind the function's last byte.
-    end: String,
-    signature: u32,
-    cold: Option<String>,
 }
 
 /// Instruments one assembly file. `file` is its name for messages.
@@ -139,38 +153,38 @@ pub fn instrument<'t>(
         },
     };
     let backend = target.backend();
-    if let Err(reason) = backend.supports(options) {
-        return Err(Error::whole(file, reason));
-    }
     let syntax = backend.syntax();
     let scanned = Scanned::new(text, syntax);
     let module = Module::parse(&scanned, syntax);
+    let mut options = Cow::Borrowed(options);
+    if !options.large_code_model && module.sections.iter().any(is_large) {
+        options.to_mut().large_code_model = true;
+    }
+    let options = &*options;
+    if let Err(reason) = backend.supports(options) {
+        return Err(Error::whole(file, reason));
+    }
     refuse(&module, file, text)?;
 
     let found = functions::find(&module, backend);
-    let mut skipped = Vec::new();
-    let mut edits = Edits::default();
-    let mut planned = Vec::new();
+    let data = DataFacts::gather(&module);
+    let source = source_name(&module).unwrap_or(file.as_bytes());
+    let mut planner = Planner::new(&module, &found, &data, backend, options, source);
     for function in &found.functions {
-        let labels = Labels {
-            prefix: syntax.local_prefix,
-            data_prefix: syntax.data_prefix,
-            index: planned.len(),
-        };
-        match plan(
-            &module, &found, function, labels, backend, options, &mut edits,
-        ) {
-            Ok(plan) => planned.push(plan),
-            Err(reason) => skipped.push(Skipped {
-                name: String::from_utf8_lossy(function.name).into_owned(),
-                line: module.statements.get(function.label).map_or(0, |s| s.line),
-                reason,
-            }),
-        }
+        planner.function(function);
     }
+    let Planner {
+        mut planned,
+        mut edits,
+        skipped,
+        functions,
+        ..
+    } = planner;
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
+    // What stands in one section of code shares a section of records.
+    planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     match syntax.format {
         ObjectFormat::Elf => elf::tail(&module, &planned, backend, options, &mut tail),
@@ -183,7 +197,7 @@ pub fn instrument<'t>(
     edits.insert(at, &tail_at(text, at, &tail));
     Ok(Instrumented {
         text: Cow::Owned(edits.apply(text)),
-        functions: planned.len(),
+        functions,
         skipped,
     })
 }
@@ -206,99 +220,45 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
+/// Code of the large code model, as clang 18 and later mark it.
+fn is_large(section: &Section<'_>) -> bool {
+    section.code && section.flags.contains(&b'l')
+}
+
+/// The name of the source file, as the compiler's `.file` says it.
+fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
+    module.statements.iter().find_map(|statement| {
+        let Kind::Directive(directive) = statement.kind else {
+            return None;
+        };
+        let name = directive
+            .arguments
+            .strip_prefix(b"\"")?
+            .strip_suffix(b"\"")?;
+        (directive.name == b".file").then_some(name)
+    })
+}
+
 /// What cannot be instrumented as a whole.
 fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {
-            Kind::Label(name)
-                if name
-                    .windows(LABEL.len())
-                    .any(|part| part == LABEL.as_bytes()) =>
-            {
+            Kind::Label(name) if memchr::memmem::find(name, LABEL.as_bytes()).is_some() => {
                 "the file was instrumented before"
             }
-            Kind::Directive(directive)
-                if directive.name == b".section"
-                    && directive.arguments.starts_with(b".gnu.lto_") =>
-            {
-                "holds link-time optimisation bytecode, which has no machine code yet (compile without -flto)"
+            Kind::Directive(directive) if directive.name == b".section" => {
+                let name = directive.arguments;
+                if name.starts_with(b".gnu.lto_") {
+                    "holds link-time optimisation bytecode, which has no machine code yet (compile without -flto)"
+                } else if name.starts_with(b".note.GNU-split-stack") {
+                    "was compiled with -fsplit-stack: linkers rewrite the start of its functions, where the probe would be"
+                } else {
+                    continue;
+                }
             }
             _ => continue,
         };
         return Err(Error::at(file, statement, text, problem));
     }
     Ok(())
-}
-
-fn is_end_of_unwind(statement: &Statement<'_>) -> bool {
-    matches!(statement.kind, Kind::Directive(directive) if directive.name == b".cfi_endproc")
-}
-
-/// Decides whether and how a function is instrumented, and makes the insertions for it.
-fn plan<'m, 'a>(
-    module: &'m Module<'a>,
-    found: &functions::Found<'a>,
-    function: &'m Function<'a>,
-    labels: Labels,
-    backend: &dyn Backend,
-    options: &Options,
-    edits: &mut Edits,
-) -> std::result::Result<Planned<'m, 'a>, SkipReason> {
-    options.selects(function, module)?;
-    let entry = functions::entry(module, found, function, backend)?;
-    let site = Site {
-        module,
-        function,
-        labels,
-        statement: entry,
-        options,
-    };
-    let Sequence { inline, cold } = backend.entry(&site).map_err(SkipReason::Target)?;
-    let statement = |index: usize| module.statements.get(index);
-    let (Some(label), Some(before)) = (statement(function.label), statement(entry)) else {
-        return Err(SkipReason::Empty);
-    };
-    let separator = backend.syntax().separator;
-    edits.insert(label.end, format!(" {}:", labels.start()).as_bytes());
-    let end = match function.end_label {
-        Some(name) => String::from_utf8_lossy(name).into_owned(),
-        None => {
-            let end = labels.end();
-            match statement(function.end) {
-                Some(size) if function.sized => {
-                    edits.insert(size.start, format!("{end}: ").as_bytes());
-                }
-                _ => {
-                    let last =
-                        statement(function.end.saturating_sub(1)).ok_or(SkipReason::Empty)?;
-                    edits.insert(last.end, format!("{separator} {end}:").as_bytes());
-                }
-            }
-            end
-        }
-    };
-    edits.insert(before.start, format!("{inline}{separator} ").as_bytes());
-    // Mach-O has no subsections to put the stub behind all code, and a branch to another symbol's code has no
-    // relocation on every target: it stands behind its function, outside of the unwind information.
-    let cold = match (backend.syntax().format, cold) {
-        (ObjectFormat::MachO, Some(stub)) => {
-            let place = match statement(function.end) {
-                Some(end) if is_end_of_unwind(end) => Some(end),
-                _ => statement(function.end.saturating_sub(1)),
-            };
-            let place = place.ok_or(SkipReason::Empty)?;
-            let stub: Vec<&str> = stub.lines().map(str::trim).collect();
-            let joined = stub.join(&format!("{separator} "));
-            edits.insert(place.end, format!("{separator} {joined}").as_bytes());
-            None
-        }
-        (_, cold) => cold,
-    };
-    Ok(Planned {
-        function,
-        labels,
-        end,
-        signature: 0,
-        cold,
-    })
 }

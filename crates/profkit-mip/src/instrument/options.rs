@@ -1,5 +1,6 @@
 //! What is instrumented, and how.
 use super::functions::{Function, SkipReason};
+use super::list::IgnoreList;
 use crate::asm::Module;
 use profkit_abi::mip::{mode, record};
 use profkit_data::ids::NameRef;
@@ -39,6 +40,8 @@ pub struct Options {
     pub min_instructions: usize,
     /// With (groups, selected): only functions whose name's hash modulo the number of groups is the selected one.
     pub group: Option<(u64, u64)>,
+    /// Functions that are left alone, by name or source.
+    pub ignore: Option<IgnoreList>,
     /// The code model is large: the record may be out of reach of a 32-bit offset.
     pub large_code_model: bool,
 }
@@ -50,13 +53,14 @@ impl Default for Options {
             blocks: false,
             min_instructions: 0,
             group: None,
+            ignore: None,
             large_code_model: false,
         }
     }
 }
 
 impl Options {
-    /// Mode flags of a map entry ([`mode`]).
+    /// Mode flags of a map entry ([`mode`]) of a function with all that was asked for.
     pub fn flags(&self) -> u16 {
         let own = match self.mode {
             Mode::Function(Counter::Store) => mode::FUNCTION_COVERAGE,
@@ -92,7 +96,17 @@ impl Options {
         &self,
         function: &Function<'_>,
         module: &Module<'_>,
+        source: &[u8],
     ) -> Result<(), SkipReason> {
+        let category = match self.mode {
+            Mode::Function(_) => "function",
+            Mode::Calls { .. } => "calls",
+        };
+        if let Some(list) = &self.ignore
+            && (list.has(source, function.name, "") || list.has(source, function.name, category))
+        {
+            return Err(SkipReason::Listed);
+        }
         if let Some((groups, selected)) = self.group
             && groups > 1
             && NameRef::of(function.name).0 % groups != selected

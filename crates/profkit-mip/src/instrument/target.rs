@@ -1,7 +1,7 @@
 //! What the instrumenter must know of a target.
 use super::functions::Function;
 use super::{Labels, Options, aarch64, arm, macho, x86_64};
-use crate::asm::{Instruction, Module, Syntax};
+use crate::asm::{Instruction, Kind, Module, Syntax};
 use std::fmt;
 use std::str::FromStr;
 
@@ -150,6 +150,16 @@ pub struct Site<'m, 'a> {
 }
 
 impl Site<'_, '_> {
+    /// Whether the probe stands in a procedure of call frame information, so that a push has to be told.
+    pub fn in_frame(&self) -> bool {
+        self.function
+            .statements(self.module)
+            .take_while(|(index, _)| *index < self.statement)
+            .any(|(_, statement)| {
+                matches!(statement.kind, Kind::Directive(d) if d.name == b".cfi_startproc")
+            })
+    }
+
     /// Whether Intel syntax is on where the probe goes.
     pub fn intel(&self) -> bool {
         self.module
@@ -203,6 +213,17 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
+    /// Whether it is a prefix alone, which belongs to the next instruction (`lock` on a line of its own).
+    fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether it is a branch whose range does not grow with the distance, so that probes in between could put its
+    /// target out of reach (`loop`, `jrcxz`).
+    fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
     /// Whether a compiler puts it behind the inline assembly of a naked function.
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
@@ -214,13 +235,87 @@ pub trait Backend: fmt::Debug + Sync {
     /// Why this function cannot have one.
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
 
-    /// The probes of the non-entry blocks that start before the statements `starts`, in that order: the first one's byte
-    /// follows the entry's part of the record.
+    /// The probes of the non-entry blocks of one part of a function (0: the function itself) that start before the
+    /// statements `starts`, in that order: the first one's byte follows the entry's part of the record.
     ///
     /// # Errors
     /// Why the function cannot have them.
-    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String>;
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String>;
 
     /// Lines that an object needs once, such as helper functions in COMDAT groups. They are appended to the file.
     fn once(&self, options: &Options) -> String;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triples_choose_a_back_end() {
+        for (triple, target) in [
+            ("x86_64-linux-gnu", Target::X86_64Elf),
+            ("amd64-unknown-freebsd14", Target::X86_64Elf),
+            ("aarch64-linux-gnu", Target::Aarch64Elf),
+            ("aarch64-linux-android29", Target::Aarch64Elf),
+            ("armv7-linux-gnueabihf", Target::ArmElf),
+            ("thumbv7em-none-eabi", Target::ArmElf),
+            ("armv8l-linux-gnueabihf", Target::ArmElf),
+            ("x86_64-apple-macos13", Target::X86_64MachO),
+            ("arm64-apple-ios16", Target::Aarch64MachO),
+        ] {
+            assert_eq!(triple.parse(), Ok(target), "{triple}");
+        }
+        for target in Target::ALL {
+            assert_eq!(target.triple().parse(), Ok(target));
+        }
+        for triple in [
+            "armeb-linux-gnueabi",
+            "aarch64_be-linux-gnu",
+            "aarch64-linux-gnu_ilp32",
+            "x86_64-linux-gnux32",
+            "x86_64-pc-windows-msvc",
+            "aarch64-pc-windows-msvc",
+            "armv7k-apple-watchos9",
+            "riscv64-linux-gnu",
+            "",
+        ] {
+            assert!(triple.parse::<Target>().is_err(), "{triple}");
+        }
+    }
+
+    #[test]
+    fn assembly_shows_its_target() {
+        for (text, target) in [
+            ("f:\n\tmovq %rdi, %rax\n\tretq\n", Some(Target::X86_64Elf)),
+            (
+                "f:\n\tstp x29, x30, [sp, #-16]!\n\tret\n",
+                Some(Target::Aarch64Elf),
+            ),
+            ("\t.arch armv8-a\nf:\n\tret\n", Some(Target::Aarch64Elf)),
+            (
+                "\t.arch armv7-a\n\t.eabi_attribute 28, 1\nf:\n\tbx\tlr\n",
+                Some(Target::ArmElf),
+            ),
+            (
+                "\t.arch armv8-a\n\t.syntax unified\n\t.thumb\nf:\n",
+                Some(Target::ArmElf),
+            ),
+            (
+                "\t.section __TEXT,__text\n_f:\n\tmovl %edi, %eax\n\tretq\n",
+                Some(Target::X86_64MachO),
+            ),
+            (
+                "\t.build_version macos, 13, 0\n_f:\n\tadd\tw0, w0, #1\n",
+                Some(Target::Aarch64MachO),
+            ),
+            ("f:\n\taddi sp, sp, -16\n\tret\n", None),
+        ] {
+            assert_eq!(detect(text.as_bytes()), target, "{text}");
+        }
+    }
 }

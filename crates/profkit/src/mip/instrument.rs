@@ -2,7 +2,7 @@
 use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Input, Output};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use profkit_mip::instrument::{Target, instrument};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -32,9 +32,25 @@ pub struct InstrumentArgs {
     #[arg(long, value_name = "TRIPLE")]
     target: Option<Target>,
 
+    /// The code model that the assembly was compiled for
+    ///
+    /// In the large one, a record may be out of reach of a 32-bit offset. Sections named .ltext show it by themselves.
+    #[arg(long, value_enum, value_name = "MODEL", default_value = "small")]
+    mcmodel: CodeModel,
+
     /// Say on standard error how many functions were instrumented, and which were not and why
     #[arg(short, long)]
     verbose: bool,
+}
+
+/// Code models, as far as they differ here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CodeModel {
+    /// All but the large one: tiny, small, kernel, medium
+    #[value(aliases = ["tiny", "kernel", "medium"])]
+    Small,
+    /// Code and data anywhere
+    Large,
 }
 
 /// Runs `profkit mip instrument`.
@@ -42,7 +58,8 @@ pub struct InstrumentArgs {
 /// # Errors
 /// If the assembly cannot be read, instrumented or written.
 pub fn run(args: &InstrumentArgs) -> Result {
-    let options = args.mode.options()?;
+    let mut options = args.mode.options()?;
+    options.large_code_model = args.mcmodel == CodeModel::Large;
     let output = Output::new(&args.output, Content::Text)?;
     let input = Input::open(&args.input)?;
     let made =
@@ -66,7 +83,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
             "{}: {} functions instrumented, {} not",
             input.name(),
             made.functions,
-            made.skipped.len()
+            made.skipped_functions()
         );
     }
     Ok(Status::Done)

@@ -1,7 +1,9 @@
 //! The options that say what is instrumented, shared by the commands that instrument.
 use crate::exit::{Failure, Result};
+use crate::io::Input;
 use clap::{Args, ValueEnum};
-use profkit_mip::instrument::{Counter, Mode, Options};
+use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
+use std::path::PathBuf;
 
 /// What is instrumented, and how.
 #[derive(Clone, Debug, Args)]
@@ -39,6 +41,11 @@ pub struct ModeArgs {
     /// The group to instrument, from 0
     #[arg(long, value_name = "I", requires = "groups")]
     group: Option<u64>,
+
+    /// Leave functions alone that this list names, in the sanitizers' form: section [mip], lines fun:GLOB or
+    /// src:GLOB, with =block, =calls or =function to leave out that much
+    #[arg(long, value_name = "FILE")]
+    ignorelist: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,7 +65,7 @@ impl ModeArgs {
     /// The instrumenter's options.
     ///
     /// # Errors
-    /// If the options contradict each other.
+    /// If the options contradict each other, or an ignore list cannot be read.
     pub fn options(&self) -> Result<Options> {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();
@@ -94,6 +101,15 @@ impl ModeArgs {
                 )));
             }
             options.group = Some((groups, group));
+        }
+        if !self.ignorelist.is_empty() {
+            let mut list = IgnoreList::default();
+            for path in &self.ignorelist {
+                let input = Input::open(path)?;
+                list.add(input.bytes(), input.name())
+                    .map_err(Failure::input)?;
+            }
+            options.ignore = Some(list);
         }
         Ok(options)
     }

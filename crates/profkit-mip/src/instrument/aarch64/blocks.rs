@@ -2,7 +2,7 @@
 use super::reach::{self, Piece};
 use super::{Format, flow, registers, sequences};
 use crate::asm::{Instruction, Kind, Module, Statement};
-use crate::instrument::functions::Function;
+use crate::instrument::functions::{Function, Part};
 use crate::instrument::target::{BlockProbes, Flow, Site};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,11 +31,23 @@ struct Body {
 }
 
 impl Body {
-    fn new(module: &Module<'_>, function: &Function<'_>) -> Self {
-        let lines: Vec<Line> = function
-            .statements(module)
-            .map(|(index, statement)| Line {
-                index,
+    /// Of the function itself (part 0) or one of its parts.
+    fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
+        let own = (function.label + 1, function.end, function.section);
+        let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
+        let (first, end, section) = match part.checked_sub(1) {
+            Some(part) => function.parts.get(part).map_or(own, of_part),
+            None => own,
+        };
+        let lines: Vec<Line> = module
+            .statements
+            .get(first..end)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+            .filter(|(_, statement)| statement.section == section)
+            .map(|(offset, statement)| Line {
+                index: first + offset,
                 what: what(module, statement),
             })
             .collect();
@@ -109,13 +121,17 @@ fn may_be_code(name: &str) -> bool {
 /// Probes for the blocks that start at the statements `starts`; the first one's byte follows the entry's part.
 pub(super) fn probes(
     site: &Site<'_, '_>,
+    part: usize,
     starts: &[usize],
     format: Format,
 ) -> Result<BlockProbes, String> {
     let module = site.module;
-    let body = Body::new(module, site.function);
+    let bodies: Vec<Body> = (0..=site.function.parts.len())
+        .map(|part| Body::new(module, site.function, part))
+        .collect();
+    let body = bodies.get(part).ok_or("has no such part")?;
     let addressing = format.addressing(site.options);
-    let free = free_everywhere(module, site.function, &body);
+    let free = free_everywhere(module, &bodies);
     let exclusive = body.lines.iter().any(
         |line| matches!(&line.what, What::Instruction(word, _) if flow::is_store_exclusive(word)),
     );
@@ -124,10 +140,10 @@ pub(super) fn probes(
         let from = body
             .position(start)
             .ok_or("has a block outside of itself")?;
-        let at = if exclusive && reaches_store_exclusive(&body, from) {
-            behind_store_exclusive(&body, from)?
+        let at = if exclusive && reaches_store_exclusive(body, from) {
+            behind_store_exclusive(body, from)?
         } else {
-            before_hints(&body, from)
+            before_hints(body, from)
         };
         let register = free.or_else(|| registers::dead_before(body.instructions(at)));
         let offset = site.options.entry_size() + number * record::BLOCK_SIZE;
@@ -137,14 +153,15 @@ pub(super) fn probes(
             sequences::block(site.labels.record(), offset, addressing, register).inline,
         ));
     }
-    let replaced = mend(site, &body, &probes, format)?;
+    let replaced = mend(site, body, &probes, format)?;
     Ok(BlockProbes { probes, replaced })
 }
 
-/// A register that nothing in the function speaks of, so that no value can be in it: x16 or x17. Other registers might
-/// be kept for the caller.
-fn free_everywhere(module: &Module<'_>, function: &Function<'_>, body: &Body) -> Option<u8> {
-    let known = body.lines.iter().all(|line| match &line.what {
+/// A register that nothing in the function and its parts speaks of, so that no value can be in it: x16 or x17. Other
+/// registers might be kept for the caller.
+fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
+    let lines = || bodies.iter().flat_map(|body| &body.lines);
+    let known = lines().all(|line| match &line.what {
         What::Other => false,
         What::Directive(name, _) => !may_be_code(name) || is_table_directive(name),
         _ => true,
@@ -152,9 +169,9 @@ fn free_everywhere(module: &Module<'_>, function: &Function<'_>, body: &Body) ->
     if !known {
         return None;
     }
-    let open = is_entered_or_left_midway(module, function, body);
+    let open = is_entered_or_left_midway(bodies);
     [16, 17].into_iter().find(|&number| {
-        let own = body.lines.iter().any(|line| match &line.what {
+        let own = lines().any(|line| match &line.what {
             What::Instruction(word, rest) => {
                 registers::mentions(rest, number) || registers::mentions(word, number)
             }
@@ -184,30 +201,26 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether code elsewhere is a part of this function (`.cold`): then a register may be in use although the function
-/// does not name it.
-fn is_entered_or_left_midway(module: &Module<'_>, function: &Function<'_>, body: &Body) -> bool {
-    let name = String::from_utf8_lossy(function.name);
-    if is_part(&name) {
-        return true;
-    }
-    body.lines.iter().any(|line| {
-        let Some(Statement {
-            kind: Kind::Instruction(instruction),
-            ..
-        }) = module.statements.get(line.index)
-        else {
+/// Whether code elsewhere is a part of this function: then a register may be in use although the function does not name
+/// it.
+fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
+    bodies.iter().flat_map(|body| &body.lines).any(|line| {
+        let What::Instruction(word, rest) = &line.what else {
             return false;
         };
-        match flow::of(instruction) {
-            Flow::Jump(label) | Flow::Branch(label) => {
-                let label = String::from_utf8_lossy(label);
-                !body.labels.contains_key(label.as_ref())
-                    && !label.starts_with(|first: char| first.is_ascii_digit())
-                    && (registers::is_local(&label) || is_part(&label))
-            }
-            _ => false,
-        }
+        let instruction = Instruction {
+            mnemonic: word.as_bytes(),
+            operands: rest.as_bytes(),
+        };
+        let (Flow::Jump(label) | Flow::Branch(label)) = flow::of(&instruction) else {
+            return false;
+        };
+        let label = String::from_utf8_lossy(label);
+        let is_inside = bodies
+            .iter()
+            .any(|body| body.labels.contains_key(label.as_ref()));
+        let is_number = label.starts_with(|first: char| first.is_ascii_digit());
+        !is_inside && !is_number && (registers::is_local(&label) || is_part(&label))
     })
 }
 

@@ -11,7 +11,7 @@ mod sequences;
 
 use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::{Mode, Options};
-use crate::asm::{Instruction, Kind, Syntax};
+use crate::asm::{Instruction, Syntax};
 use sequences::Addressing;
 
 /// AArch64 ELF.
@@ -46,32 +46,13 @@ impl Format {
     }
 }
 
-/// A `cbz` reaches 1 MiB. Cold stubs stand behind all code of the section; if that may have more bytes than this
-/// before the probes, branches to them are made long.
-const NEAR_SECTION: usize = 256 * 1024;
+/// Files of more statements than this may have sections in which a `cbz`, which reaches 1 MiB, does not reach the cold
+/// stubs behind all code. Their probes have a branch more. A quarter of the reach, because block probes come on top.
+const NEAR: usize = 64 * 1024;
 
-/// Whether the cold stub of a function may be out of reach of a `cbz`: the section is large.
-fn is_far(site: &Site<'_, '_>, format: Format) -> bool {
-    let statements = &site.module.statements;
-    let count = match format {
-        // The stub stands behind the section's code.
-        Format::Elf => statements
-            .iter()
-            .skip(site.function.label)
-            .filter(|statement| statement.section == site.function.section)
-            .filter(|statement| !matches!(statement.kind, Kind::Label(_)))
-            .take(NEAR_SECTION)
-            .count(),
-        // Behind the function's.
-        Format::MachO => site
-            .function
-            .statements(site.module)
-            .take(NEAR_SECTION)
-            .count(),
-    };
-    // Directives that have more bytes than an instruction are few among so many statements; half of the reach is left
-    // for them and for block probes.
-    count * 4 >= NEAR_SECTION
+/// Whether the cold stub of a function may be out of reach of a `cbz`.
+fn is_far(site: &Site<'_, '_>) -> bool {
+    site.module.statements.len() > NEAR
 }
 
 fn supports(options: &Options) -> Result<(), String> {
@@ -116,8 +97,13 @@ impl Backend for Elf {
         entry(site, Format::Elf)
     }
 
-    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
-        blocks::probes(site, starts, Format::Elf)
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String> {
+        blocks::probes(site, part, starts, Format::Elf)
     }
 
     fn once(&self, options: &Options) -> String {
@@ -158,8 +144,13 @@ impl Backend for MachO {
         entry(site, Format::MachO)
     }
 
-    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
-        blocks::probes(site, starts, Format::MachO)
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String> {
+        blocks::probes(site, part, starts, Format::MachO)
     }
 
     fn once(&self, options: &Options) -> String {
@@ -190,7 +181,7 @@ fn entry(site: &Site<'_, '_>, format: Format) -> Result<Sequence, String> {
     Ok(sequences::entry(
         site,
         format.addressing(site.options),
-        is_far(site, format),
+        is_far(site),
     ))
 }
 

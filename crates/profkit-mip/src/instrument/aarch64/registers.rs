@@ -56,20 +56,16 @@ pub(super) fn number(name: &str) -> Option<u8> {
 
 /// Whether `text` may speak of register `number` under any of its names, in a symbol too (`__llvm_slsblr_thunk_x16`).
 pub(super) fn mentions(text: &str, number: u8) -> bool {
-    let bytes = text.as_bytes();
-    for (at, &letter) in bytes.iter().enumerate() {
-        if !matches!(letter, b'x' | b'X' | b'w' | b'W') {
-            continue;
-        }
-        let digits: Vec<u8> = bytes
-            .iter()
-            .skip(at + 1)
-            .take_while(|byte| byte.is_ascii_digit())
-            .copied()
-            .collect();
-        if std::str::from_utf8(&digits).is_ok_and(|digits| digits.parse() == Ok(number)) {
-            return true;
-        }
+    let found = text.split(['x', 'X', 'w', 'W']).skip(1).any(|rest| {
+        let end = rest
+            .bytes()
+            .position(|byte| !byte.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest.get(..end)
+            .is_some_and(|digits| digits.parse() == Ok(number))
+    });
+    if found {
+        return true;
     }
     match number {
         16 => text.contains("ip0"),

@@ -249,7 +249,15 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         Place::new(name)
     };
     let ordinal = hidden(symbol::ORDINAL, &mut out);
-    let mut body = vec!["stp x9, x10, [sp, #-16]!".to_owned()];
+    let line = str::to_owned;
+    let mut body = vec![
+        line("stp x9, x10, [sp, #-16]!"),
+        line("ldr x16, [sp, #16]"),
+        format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
+        // A record that has its ordinal keeps it: the count went round, or two threads made the first call at once.
+        line("cmn w9, #1"),
+        line("b.ne 3f"),
+    ];
     body.extend(addressing.address("x16", &ordinal));
     body.extend(
         [
@@ -261,8 +269,18 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         ]
         .map(str::to_owned),
     );
-    body.push(format!("str w9, [x16, #{}]", record::ORDINAL_OFFSET));
-    body.push("ldp x9, x10, [sp], #16".to_owned());
+    body.push(format!("add x16, x16, #{}", record::ORDINAL_OFFSET));
+    body.extend(
+        [
+            "2: ldxr w10, [x16]",
+            "cmn w10, #1",
+            "b.ne 3f",
+            "stxr w17, w9, [x16]",
+            "cbnz w17, 2b",
+            "3: ldp x9, x10, [sp], #16",
+        ]
+        .map(str::to_owned),
+    );
     helper(FIRST, &body, addressing, &mut out);
     if let Some(slots) = return_addresses {
         edge(slots, addressing, &mut out);

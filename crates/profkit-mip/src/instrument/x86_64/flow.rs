@@ -78,17 +78,31 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// The label of a direct branch.
+/// Whether it is prefixes without an instruction.
+pub(super) fn is_prefix_alone(instruction: &Instruction<'_>) -> bool {
+    is_prefix(instruction.mnemonic) && plain(instruction).0.is_empty()
+}
+
+/// Branches that only have an 8-bit offset.
+pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
+    let (mnemonic, _) = plain(instruction);
+    mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
+}
+
+/// The label of a direct branch; `.` for places that are told by a sum. `None` for an indirect one.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;
     }
     let mut names = words(operands);
     let name = names.next()?;
-    if names.next().is_some() || is_register(name) {
-        return None;
+    match names.next() {
+        // Intel syntax: `jmp qword ptr table`.
+        Some(second) if second.eq_ignore_ascii_case(b"ptr") => None,
+        Some(_) => Some(b"."),
+        None if is_register(name) || operands.first() == Some(&b'%') => None,
+        None => Some(name),
     }
-    Some(name)
 }
 
 /// General registers, which Intel syntax writes without `%`.

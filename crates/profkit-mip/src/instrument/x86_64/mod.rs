@@ -39,6 +39,11 @@ impl Backend for Elf {
             Mode::Calls {
                 return_addresses: Some(0),
             } => Err("cannot have a ring of 0 return addresses".to_owned()),
+            Mode::Calls {
+                return_addresses: Some(_),
+            } if options.large_code_model => Err(
+                "cannot have return addresses in the large code model: their helper may be out of reach".to_owned(),
+            ),
             _ => Ok(()),
         }
     }
@@ -59,11 +64,24 @@ impl Backend for Elf {
         flow::is_entry_hook(instruction)
     }
 
+    fn is_prefix(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_prefix_alone(instruction)
+    }
+
+    fn is_short_branch(&self, instruction: &Instruction<'_>) -> bool {
+        flow::is_short_branch(instruction)
+    }
+
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
         Ok(sequences::entry(site, ObjectFormat::Elf))
     }
 
-    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        _part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String> {
         Ok(blocks(site, starts))
     }
 
@@ -105,7 +123,12 @@ impl Backend for MachO {
         Ok(sequences::entry(site, ObjectFormat::MachO))
     }
 
-    fn blocks(&self, site: &Site<'_, '_>, starts: &[usize]) -> Result<BlockProbes, String> {
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        _part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String> {
         Ok(blocks(site, starts))
     }
 

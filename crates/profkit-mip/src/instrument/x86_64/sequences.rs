@@ -30,6 +30,9 @@ fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
 
 /// The probe at a function's entry.
 pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
+    if site.options.large_code_model {
+        return large::entry(site);
+    }
     let intel = site.intel();
     let record = site.labels.record();
     match site.options.mode {
@@ -56,15 +59,16 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
             if let Some(slots) = return_addresses {
                 let helper = global(&edge_helper(slots), format);
                 let record = address(&record, intel, 0);
+                let (down, up) = cfa(site);
                 let _ = if intel {
                     write!(
                         inline,
-                        " push rax; lea rax, {record}; call {helper}; pop rax"
+                        " push rax{down}; lea rax, {record}; call {helper}; pop rax{up}"
                     )
                 } else {
                     write!(
                         inline,
-                        " pushq %rax; leaq {record}, %rax; callq {helper}; popq %rax"
+                        " pushq %rax{down}; leaq {record}, %rax; callq {helper}; popq %rax{up}"
                     )
                 };
             }
@@ -78,6 +82,81 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
             }
         }
     }
+}
+
+/// What tells the unwinder of a push and a pop, where the function has unwind information.
+fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
+    if site.in_frame() {
+        ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
+    } else {
+        ("", "")
+    }
+}
+
+/// The large code model: the record may be anywhere, so its distance is a 64-bit constant.
+mod large {
+    use super::{Counter, Mode, Sequence, Site, assign_ordinal, cfa, record, symbol};
+
+    /// Pushes rax and rcx, and loads the record's address into rax.
+    fn load(site: &Site<'_, '_>, here: &str) -> String {
+        let record = site.labels.record();
+        let (down, _) = cfa(site);
+        if site.intel() {
+            format!(
+                "push rax{down}; push rcx{down}; {here}: lea rax, [rip + {here}]; movabs rcx, offset {record}-{here}; add rax, rcx"
+            )
+        } else {
+            format!(
+                "pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${record}-{here}, %rcx; addq %rcx, %rax"
+            )
+        }
+    }
+
+    /// The probe at a function's entry.
+    pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
+        let intel = site.intel();
+        let here = site.labels.other("h");
+        let load_record = load(site, &here);
+        let (_, up) = cfa(site);
+        let restore = if intel {
+            format!("pop rcx{up}; pop rax{up}")
+        } else {
+            format!("popq %rcx{up}; popq %rax{up}")
+        };
+        let operation = match (site.options.mode, intel) {
+            (Mode::Function(Counter::Store), true) => "mov byte ptr [rax], 0",
+            (Mode::Function(Counter::Store), false) => "movb $0, (%rax)",
+            (Mode::Function(Counter::Unary), true) => "shr byte ptr [rax], 1",
+            (Mode::Function(Counter::Unary), false) => "shrb (%rax)",
+            (Mode::Calls { .. }, true) => "inc dword ptr [rax]",
+            (Mode::Calls { .. }, false) => "incl (%rax)",
+        };
+        let mut inline = format!("{load_record}; {operation}; {restore}");
+        let mut cold = None;
+        if let Mode::Calls { .. } = site.options.mode {
+            let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
+            // Pops leave the flags of the increment alone.
+            inline.push_str(&format!("; je {stub}; {back}:"));
+            let (there, name) = (site.labels.other("t"), site.labels.record());
+            let ordinal = symbol::ORDINAL;
+            // The helper may be out of reach, so that the stub does its work.
+            cold = Some(format!(
+                "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${name}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
+                assign_ordinal("(%rsi)", &site.labels.other("o")),
+            ));
+        }
+        debug_assert_eq!(record::COVERED_BYTE, 0);
+        Sequence { inline, cold }
+    }
+}
+
+/// Gives the record at rax the next ordinal, unless it has one: after 2^32 calls, or when threads made the first call
+/// at once. Uses rax, rcx and rdx.
+fn assign_ordinal(ordinal: &str, done: &str) -> String {
+    let (offset, never) = (record::ORDINAL_OFFSET, -1);
+    format!(
+        "\tcmpl ${never}, {offset}(%rax)\n\tjne {done}\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}\n\tmovq %rax, %rdx\n\tmovl ${never}, %eax\n\tlock cmpxchgl %ecx, {offset}(%rdx)\n{done}:\n"
+    )
 }
 
 /// The store that says that a block was run: no register, no flag, no stack.
@@ -137,13 +216,21 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let Mode::Calls { return_addresses } = options.mode else {
         return out;
     };
-    out.push_str("\t.att_syntax prefix\n");
     let ordinal = hidden(symbol::ORDINAL, format, &mut out);
+    if options.large_code_model {
+        return out;
+    }
     helper(
         FIRST,
         &format!(
-            "\tpushq %rcx\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}(%rip)\n\tmovl %ecx, {}(%rax)\n\tpopq %rcx\n\tret\n",
-            record::ORDINAL_OFFSET
+            "\tpushq %rcx\n\tpushq %rdx\n{}\tpopq %rdx\n\tpopq %rcx\n\tret\n",
+            assign_ordinal(
+                &format!("{ordinal}(%rip)"),
+                match format {
+                    ObjectFormat::Elf => ".Lprofkit_mip_done",
+                    ObjectFormat::MachO => "Lprofkit_mip_done",
+                }
+            ),
         ),
         format,
         &mut out,

@@ -1,0 +1,418 @@
+//! The basic blocks of a function, and its control-flow signature.
+use super::functions::{Function, Part, is_data};
+use super::landing::{DataFacts, is_number};
+use super::target::{Backend, Flow};
+use crate::asm::{Instruction, Kind, Module, words};
+use profkit_data::ids::NameRef;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// One basic block with at least one instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Index of the statement before which its probe goes.
+    pub(super) statement: usize,
+    /// Which part of the function it stands in: 0 is the function itself, others its parts from 1.
+    pub(super) part: usize,
+    /// Indices of the blocks that may follow.
+    pub(super) successors: Vec<usize>,
+}
+
+/// The blocks of a function in layout order, its parts behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Graph {
+    pub(super) blocks: Vec<Block>,
+    /// Why no probe may be put into the blocks.
+    pub(super) fixed: Option<&'static str>,
+}
+
+impl Graph {
+    /// The control-flow signature: of each block the numbers of its successors, hashed. 0 for a single block.
+    pub(super) fn signature(&self) -> u32 {
+        if self.blocks.len() <= 1 {
+            return 0;
+        }
+        let mut text = Vec::new();
+        for block in &self.blocks {
+            text.push(b'{');
+            for successor in &block.successors {
+                text.extend_from_slice(successor.to_string().as_bytes());
+                text.push(b';');
+            }
+            text.push(b'}');
+        }
+        // The low half of the hash, as version 8 has it.
+        let [a, b, c, d, ..] = NameRef::of(&text).0.to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+/// What matters of a statement.
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Label(&'a [u8]),
+    Code(Flow<'a>),
+    /// Inline assembly, all that stands together.
+    Inline,
+    Data,
+}
+
+struct Item<'a> {
+    statement: usize,
+    part: usize,
+    step: Step<'a>,
+    /// Labels that inline assembly may go to.
+    goes_to: Vec<&'a [u8]>,
+    /// The landing pad of a call.
+    pad: Option<&'a [u8]>,
+}
+
+/// Finds the blocks of a function and its parts.
+///
+/// # Errors
+/// Why the flow of control cannot be understood.
+pub(super) fn find<'a>(
+    module: &Module<'a>,
+    function: &Function<'a>,
+    data: &DataFacts<'a>,
+    backend: &dyn Backend,
+) -> Result<Graph, &'static str> {
+    let mut graph = Graph::default();
+    let items = items(module, function, data, backend, &mut graph.fixed)?;
+    let places = places(&items);
+    let leaders = leaders(module, &items, &places, data);
+    graph.cut(module, &items, &leaders, backend);
+    graph.connect(module, &items, &places, data);
+    Ok(graph)
+}
+
+fn items<'a>(
+    module: &Module<'a>,
+    function: &Function<'a>,
+    data: &DataFacts<'a>,
+    backend: &dyn Backend,
+    fixed: &mut Option<&'static str>,
+) -> Result<Vec<Item<'a>>, &'static str> {
+    let mut items: Vec<Item<'a>> = Vec::new();
+    // A function's own label is no place inside it: a jump there is a call of itself.
+    let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
+        function
+            .parts
+            .iter()
+            .map(|part: &Part<'a>| (part.label, part.end, part.section)),
+    );
+    for (part, (first, end, section)) in ranges.enumerate() {
+        let mut region: Option<super::landing::Region<'a>> = None;
+        let mut prefix = false;
+        let statements = module.statements.get(first..end).unwrap_or_default();
+        for (offset, statement) in statements.iter().enumerate() {
+            if statement.section != section {
+                // Inline assembly lists its targets in sections of its own.
+                if statement.context.inline
+                    && let Kind::Directive(directive) = statement.kind
+                    && let Some(Item {
+                        step: Step::Inline,
+                        goes_to,
+                        ..
+                    }) = items.last_mut()
+                {
+                    goes_to.extend(words(directive.arguments));
+                }
+                continue;
+            }
+            if statement.context.conditional {
+                return Err("it has a conditional directive");
+            }
+            let mut item = Item {
+                statement: first + offset,
+                part,
+                step: Step::Data,
+                goes_to: Vec::new(),
+                pad: None,
+            };
+            if statement.context.inline {
+                let operands = match statement.kind {
+                    Kind::Instruction(instruction) => instruction.operands,
+                    Kind::Directive(directive) => directive.arguments,
+                    Kind::Label(_) | Kind::Assignment(..) | Kind::Template => b"",
+                };
+                if let Some(Item {
+                    step: Step::Inline,
+                    goes_to,
+                    ..
+                }) = items.last_mut()
+                {
+                    goes_to.extend(words(operands));
+                } else {
+                    item.step = Step::Inline;
+                    item.goes_to.extend(words(operands));
+                    items.push(item);
+                }
+                continue;
+            }
+            item.step = match statement.kind {
+                Kind::Label(name) => {
+                    if prefix {
+                        *fixed = Some("a label stands between a prefix and its instruction");
+                    }
+                    if region.is_some_and(|region| region.end == name) {
+                        region = None;
+                    }
+                    if let Some(begun) = data.regions.get(name) {
+                        region = Some(*begun);
+                    }
+                    Step::Label(name)
+                }
+                Kind::Instruction(instruction) => {
+                    if module.macros.contains(instruction.mnemonic) {
+                        return Err("it uses a macro");
+                    }
+                    prefix = backend.is_prefix(&instruction);
+                    let flow = backend.flow(&instruction);
+                    if let Flow::Jump(b".") | Flow::Branch(b".") = flow {
+                        return Err("it branches relative to the location counter");
+                    }
+                    if backend.is_short_branch(&instruction) {
+                        *fixed = Some("it has a branch of fixed short range");
+                    }
+                    if flow == Flow::Call {
+                        item.pad = region.map(|region| region.pad);
+                    }
+                    Step::Code(flow)
+                }
+                Kind::Template => return Err("it has a macro or a repetition"),
+                Kind::Directive(directive) => match directive.name {
+                    b".rept" | b".irp" | b".irpc" | b".macro" | b".include" => {
+                        return Err("it has a macro or a repetition");
+                    }
+                    name if is_data(name) => Step::Data,
+                    _ => continue,
+                },
+                Kind::Assignment(..) => continue,
+            };
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+/// Where each label of the function is; numeric labels have several places.
+type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
+
+fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
+    let mut places: Places<'a> = FxHashMap::default();
+    for (index, item) in items.iter().enumerate() {
+        if let Step::Label(name) = item.step {
+            places.entry(name).or_default().push(index);
+        }
+    }
+    places
+}
+
+/// The item that a name refers to from an item; `None` for what is not in the function.
+fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
+    if let [digits @ .., direction @ (b'f' | b'b')] = name
+        && !digits.is_empty()
+        && digits.iter().all(u8::is_ascii_digit)
+    {
+        let all = places.get(digits)?;
+        return if *direction == b'f' {
+            all.iter().find(|&&place| place > from).copied()
+        } else {
+            all.iter().rev().find(|&&place| place < from).copied()
+        };
+    }
+    places.get(name)?.first().copied()
+}
+
+/// Items that begin a block.
+fn leaders<'a>(
+    module: &Module<'a>,
+    items: &[Item<'a>],
+    places: &Places<'a>,
+    data: &DataFacts<'a>,
+) -> FxHashSet<usize> {
+    let mut leaders = FxHashSet::default();
+    let mut part = usize::MAX;
+    for (index, item) in items.iter().enumerate() {
+        if item.part != part {
+            part = item.part;
+            leaders.insert(index);
+        }
+        match item.step {
+            Step::Label(name) => {
+                if data.referenced.contains(name) {
+                    leaders.insert(index);
+                }
+            }
+            Step::Code(flow) => {
+                let instruction = instruction(module, item);
+                for word in instruction.into_iter().flat_map(|i| words(i.operands)) {
+                    leaders.extend(resolve(places, word, index));
+                }
+                let pad = item.pad.and_then(|pad| resolve(places, pad, index));
+                leaders.extend(pad);
+                if !matches!(flow, Flow::Next | Flow::Call) || pad.is_some() {
+                    leaders.insert(index + 1);
+                }
+            }
+            Step::Inline => {
+                let mut leaves = false;
+                for name in &item.goes_to {
+                    if !is_number(name)
+                        && let Some(place) = resolve(places, name, index)
+                    {
+                        leaders.insert(place);
+                        leaves = true;
+                    }
+                }
+                if leaves {
+                    leaders.insert(index + 1);
+                }
+            }
+            Step::Data => {}
+        }
+    }
+    leaders
+}
+
+fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'a>> {
+    match module.statements.get(item.statement)?.kind {
+        Kind::Instruction(instruction) => Some(instruction),
+        _ => None,
+    }
+}
+
+impl Graph {
+    /// Makes a block of each run of items between leaders that has an instruction.
+    fn cut(
+        &mut self,
+        module: &Module<'_>,
+        items: &[Item<'_>],
+        leaders: &FxHashSet<usize>,
+        backend: &dyn Backend,
+    ) {
+        // Whether the run at hand has its block, and whether it is data that no probe may stand before.
+        let (mut begun, mut is_table) = (false, false);
+        for (index, item) in items.iter().enumerate() {
+            if leaders.contains(&index) {
+                (begun, is_table) = (false, false);
+            }
+            let is_code = match item.step {
+                Step::Label(_) => false,
+                Step::Data => {
+                    is_table |= !begun;
+                    false
+                }
+                Step::Code(_) => {
+                    // What follows a landing instruction has its block's probe; a lone one is no block.
+                    !instruction(module, item).is_some_and(|i| !begun && backend.is_landing(&i))
+                }
+                Step::Inline => true,
+            };
+            if is_code && !begun && !is_table {
+                begun = true;
+                self.blocks.push(Block {
+                    statement: item.statement,
+                    part: item.part,
+                    successors: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// Finds which blocks may follow each block: the next one first, if control may go on to it, then where its last
+    /// instruction goes, in the order of the operand or table, then the landing pad of its call.
+    fn connect<'a>(
+        &mut self,
+        module: &Module<'a>,
+        items: &[Item<'a>],
+        places: &Places<'a>,
+        data: &DataFacts<'a>,
+    ) {
+        let starts: FxHashMap<usize, usize> = self
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(block, b)| (b.statement, block))
+            .collect();
+        // The block of each item: the first one that begins at it or behind it, in the same part.
+        let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
+        let mut next: Option<(usize, usize)> = None;
+        for (index, item) in items.iter().enumerate().rev() {
+            if let Some(&block) = starts.get(&item.statement) {
+                next = Some((block, item.part));
+            }
+            if let Some(slot) = block_at.get_mut(index) {
+                *slot = next
+                    .filter(|(_, part)| *part == item.part)
+                    .map(|(block, _)| block);
+            }
+        }
+        let target = |name: &[u8], from: usize| {
+            resolve(places, name, from).and_then(|index| block_at.get(index).copied().flatten())
+        };
+        let mut goes_on: Vec<Option<usize>> = vec![None; self.blocks.len()];
+        let mut current: Option<usize> = None;
+        // The block whose last instruction goes on to what follows, and its part.
+        let mut open: Option<(usize, usize)> = None;
+        let mut table: Option<&Vec<&'a [u8]>> = None;
+        for (index, item) in items.iter().enumerate() {
+            if let Some(&block) = starts.get(&item.statement) {
+                if let Some((before, part)) = open
+                    && part == item.part
+                    && let Some(slot) = goes_on.get_mut(before)
+                {
+                    *slot = Some(block);
+                }
+                current = Some(block);
+            }
+            let Some(block) = current else { continue };
+            let mut taken: Vec<usize> = Vec::new();
+            let mut continues = true;
+            match item.step {
+                Step::Code(flow) => {
+                    if let Some(instruction) = instruction(module, item) {
+                        // The table that was last mentioned is the one of an indirect jump.
+                        table = words(instruction.operands)
+                            .filter_map(|word| data.tables.get(word))
+                            .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))
+                            .or(table);
+                    }
+                    match flow {
+                        Flow::Next => {}
+                        Flow::Call => taken.extend(item.pad.and_then(|pad| target(pad, index))),
+                        Flow::Branch(name) => taken.extend(target(name, index)),
+                        Flow::Jump(name) => {
+                            continues = false;
+                            taken.extend(target(name, index));
+                        }
+                        Flow::Indirect => {
+                            continues = false;
+                            let names = table.map(Vec::as_slice).unwrap_or_default();
+                            taken.extend(names.iter().filter_map(|name| target(name, index)));
+                        }
+                        Flow::Leave => continues = false,
+                    }
+                }
+                Step::Inline => {
+                    let names = item.goes_to.iter().filter(|name| !is_number(name));
+                    taken.extend(names.filter_map(|name| target(name, index)));
+                }
+                Step::Label(_) | Step::Data => continue,
+            }
+            open = continues.then_some((block, item.part));
+            if let Some(block) = self.blocks.get_mut(block) {
+                block.successors.extend(taken);
+            }
+        }
+        for (block, next) in self.blocks.iter_mut().zip(goes_on) {
+            let mut successors: Vec<usize> = Vec::with_capacity(2);
+            for successor in next.into_iter().chain(block.successors.drain(..)) {
+                if !successors.contains(&successor) {
+                    successors.push(successor);
+                }
+            }
+            block.successors = successors;
+        }
+    }
+}

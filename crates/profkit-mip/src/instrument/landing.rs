@@ -1,0 +1,133 @@
+//! What the data of a file says about code: labels that tables refer to, and landing pads of exception tables.
+use super::functions::is_data;
+use crate::asm::{Directive, Kind, Module, Section, words};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A region whose calls may land elsewhere: from one label to another, and the landing pad's label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Region<'a> {
+    pub(super) start: &'a [u8],
+    pub(super) end: &'a [u8],
+    pub(super) pad: &'a [u8],
+}
+
+/// Facts from all data of a file.
+#[derive(Debug, Default)]
+pub(super) struct DataFacts<'a> {
+    /// Labels that data of the program refers to: jump tables, tables of label addresses.
+    pub(super) referenced: FxHashSet<&'a [u8]>,
+    /// For a label in data: the names that the data behind it refers to, in order, up to the next label.
+    pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
+    /// Regions by the label that they start at.
+    pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
+}
+
+/// Sections whose references to code say nothing about where control goes.
+fn is_silent(section: &Section<'_>) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b".debug",
+        b".eh_frame",
+        b"__patchable_function_entries",
+        b"__mcount_loc",
+        b"xray_",
+        b"__TEXT,__eh_frame",
+    ];
+    NAMES.iter().any(|name| section.name.starts_with(name))
+        || section.name.starts_with(b"__DWARF")
+        // Not in memory when the program runs.
+        || !section.flags.is_empty()
+            && section.selector.0 == b".section"
+            && !section.name.contains(&b',')
+            && !section.flags.iter().any(|flag| matches!(flag, b'a' | b'?'))
+}
+
+fn is_exception_table(section: &Section<'_>) -> bool {
+    section.name.starts_with(b".gcc_except_table") || section.name == b"__TEXT,__gcc_except_tab"
+}
+
+impl<'a> DataFacts<'a> {
+    pub(super) fn gather(module: &Module<'a>) -> Self {
+        let mut facts = DataFacts::default();
+        // Sections interrupt each other, so each has its own last label.
+        let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
+        for (index, statement) in module.statements.iter().enumerate() {
+            let Some(section) = module.section(statement.section) else {
+                continue;
+            };
+            match statement.kind {
+                Kind::Label(name) if !section.code => {
+                    last.insert(statement.section.0, name);
+                }
+                Kind::Directive(Directive { name, arguments }) if is_data(name) => {
+                    if is_exception_table(section) {
+                        facts.call_sites(module, index);
+                    } else if !is_silent(section) {
+                        let label = last.get(&statement.section.0).copied();
+                        for word in words(arguments).filter(|word| !is_number(word)) {
+                            facts.referenced.insert(word);
+                            if let Some(label) = label.filter(|label| *label != word) {
+                                facts.tables.entry(label).or_default().push(word);
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    /// Reads a call-site table, if one begins behind this statement: `.uleb128 END-START`, label START, then four
+    /// values a call site, up to label END.
+    fn call_sites(&mut self, module: &Module<'a>, index: usize) -> Option<()> {
+        let at = |index: usize| module.statements.get(index).map(|s| s.kind);
+        let Kind::Directive(length) = at(index)? else {
+            return None;
+        };
+        let Kind::Label(begin) = at(index + 1)? else {
+            return None;
+        };
+        // The encoding of call sites stands before the length of the table; that of types before another length.
+        let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
+            return None;
+        };
+        if encoding.name != b".byte" || !matches!(encoding.arguments, b"1" | b"0x1") {
+            return None;
+        }
+        let mut names = words(length.arguments);
+        let end = names.next()?;
+        if names.next()? != begin {
+            return None;
+        }
+        let mut values: Vec<&'a [u8]> = Vec::with_capacity(4);
+        for statement in module.statements.get(index + 2..)? {
+            match statement.kind {
+                Kind::Label(name) if name == end => return Some(()),
+                Kind::Directive(directive) if is_data(directive.name) => {
+                    values.push(directive.arguments);
+                    if values.len() == 4 {
+                        self.call_site(&values);
+                        values.clear();
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn call_site(&mut self, values: &[&'a [u8]]) {
+        let first = |index: usize| {
+            let value: &'a [u8] = values.get(index).copied().unwrap_or_default();
+            words(value).next().filter(|word| !is_number(word))
+        };
+        if let (Some(start), Some(end), Some(pad)) = (first(0), first(1), first(2)) {
+            self.regions.insert(start, Region { start, end, pad });
+        }
+    }
+}
+
+/// Numbers, and the location counter.
+pub(super) fn is_number(word: &[u8]) -> bool {
+    word == b"." || word.first().is_some_and(u8::is_ascii_digit)
+}

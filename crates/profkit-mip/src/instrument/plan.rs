@@ -1,0 +1,301 @@
+//! Decides, function by function, what is put where.
+use super::blocks::{self, Graph};
+use super::edits::Edits;
+use super::functions::{self, Found, Function, SkipReason};
+use super::landing::DataFacts;
+use super::target::{Backend, BlockProbes, Sequence, Site};
+use super::{Labels, Options, Skipped};
+use crate::asm::{Kind, Module, ObjectFormat, SectionId};
+use profkit_abi::mip::mode;
+
+/// A function, or a part of one, that gets a record and a map entry.
+#[derive(Debug)]
+pub(super) struct Planned<'a> {
+    /// Its symbol.
+    pub(super) name: &'a [u8],
+    /// The section of its code.
+    pub(super) section: SectionId,
+    /// Names of its labels.
+    pub(super) labels: Labels,
+    /// Label behind its last byte.
+    pub(super) end: String,
+    /// Control-flow signature of the whole function.
+    pub(super) signature: u32,
+    /// Mode flags.
+    pub(super) flags: u16,
+    /// How many blocks have a byte in the record.
+    pub(super) blocks: usize,
+    /// Code out of the way.
+    pub(super) cold: Option<String>,
+}
+
+/// The state of planning one file.
+#[derive(Debug)]
+pub(super) struct Planner<'m, 'a> {
+    module: &'m Module<'a>,
+    found: &'m Found<'a>,
+    data: &'m DataFacts<'a>,
+    backend: &'static dyn Backend,
+    options: &'m Options,
+    source: &'m [u8],
+    pub(super) planned: Vec<Planned<'a>>,
+    pub(super) edits: Edits,
+    pub(super) skipped: Vec<Skipped>,
+    /// Functions that got a probe; parts are not counted.
+    pub(super) functions: usize,
+}
+
+/// Where code begins and ends: a function or a part.
+struct Range<'a> {
+    name: &'a [u8],
+    label: usize,
+    end: usize,
+    sized: bool,
+    end_label: Option<&'a [u8]>,
+    section: SectionId,
+}
+
+impl<'m, 'a> Planner<'m, 'a> {
+    pub(super) fn new(
+        module: &'m Module<'a>,
+        found: &'m Found<'a>,
+        data: &'m DataFacts<'a>,
+        backend: &'static dyn Backend,
+        options: &'m Options,
+        source: &'m [u8],
+    ) -> Self {
+        Planner {
+            module,
+            found,
+            data,
+            backend,
+            options,
+            source,
+            planned: Vec::new(),
+            edits: Edits::default(),
+            skipped: Vec::new(),
+            functions: 0,
+        }
+    }
+
+    /// Plans one function, or notes why it is skipped.
+    pub(super) fn function(&mut self, function: &'m Function<'a>) {
+        if let Err(reason) = self.try_function(function) {
+            self.skip(function, reason);
+        }
+    }
+
+    fn skip(&mut self, function: &Function<'a>, reason: SkipReason) {
+        let label = self.module.statements.get(function.label);
+        self.skipped.push(Skipped {
+            name: String::from_utf8_lossy(function.name).into_owned(),
+            line: label.map_or(0, |label| label.line),
+            reason,
+        });
+    }
+
+    fn try_function(&mut self, function: &'m Function<'a>) -> Result<(), SkipReason> {
+        self.options.selects(function, self.module, self.source)?;
+        let entry = functions::entry(self.module, self.found, function, self.backend)?;
+        let labels = self.labels(0);
+        let sequence = self
+            .backend
+            .entry(&self.site(function, labels, entry))
+            .map_err(SkipReason::Target)?;
+        // Decided before anything is inserted: a function's probes come together or not at all.
+        let graph = blocks::find(self.module, function, self.data, self.backend);
+        let signature = graph.as_ref().map_or(0, Graph::signature);
+        let mut probes = Vec::new();
+        if self.options.blocks {
+            match self.block_probes(function, &graph, entry) {
+                Ok(all) => probes = all,
+                Err(reason) => self.skip(function, SkipReason::Blocks(reason)),
+            }
+        }
+        let mut probes = probes.into_iter();
+        let blocks = probes.next();
+        let flags = match blocks {
+            Some(_) => self.options.flags(),
+            None => self.options.flags() & !mode::BLOCK_COVERAGE,
+        };
+        let Sequence { inline, cold } = sequence;
+        self.functions += 1;
+        self.insert(entry, &inline);
+        self.range(
+            Range {
+                name: function.name,
+                label: function.label,
+                end: function.end,
+                sized: function.sized,
+                end_label: function.end_label,
+                section: function.section,
+            },
+            labels,
+            signature,
+            flags,
+            blocks.unwrap_or_default(),
+            cold,
+        );
+        for (part, blocks) in function.parts.iter().zip(probes) {
+            let labels = self.labels(0);
+            self.range(
+                Range {
+                    name: part.name,
+                    label: part.label,
+                    end: part.end,
+                    sized: part.sized,
+                    end_label: part.end_label,
+                    section: part.section,
+                },
+                labels,
+                signature,
+                flags,
+                blocks,
+                None,
+            );
+        }
+        Ok(())
+    }
+
+    /// Labels of the next entry, or of one behind it.
+    fn labels(&self, ahead: usize) -> Labels {
+        Labels {
+            prefix: self.backend.syntax().local_prefix,
+            data_prefix: self.backend.syntax().data_prefix,
+            index: self.planned.len() + ahead,
+        }
+    }
+
+    fn site(&self, function: &'m Function<'a>, labels: Labels, statement: usize) -> Site<'m, 'a> {
+        Site {
+            module: self.module,
+            function,
+            labels,
+            statement,
+            options: self.options,
+        }
+    }
+
+    /// The block probes of a function, then those of each part.
+    fn block_probes(
+        &self,
+        function: &'m Function<'a>,
+        graph: &Result<Graph, &'static str>,
+        entry: usize,
+    ) -> Result<Vec<BlockProbes>, String> {
+        if let Some(list) = &self.options.ignore
+            && list.has(self.source, function.name, "block")
+        {
+            return Err("the ignore list names it".to_owned());
+        }
+        let graph = graph.as_ref().map_err(|reason| (*reason).to_owned())?;
+        if let Some(reason) = graph.fixed {
+            return Err(reason.to_owned());
+        }
+        let mut starts: Vec<Vec<usize>> = vec![Vec::new(); function.parts.len() + 1];
+        for (index, block) in graph.blocks.iter().enumerate() {
+            // The first block is the entry's.
+            if index == 0 && block.part == 0 {
+                continue;
+            }
+            // Nothing of a function runs before its entry probe.
+            if block.part == 0 && block.statement < entry {
+                return Err("a block begins before its entry probe".to_owned());
+            }
+            if let Some(of_part) = starts.get_mut(block.part) {
+                of_part.push(block.statement);
+            }
+        }
+        let mut probes = Vec::with_capacity(starts.len());
+        for (part, starts) in starts.iter().enumerate() {
+            let labels = self.labels(part);
+            let site = self.site(function, labels, entry);
+            probes.push(self.backend.blocks(&site, part, starts)?);
+        }
+        Ok(probes)
+    }
+
+    fn insert(&mut self, statement: usize, inline: &str) {
+        let separator = self.backend.syntax().separator;
+        if let Some(before) = self.module.statements.get(statement) {
+            self.edits
+                .insert(before.start, format!("{inline}{separator} ").as_bytes());
+        }
+    }
+
+    /// Puts a stub behind its function and its unwind information, on the line that is there. Mach-O has no subsections
+    /// that would bring it behind all code, and not every branch has a relocation for another symbol's code.
+    fn stub_behind(&mut self, end: usize, stub: Option<String>) {
+        let Some(stub) = stub else { return };
+        let statement = |index: usize| self.module.statements.get(index);
+        let is_end_of_unwind = |index: &usize| matches!(statement(*index).map(|s| s.kind), Some(Kind::Directive(d)) if d.name == b".cfi_endproc");
+        let place = Some(end)
+            .filter(is_end_of_unwind)
+            .unwrap_or(end.saturating_sub(1));
+        if let Some(place) = statement(place) {
+            let separator = self.backend.syntax().separator;
+            let lines: Vec<&str> = stub.lines().map(str::trim).collect();
+            let joined = lines.join(&format!("{separator} "));
+            self.edits
+                .insert(place.end, format!("{separator} {joined}").as_bytes());
+        }
+    }
+
+    /// Puts the labels around a function or part, and its blocks' probes into it.
+    fn range(
+        &mut self,
+        range: Range<'a>,
+        labels: Labels,
+        signature: u32,
+        flags: u16,
+        probes: BlockProbes,
+        cold: Option<String>,
+    ) {
+        let statement = |index: usize| self.module.statements.get(index);
+        if let Some(label) = statement(range.label) {
+            self.edits
+                .insert(label.end, format!(" {}:", labels.start()).as_bytes());
+        }
+        let end = match range.end_label {
+            Some(name) => String::from_utf8_lossy(name).into_owned(),
+            None => {
+                let end = labels.end();
+                if let Some(size) = statement(range.end).filter(|_| range.sized) {
+                    self.edits.insert(size.start, format!("{end}: ").as_bytes());
+                } else if let Some(last) = statement(range.end.saturating_sub(1)) {
+                    let separator = self.backend.syntax().separator;
+                    self.edits
+                        .insert(last.end, format!("{separator} {end}:").as_bytes());
+                }
+                end
+            }
+        };
+        let BlockProbes { probes, replaced } = probes;
+        let blocks = probes.len();
+        for (number, (start, probe)) in probes.into_iter().enumerate() {
+            self.insert(start, &format!("{}: {probe}", labels.block(number)));
+        }
+        for (index, text) in replaced {
+            if let Some(old) = statement(index) {
+                self.edits.replace(old.start, old.end, text.as_bytes());
+            }
+        }
+        let cold = match self.backend.syntax().format {
+            ObjectFormat::Elf => cold,
+            ObjectFormat::MachO => {
+                self.stub_behind(range.end, cold);
+                None
+            }
+        };
+        self.planned.push(Planned {
+            name: range.name,
+            section: range.section,
+            labels,
+            end,
+            signature,
+            flags,
+            blocks,
+            cold,
+        });
+    }
+}

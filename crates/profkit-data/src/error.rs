@@ -30,6 +30,10 @@ pub enum ErrorKind {
     Malformed,
     /// The file holds counters only and needs its binary (`missing_correlation_info`).
     MissingCorrelation,
+    /// The file has all it needs, but a binary was given to correlate it with (`unexpected_correlation_info`).
+    UnexpectedCorrelation,
+    /// The binary or debug info cannot be correlated with (`unable_to_correlate_profile`).
+    CannotCorrelate,
     /// Compressed data do not inflate (`uncompress_failed`).
     UncompressFailed,
     /// The file is empty (`empty_raw_profile`).

@@ -1,5 +1,6 @@
 //! What the caller may choose.
 use crate::remap::Remapping;
+use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -95,6 +96,8 @@ pub struct MergeOptions {
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: refuse raw and indexed versions that the llvm-profdata of this release refuses.
     pub read_as: Option<Release>,
+    /// Where raw profiles without records and names get them; without it they are reported and dropped.
+    pub correlation: Option<Arc<dyn RawMetadataSource + Send>>,
     /// Do not add up raw profiles of known layout without parsing them; results are the same.
     pub no_fast_path: bool,
 }
@@ -182,6 +185,13 @@ impl MergeOptions {
         self
     }
 
+    /// Sets where raw profiles without records and names get them.
+    #[must_use]
+    pub fn correlation(mut self, source: Arc<dyn RawMetadataSource + Send>) -> Self {
+        self.correlation = Some(source);
+        self
+    }
+
     /// Switches the same-binary fast path off.
     #[must_use]
     pub fn no_fast_path(mut self, off: bool) -> Self {
@@ -204,6 +214,7 @@ impl fmt::Debug for MergeOptions {
             .field("separate_by_build_id", &self.separate_by_build_id)
             .field("keep_vtable_names", &self.keep_vtable_names)
             .field("read_as", &self.read_as)
+            .field("correlation", &self.correlation.is_some())
             .field("no_fast_path", &self.no_fast_path)
             .finish()
     }

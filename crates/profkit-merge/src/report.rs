@@ -279,7 +279,9 @@ impl Reason {
             | ErrorKind::UnsupportedVersion
             | ErrorKind::UnsupportedHashType => Reason::BadHeader,
             ErrorKind::Truncated => Reason::Truncated,
-            ErrorKind::MissingCorrelation => Reason::MissingCorrelation,
+            ErrorKind::MissingCorrelation | ErrorKind::CannotCorrelate => {
+                Reason::MissingCorrelation
+            }
             ErrorKind::Empty => Reason::EmptyFile,
             ErrorKind::CounterTooLarge => Reason::ImplausibleCounter,
             ErrorKind::TooLarge | ErrorKind::LimitExceeded => Reason::TooLarge,
@@ -314,6 +316,8 @@ pub enum LlvmCode {
     Truncated = 8,
     Malformed = 9,
     MissingCorrelationInfo = 10,
+    UnexpectedCorrelationInfo = 11,
+    UnableToCorrelateProfile = 12,
     HashMismatch = 15,
     CountMismatch = 16,
     BitmapMismatch = 17,
@@ -341,6 +345,8 @@ impl From<&Error> for LlvmFault {
             ErrorKind::TooLarge | ErrorKind::LimitExceeded => LlvmCode::TooLarge,
             ErrorKind::Truncated => LlvmCode::Truncated,
             ErrorKind::MissingCorrelation => LlvmCode::MissingCorrelationInfo,
+            ErrorKind::UnexpectedCorrelation => LlvmCode::UnexpectedCorrelationInfo,
+            ErrorKind::CannotCorrelate => LlvmCode::UnableToCorrelateProfile,
             ErrorKind::UncompressFailed => LlvmCode::UncompressFailed,
             ErrorKind::Empty => LlvmCode::EmptyRawProfile,
             ErrorKind::CounterTooLarge => LlvmCode::CounterValueTooLarge,

@@ -7,5 +7,7 @@
 
 pub mod binary;
 pub mod build_id;
+pub mod correlate;
 pub mod debug_files;
+pub mod index;
 pub mod symbolize;

@@ -42,6 +42,8 @@ Example:
 pub enum Command {
     /// Merge instrumentation profiles, whatever LLVM wrote them, and say what was repaired or dropped
     Merge(merge::MergeArgs),
+    /// Join raw profiles that hold counters only to their binaries, by build id, and merge them
+    Correlate(merge::CorrelateArgs),
     /// Show what is in a profile, for people or as JSON
     Show(show::ShowArgs),
     /// Say what files are, which LLVM can use them, what is wrong with them and what to do
@@ -73,6 +75,7 @@ impl Cli {
                 return llvm_profdata::run(program.chain(args).collect());
             }
             Command::Merge(args) => merge::merge(args),
+            Command::Correlate(args) => merge::correlate(args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
             Command::Mip(args) => mip::run(args),

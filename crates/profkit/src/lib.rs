@@ -6,6 +6,7 @@
 //! [`exit`] turns those into messages and exit codes. Files are opened through [`io`].
 
 pub mod cli;
+pub mod correlate;
 pub mod doctor;
 pub mod encode;
 pub mod exit;

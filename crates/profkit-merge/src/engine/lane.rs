@@ -203,9 +203,19 @@ impl<'a> Lane<'a> {
 
     /// Adds a raw file that holds one profile of a usual sort by its layout. Returns whether it did.
     fn take_fast(&mut self, input: usize, data: &[u8]) -> bool {
-        let Ok(profile) = RawProfile::parse(data) else {
+        let Ok(mut profile) = RawProfile::parse(data) else {
             return false;
         };
+        if let Some(source) = &self.context.options.correlation {
+            match source.metadata(&profile) {
+                Ok(None) => {}
+                Ok(Some(metadata)) => match profile.with_metadata(metadata) {
+                    Ok(joined) => profile = joined,
+                    Err(_) => return false,
+                },
+                Err(_) => return false,
+            }
+        }
         let Ok(ids) = profile.binary_ids() else {
             return false;
         };
@@ -231,7 +241,7 @@ impl<'a> Lane<'a> {
         let weight = context.weight(input);
         if group
             .sums
-            .add_file(&context.layouts, data, input, weight, context.site_rule)
+            .add_profile(&context.layouts, &profile, input, weight, context.site_rule)
             .is_none()
         {
             return false;

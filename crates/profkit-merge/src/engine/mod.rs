@@ -141,7 +141,7 @@ impl<'a> Context<'a> {
             },
             site_rule: site_rule(inputs, options),
             factors: match options.normalize {
-                true => normal_factors(inputs, threads),
+                true => normal_factors(inputs, options, threads),
                 false => Vec::new(),
             },
             traces: Mutex::default(),
@@ -311,7 +311,7 @@ fn run<'a>(context: &'a Context<'a>, threads: usize, first: usize) -> Vec<Lane<'
 }
 
 /// The factor that brings each input's sum of counts to the largest sum of any.
-fn normal_factors(inputs: &dyn Inputs, threads: usize) -> Vec<Weight> {
+fn normal_factors(inputs: &dyn Inputs, options: &MergeOptions, threads: usize) -> Vec<Weight> {
     let next = AtomicUsize::new(0);
     let totals: Vec<AtomicTotal> = (0..inputs.len()).map(|_| AtomicTotal::default()).collect();
     std::thread::scope(|scope| {
@@ -323,7 +323,7 @@ fn normal_factors(inputs: &dyn Inputs, threads: usize) -> Vec<Weight> {
                     let Some(total) = totals.get(input) else {
                         break;
                     };
-                    total.set(read::total_of(inputs, input, &mut scratch));
+                    total.set(read::total_of(inputs, input, options, &mut scratch));
                 }
             });
         }

@@ -5,7 +5,7 @@ use crate::accumulate::{Accumulator, Incoming, SiteRule, Tally, order_of};
 use crate::inputs::Inputs;
 use crate::kinds::{Seen, llvm_kind, llvm_merge};
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
-use crate::{Remapping, Weight};
+use crate::{MergeOptions, Remapping, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, NameRef};
@@ -32,11 +32,16 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
 }
 
 /// The sum of an input's sound counts, saturating.
-pub(crate) fn total_of(inputs: &dyn Inputs, input: usize, scratch: &mut Vec<u8>) -> u64 {
+pub(crate) fn total_of(
+    inputs: &dyn Inputs,
+    input: usize,
+    options: &MergeOptions,
+    scratch: &mut Vec<u8>,
+) -> u64 {
     let Ok(data) = inputs.load(input, scratch) else {
         return 0;
     };
-    let Ok(mut source) = Source::open(data.as_ref(), true) else {
+    let Ok(mut source) = Source::open(data.as_ref(), true, options) else {
         return 0;
     };
     let source = source.get();
@@ -186,7 +191,7 @@ impl Lane<'_> {
         names: Option<&SymbolTable>,
         done: usize,
     ) {
-        let mut source = match Source::open(data, true) {
+        let mut source = match Source::open(data, true, self.context.options) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::Empty => {
                 self.totals.files_empty += 1;
@@ -467,7 +472,7 @@ impl Lane<'_> {
         {
             return self.fail(input, &error);
         }
-        let mut source = match Source::open(data, false) {
+        let mut source = match Source::open(data, false, self.context.options) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::Empty => {
                 self.totals.files_empty += 1;

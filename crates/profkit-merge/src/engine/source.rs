@@ -1,5 +1,6 @@
 //! Opening an input as what it is.
 use super::Context;
+use crate::MergeOptions;
 use profkit_abi::variant;
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::ids::BuildId;
@@ -19,11 +20,18 @@ pub(crate) enum Source<'data> {
 
 impl<'data> Source<'data> {
     /// Opens an input by its content; `tolerant` reads what is left of a damaged raw or indexed file.
-    pub(crate) fn open(data: &'data [u8], tolerant: bool) -> Result<Self, Error> {
+    pub(crate) fn open(
+        data: &'data [u8],
+        tolerant: bool,
+        merge: &'data MergeOptions,
+    ) -> Result<Self, Error> {
         match detect(data) {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(tolerant);
-                Ok(Source::Raw(Box::new(RawReader::parse_with(data, options)?)))
+                Ok(Source::Raw(Box::new(match &merge.correlation {
+                    Some(source) => RawReader::parse_correlated(data, options, &**source)?,
+                    None => RawReader::parse_with(data, options)?,
+                })))
             }
             FileKind::InstrIndexed => {
                 let profile = match tolerant {

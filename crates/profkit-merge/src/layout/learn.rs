@@ -3,7 +3,7 @@ use super::{Layout, LayoutRecord, fixed_header};
 use crate::engine::{cores, read::origin_of};
 use profkit_abi::variant;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::raw::{AddressMap, RawName, RawProfile, RecordLayout};
+use profkit_data::instr::raw::{AddressMap, RawMetadata, RawName, RawProfile, RecordLayout};
 use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
@@ -15,7 +15,7 @@ impl Layout {
         if dialect.version <= 2
             // Each on its own: `has` asks for all flags of a set.
             || dialect.has(variant::TEMPORAL)
-            || dialect.has(variant::DBG_CORRELATE)
+            || (dialect.has(variant::DBG_CORRELATE) && profile.metadata().is_none())
         {
             return None;
         }
@@ -68,6 +68,7 @@ impl Layout {
             header: fixed_header(profile),
             origin: origin_of(&profile.binary_ids().ok()?),
             relative_counters: profile.has_relative_counters(),
+            metadata: profile.metadata().map(RawMetadata::id),
             binary_ids: sections.binary_ids.bytes.into(),
             data: sections.data.bytes.into(),
             names: sections.names.bytes.into(),

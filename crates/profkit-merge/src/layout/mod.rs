@@ -29,6 +29,8 @@ pub(crate) struct Layout {
     /// `origin_of` its build ids.
     origin: u32,
     relative_counters: bool,
+    /// The metadata that were joined to the profile, if it had none of its own.
+    metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
     names: Box<[u8]>,

@@ -6,7 +6,15 @@ impl Layout {
     /// How far the addresses of a profile of this layout have moved; `None` if it has another layout.
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
-        let same = self.header == fixed_header(profile)
+        if let Some(id) = self.metadata {
+            // Their records and names are not copies, but the same bytes.
+            let same = profile.metadata().is_some_and(|joined| joined.id() == id)
+                && self.header == fixed_header(profile)
+                && *self.binary_ids == *sections.binary_ids.bytes;
+            return same.then_some(Slide(0));
+        }
+        let same = profile.metadata().is_none()
+            && self.header == fixed_header(profile)
             && self.relative_counters == profile.has_relative_counters()
             && *self.binary_ids == *sections.binary_ids.bytes
             && self.data.len() == sections.data.bytes.len()

@@ -53,21 +53,20 @@ pub(crate) struct SummedRecord<'a> {
 }
 
 impl LayoutSums {
-    /// Adds a file that holds one raw profile of a usual sort, known or not. Returns how many records that were;
-    /// `None`, with nothing added, for any other file.
-    pub(crate) fn add_file(
+    /// Adds the only profile of a file, if it is of a usual sort, known or not. Returns how many records that were;
+    /// `None`, with nothing added, for any other profile or if something follows it.
+    pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,
-        file: &[u8],
+        profile: &RawProfile<'_>,
         input: usize,
         weight: Weight,
         rule: SiteRule,
     ) -> Option<usize> {
-        let profile = RawProfile::parse(file).ok()?;
         if profile.needs_correlation() {
             return None;
         }
-        let (layout, slide) = layouts.find_or_learn(&profile)?;
+        let (layout, slide) = layouts.find_or_learn(profile)?;
         let counters = profile.sections().counters.bytes;
         let LayoutSums {
             sums,
@@ -80,19 +79,19 @@ impl LayoutSums {
         let sums = match position {
             Some(position) => sums.get_mut(position)?,
             None => {
-                sums.push(Sums::new(Arc::clone(&layout), &profile));
+                sums.push(Sums::new(Arc::clone(&layout), profile));
                 sums.last_mut()?
             }
         };
-        let largest_value = sums.values.stage(&layout, &profile, slide, staged)?;
-        let (added, over) = weight.apply(largest_bits(&profile, counters)? | largest_value);
+        let largest_value = sums.values.stage(&layout, profile, slide, staged)?;
+        let (added, over) = weight.apply(largest_bits(profile, counters)? | largest_value);
         if over {
             return None;
         }
         let bound = sums.bound.checked_add(added);
         let bound = bound.filter(|&bound| bound <= indexed::MAX_COUNT)?;
         sums.bound = bound;
-        sums.add_counters(&profile, counters, weight);
+        sums.add_counters(profile, counters, weight);
         for (sum, &byte) in sums.bitmap.iter_mut().zip(profile.sections().bitmap.bytes) {
             *sum |= byte;
         }

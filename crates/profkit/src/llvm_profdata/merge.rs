@@ -4,7 +4,7 @@ use super::inputs::InputList;
 use super::lines::Lines;
 use super::messages::{self, Fault, Messages, fault_text};
 use super::pattern::Pattern;
-use super::{input, output};
+use super::{correlate, input, output};
 use crate::encode::write_indexed;
 use crate::io::Content;
 use profkit_abi::value_kind;
@@ -51,11 +51,12 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         Some("gcc") => return Err(Fault::new("unknown format is specified")),
         format => format == Some("text"),
     };
-    check_correlation(parsed)?;
+    let correlation = correlate::source(parsed, &inputs, messages)?;
 
     let keep = filter(parsed.text("function"));
     let drop = filter(parsed.text("no-function"));
-    let options = merge_options(parsed, remapping, &keep, &drop);
+    let mut options = merge_options(parsed, remapping, &keep, &drop);
+    options.correlation = correlation;
     let merged = merge_instr(&inputs, &options);
     if let Some(name) = inputs.memprof() {
         return Err(Fault::later(&format!(
@@ -126,43 +127,6 @@ fn remapping(parsed: &Parsed) -> Result<Option<Remapping>, Fault> {
             .with_note("expected 'old_symbol new_symbol'")
     })?;
     Ok(Some(remapping))
-}
-
-/// Correlation comes with a later release; what LLVM finds contradictory is said in its words.
-fn check_correlation(parsed: &Parsed) -> Result<(), Fault> {
-    let given = |name: &str| !parsed.text(name).is_empty();
-    let (debug_info, binary) = (given("debug-info"), given("binary-file"));
-    let debuginfod = parsed.flag("debuginfod");
-    let folder = parsed.texts("debug-file-directory").next().is_some();
-    let correlate = parsed
-        .word("correlate")
-        .is_some_and(|word| !word.is_empty());
-    if !debug_info && binary && (debuginfod || folder) {
-        return Err(Fault::new(
-            "Expected only one of -binary-file, -debuginfod or -debug-file-directory",
-        ));
-    }
-    if debug_info && (binary || debuginfod || folder) {
-        return Err(Fault::new(
-            "Expected only one of -debug-info, -binary-file, -debuginfod or -debug-file-directory",
-        ));
-    }
-    if debug_info || binary {
-        return Err(Fault::later("correlation (--debug-info, --binary-file)"));
-    }
-    match (debuginfod, folder, correlate) {
-        (true, _, false) => Err(Fault::new(
-            "Expected --correlate when --debuginfod is provided",
-        )),
-        (false, true, false) => Err(Fault::new(
-            "Expected --correlate when --debug-file-directory is provided",
-        )),
-        (false, false, true) => Err(Fault::new(
-            "Expected --debuginfod or --debug-file-directory when --correlate is provided",
-        )),
-        (false, false, false) => Ok(()),
-        _ => Err(Fault::later("correlation (--correlate)")),
-    }
 }
 
 /// A pattern, or why it is none; nothing if none was given.

@@ -89,6 +89,8 @@ pub fn fault_text(fault: &LlvmFault) -> String {
         LlvmCode::TooLarge => "too much profile data",
         LlvmCode::Truncated => "truncated profile data",
         LlvmCode::MissingCorrelationInfo => "debug info/binary for correlation is required",
+        LlvmCode::UnexpectedCorrelationInfo => "debug info/binary for correlation is not necessary",
+        LlvmCode::UnableToCorrelateProfile => "unable to correlate profile",
         LlvmCode::HashMismatch => "function control flow change detected (hash mismatch)",
         LlvmCode::CountMismatch => "function basic block count change detected (counter mismatch)",
         LlvmCode::BitmapMismatch => "function bitmap size change detected (bitmap size mismatch)",

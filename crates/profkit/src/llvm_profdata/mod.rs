@@ -1,6 +1,7 @@
 //! The llvm-profdata personality: what LLVM 22's tool does for instrumentation profiles, to the letter: its options,
 //! its text, its exit codes, its bytes. docs/formats/llvm-profdata.md lists every difference with its reason.
 mod command_line;
+mod correlate;
 mod help;
 mod input;
 mod inputs;
@@ -11,6 +12,7 @@ mod output;
 mod pattern;
 mod show;
 mod values;
+mod yaml;
 
 use command_line::{Commands, Outcome, Parsed, parse};
 use messages::{Fault, Messages};

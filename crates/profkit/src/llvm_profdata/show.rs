@@ -3,8 +3,8 @@ use super::command_line::{Parsed, SHOW_KIND};
 use super::input::{self, Profile};
 use super::lines::Lines;
 use super::messages::{Fault, Messages};
-use super::output;
 use super::values::{ValueStatistics, detailed_summary};
+use super::{correlate, output};
 use crate::io::Content;
 use profkit_abi::{indexed, value_kind};
 use profkit_data::Error;
@@ -115,7 +115,7 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         messages.warning(b"", "-function argument ignored: showing all functions");
     }
     if !debug_info.is_empty() {
-        return Err(Fault::later("showing debug info (--debug-info)"));
+        return correlate::show(parsed, format, output, messages);
     }
     match parsed.word(SHOW_KIND) {
         Some("sample") => return Err(Fault::later("showing sample profiles (--sample)")),

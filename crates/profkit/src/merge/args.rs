@@ -1,4 +1,5 @@
 //! Arguments of `profkit merge`.
+use crate::correlate::args::BinaryArgs;
 use clap::{Args, ValueEnum};
 use profkit_data::instr::releases::Release;
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ Examples:
   profkit merge *.profraw -o out.profdata
   profkit merge runs/ 3,train.profraw 0.5,idle.profraw -o out.profdata
   find /ci -name '*.profraw' | profkit merge -f - --llvm 19 -o out.profdata
+  profkit merge runs/ --binaries build/bin -o out.profdata
   profkit merge --strict --report report.json old.profdata new.profraw -o out.profdata";
 
 /// Arguments of `profkit merge`.
@@ -76,12 +78,15 @@ pub struct MergeArgs {
     pub(super) threads: Option<NonZeroUsize>,
 
     #[command(flatten)]
+    pub(super) correlation: BinaryArgs,
+
+    #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Where the result goes.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 pub struct Destination {
     /// Write the merged profile here; - is standard output
     ///
@@ -150,4 +155,25 @@ pub struct ReportArgs {
     /// Do not print the report on stderr; errors are still printed
     #[arg(short, long)]
     pub(super) quiet: bool,
+}
+
+const CORRELATE_EXAMPLES: &str = "\
+Programs built with -mllvm -profile-correlate=binary or debug-info write raw profiles that
+hold counters only; the functions are in their binaries or debug info. This is profkit merge
+--binaries, with the report of which profile went to which binary first.
+
+Examples:
+  profkit correlate runs/ --binaries build/bin --dry-run
+  profkit correlate runs/ --binaries build/bin /usr/lib/debug -o out.profdata";
+
+/// Arguments of `profkit correlate`.
+#[derive(Debug, Args)]
+#[command(after_help = CORRELATE_EXAMPLES)]
+pub struct CorrelateArgs {
+    /// Only say which profile goes to which binary; exit code 1 if one goes to none
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    #[command(flatten)]
+    pub(super) merge: MergeArgs,
 }

@@ -55,6 +55,8 @@ pub fn convert(args: ConvertArgs) -> Result {
             });
     let form = Form::new(format, &args.version)?;
     Job {
+        correlation: None,
+        correlation_told: false,
         options: MergeOptions::new(),
         sparse: false,
         form,

@@ -2,6 +2,7 @@
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::report::{FullReport, Written};
 use super::write::{Encoding, write_profile};
+use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Output};
 use profkit_data::ids::{BuildId, NameRef};
@@ -24,6 +25,10 @@ const OLDEST_WRITTEN: u32 = 3;
 pub struct Job {
     /// How to merge.
     pub options: MergeOptions,
+    /// Which profile went to which binary.
+    pub correlation: Option<CorrelationReport>,
+    /// Whether that was printed already.
+    pub correlation_told: bool,
     /// Leave out functions that never ran.
     pub sparse: bool,
     /// What to write.
@@ -244,9 +249,16 @@ impl Job {
     ) -> Result<()> {
         let full = FullReport {
             report,
+            correlation: self.correlation.as_ref(),
             notes,
             outputs,
         };
+        if print
+            && !self.correlation_told
+            && let Some(correlation) = &self.correlation
+        {
+            let _ = write!(std::io::stderr(), "{correlation}");
+        }
         if print {
             // Nobody is left to be told if stderr is closed.
             let _ = write!(std::io::stderr(), "{full}");

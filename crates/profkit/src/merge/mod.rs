@@ -7,24 +7,60 @@ mod progress;
 mod report;
 mod write;
 
-pub use args::MergeArgs;
+pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
-use crate::exit::{Failure, Result};
-use crate::io::read_into;
+use crate::correlate::plan::Plan;
+use crate::correlate::report::CorrelationReport;
+use crate::exit::{Failure, Result, Status};
+use crate::io::{is_stdio, read_into};
 use args::Format;
 use inputs::InputList;
 use job::{Destination, Form, Job};
-use profkit_merge::{MergeOptions, Remapping, TraceOptions, ValueWeights};
+use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
 use progress::Progress;
 use regex::bytes::Regex;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Runs `profkit merge`.
 ///
 /// # Errors
 /// Whatever keeps the result from being written.
 pub fn merge(args: MergeArgs) -> Result {
+    run(args, Reporting::Last)
+}
+
+/// Runs `profkit correlate`.
+///
+/// # Errors
+/// As [`merge`].
+pub fn correlate(args: CorrelateArgs) -> Result {
+    if !args.merge.correlation.is_used() {
+        return Err(Failure::usage("no binaries").with_hint(
+            "name programs, libraries, debug files or folders of them with --binaries",
+        ));
+    }
+    let reporting = match args.dry_run {
+        true => Reporting::Only,
+        false => Reporting::First,
+    };
+    run(args.merge, reporting)
+}
+
+/// When it is told which profile went to which binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reporting {
+    /// Before merging, and nothing else is done.
+    Only,
+    /// Before merging.
+    First,
+    /// With the rest of the report.
+    Last,
+}
+
+fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let (filter, no_filter) = (
         pattern("--function", args.function.as_deref())?,
         pattern("--no-function", args.no_function.as_deref())?,
@@ -56,7 +92,11 @@ pub fn merge(args: MergeArgs) -> Result {
     let destination = match (&args.destination.output, &args.destination.by_build_id) {
         (Some(file), _) => Destination::File(file.clone()),
         (None, Some(folder)) => Destination::Folder(folder.clone()),
-        (None, None) => return Err(Failure::usage("an output is needed: -o FILE")),
+        (None, None) if reporting == Reporting::Only => Destination::File(PathBuf::from("-")),
+        (None, None) => {
+            return Err(Failure::usage("an output is needed")
+                .with_hint("-o FILE, or --by-build-id DIR for one profile a program"));
+        }
     };
     let format = if args.form.text {
         Format::Text
@@ -70,20 +110,65 @@ pub fn merge(args: MergeArgs) -> Result {
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
-    let notes = std::mem::take(&mut inputs.notes);
+    let mut notes = std::mem::take(&mut inputs.notes);
     if inputs.files.is_empty() {
         let failure = Failure::input("the folders and lists that were named hold nothing to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
+    let mut correlation = None;
+    if args.correlation.is_used() {
+        let binaries = args.correlation.index(&mut notes)?;
+        let paths: Vec<_> = inputs
+            .files
+            .iter()
+            .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
+            .collect();
+        let plan = Plan::new(&inputs, &paths, &binaries);
+        let told = CorrelationReport::new(&plan, |input| inputs.name(input));
+        match reporting {
+            Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
+            Reporting::First if !args.report.quiet => {
+                // Nobody is left to be told if stderr is closed.
+                let _ = write!(io::stderr(), "{told}");
+            }
+            _ => {}
+        }
+        options = options.correlation(Arc::new(plan.joined));
+        correlation = Some(told);
+    }
     inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
     Job {
         options,
+        correlation,
+        correlation_told: reporting == Reporting::First,
         sparse: args.sparse,
         form,
         destination,
         report: args.report,
     }
     .run(&inputs, notes, || inputs.progress.finish())
+}
+
+/// Ends `correlate --dry-run`.
+fn tell_only(
+    plan: &Plan,
+    told: &CorrelationReport,
+    notes: &[String],
+    report: &args::ReportArgs,
+) -> Result {
+    for note in notes {
+        let _ = writeln!(io::stderr(), "note: {note}");
+    }
+    if let Some(path) = &report.report {
+        report::write_json(path, told)?;
+    }
+    if !report.quiet && !report.report.as_deref().is_some_and(is_stdio) {
+        write!(io::stdout(), "{told}").map_err(|error| Failure::print(&error))?;
+    }
+    Ok(match plan.is_complete() {
+        true => Status::Done,
+        false => Status::InputBad,
+    })
 }
 
 /// A regular expression over names, which are bytes.

@@ -1,4 +1,5 @@
 //! What a merge tells: lines for people on stderr, or JSON.
+use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result};
 use crate::io::{Content, Output, is_stdio};
 use profkit_merge::{Reason, Report, Totals};
@@ -45,6 +46,9 @@ pub struct FullReport<'a> {
     /// What happened to the inputs.
     #[serde(flatten)]
     pub report: &'a Report,
+    /// Which profile went to which binary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<&'a CorrelationReport>,
     /// What is odd about how the inputs were named.
     pub notes: &'a [String],
     /// What was written; nothing under `--strict` when something was repaired or dropped.
@@ -57,16 +61,24 @@ impl FullReport<'_> {
     /// # Errors
     /// If it cannot be written.
     pub fn write_json(&self, path: &Path) -> Result<()> {
-        let mut json = serde_json::to_vec_pretty(self)
-            .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
-        json.push(b'\n');
-        let output = Output::new(path, Content::Text)?;
-        match output.write(|sink| sink.put(&json)) {
-            Ok(_) => Ok(()),
-            // Whoever read the report has seen enough.
-            Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        write_json(path, self)
+    }
+}
+
+/// Writes a report as JSON, `-` for standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
+    let mut json = serde_json::to_vec_pretty(report)
+        .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
+    json.push(b'\n');
+    let output = Output::new(path, Content::Text)?;
+    match output.write(|sink| sink.put(&json)) {
+        Ok(_) => Ok(()),
+        // Whoever read the report has seen enough.
+        Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -315,6 +327,7 @@ mod tests {
         lossy.losses.push("left out 3 build ids".to_owned());
         let full = FullReport {
             report: &report,
+            correlation: None,
             notes: &["a and b are the same file, which is counted for each".to_owned()],
             outputs: &[lossy],
         };

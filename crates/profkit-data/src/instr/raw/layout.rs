@@ -3,6 +3,8 @@
 //! Fields are aligned as a C compiler aligns them, and the record to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`); the
 //! offsets below are therefore computed, in file order, from the list of fields.
 use super::header::{PointerWidth, RawDialect, RawHeader};
+use super::metadata::MetadataRecord;
+use crate::bytes::Endian;
 use std::ops::Range;
 
 /// The most value kinds that a data record has slots for.
@@ -74,6 +76,17 @@ impl RecordLayout {
         Self::with_value_kinds(header.dialect, value_kinds)
     }
 
+    /// The layout of the records of a dialect as the releases that wrote it laid them out, with slots for all value
+    /// kinds of the version from LLVM 5 on.
+    pub fn for_dialect(dialect: RawDialect) -> Self {
+        let value_kinds = match dialect.version {
+            1 => 0,
+            2..=9 => 2,
+            _ => 3,
+        };
+        Self::with_value_kinds(dialect, value_kinds)
+    }
+
     fn with_value_kinds(dialect: RawDialect, value_kinds: usize) -> Self {
         let RawDialect { version, width, .. } = dialect;
         let mut placer = Placer { end: 0 };
@@ -128,6 +141,35 @@ impl RecordLayout {
     }
 }
 
+impl RecordLayout {
+    /// Writes what a program's metadata say of a function into the bytes of a record, which are zero before.
+    pub(super) fn encode_metadata(
+        &self,
+        bytes: &mut [u8],
+        dialect: RawDialect,
+        record: &MetadataRecord,
+    ) {
+        let little = dialect.endian == Endian::Little;
+        // The low `len` bytes of a number.
+        let mut put = |at: Option<usize>, len: usize, value: u64| {
+            let value = match little {
+                true => value.to_le_bytes(),
+                false => (value << (64 - 8 * len)).to_be_bytes(),
+            };
+            let field = at.and_then(|at| bytes.get_mut(at..at.checked_add(len)?));
+            if let (Some(field), Some(value)) = (field, value.get(..len)) {
+                field.copy_from_slice(value);
+            }
+        };
+        let pointer = self.width.bytes();
+        put(self.name_ref, 8, record.name_ref.0);
+        put(Some(self.func_hash), 8, record.func_hash.0);
+        put(Some(self.counter_ptr), pointer, record.counter_offset);
+        put(self.function_pointer, pointer, record.function_pointer);
+        put(Some(self.num_counters), 4, u64::from(record.num_counters));
+    }
+}
+
 /// Byte offsets within a vtable record (LLVM's `VTableProfData`): `VTableNameHash` u64, `VTablePointer` pointer,
 /// `VTableSize` u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +205,6 @@ impl VTableLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::Endian;
 
     fn layout(version: u32, width: PointerWidth, value_kind_last: u64) -> RecordLayout {
         let dialect = RawDialect {

@@ -1,6 +1,7 @@
 //! The view of one profile in a raw file.
 use super::header::{RawDialect, RawHeader};
 use super::layout::RecordLayout;
+use super::metadata::RawMetadata;
 use super::record::{RawName, RawRecord, RawVTable};
 use super::sections::{self, RawSection, RawSections, UNIFORM_COUNTER_LEN};
 use crate::bytes::Cursor;
@@ -19,6 +20,7 @@ pub struct RawProfile<'data> {
     layout: RecordLayout,
     sections: RawSections<'data>,
     relative_counters: bool,
+    metadata: Option<&'data RawMetadata>,
 }
 
 impl<'data> RawProfile<'data> {
@@ -71,11 +73,44 @@ impl<'data> RawProfile<'data> {
             layout,
             sections,
             relative_counters: header.dialect.version >= 8,
+            metadata: None,
         };
         if matches!(header.dialect.version, 6 | 7) {
             profile.relative_counters = profile.looks_relative();
         }
         Ok((profile, fault))
+    }
+
+    /// This profile with the data records and names of its program, which it lacks itself.
+    ///
+    /// # Errors
+    /// If the metadata were encoded for profiles of another dialect.
+    pub fn with_metadata(mut self, metadata: &'data RawMetadata) -> Result<Self> {
+        if !metadata.fits(&self) {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the metadata are for raw profiles of another dialect",
+            )
+            .at(self.offset as u64)
+            .within("raw header"));
+        }
+        // What is wrong with a record shows in the counters, the only part that is in this file.
+        let section = |bytes: &'data [u8], offset| RawSection {
+            bytes,
+            offset,
+            size: bytes.len() as u64,
+        };
+        self.sections.data = section(&metadata.data, self.sections.counters.offset);
+        self.sections.names = section(&metadata.names, 0);
+        self.header.counters_delta = 0;
+        self.relative_counters = false;
+        self.metadata = Some(metadata);
+        Ok(self)
+    }
+
+    /// The metadata that were joined to this profile.
+    pub fn metadata(&self) -> Option<&'data RawMetadata> {
+        self.metadata
     }
 
     /// How to read the profile.
@@ -116,7 +151,7 @@ impl<'data> RawProfile<'data> {
 
     /// Whether the profile has counters but no records or names: those are in the binary or its debug info.
     pub fn needs_correlation(&self) -> bool {
-        sections::needs_correlation(&self.header)
+        self.metadata.is_none() && sections::needs_correlation(&self.header)
     }
 
     /// How many data records are there, whole.
@@ -155,8 +190,11 @@ impl<'data> RawProfile<'data> {
             .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
     }
 
-    /// Absolute offset of a data record.
+    /// Absolute offset of a data record; of joined metadata, which lie in no profile, that of the counters.
     pub fn record_offset(&self, index: usize) -> u64 {
+        if self.metadata.is_some() {
+            return self.sections.counters.offset;
+        }
         let distance = (index as u64).saturating_mul(self.layout.stride as u64);
         self.sections.data.offset.saturating_add(distance)
     }
@@ -330,10 +368,16 @@ impl<'data> RawProfile<'data> {
         message: &'static str,
         llvm: impl FnOnce() -> String,
     ) -> Error {
-        Error::new(ErrorKind::Malformed, message)
+        let error = Error::new(ErrorKind::Malformed, message)
             .at(self.record_offset(record.index))
             .within(record_name(record))
-            .llvm_detail(llvm())
+            .llvm_detail(llvm());
+        match self.metadata {
+            Some(_) => error.with_hint(
+                "the records are the binary's: it may be another build of the program than the one that ran",
+            ),
+            None => error,
+        }
     }
 
     /// The name that a record of version 1 or 2 points to.

@@ -1,5 +1,6 @@
 //! The reader of whole raw files.
 use super::addresses::AddressMap;
+use super::metadata::RawMetadataSource;
 use super::profile::RawProfile;
 use super::record::{RawName, RawRecord};
 use crate::bytes::{Cursor, Endian};
@@ -66,6 +67,7 @@ pub struct ImplausibleCount {
 pub struct RawReader<'data> {
     file: &'data [u8],
     options: RawReadOptions,
+    source: Option<&'data dyn RawMetadataSource>,
     version_word: u64,
     /// Errors that concern no single record, to be reported first.
     pending: VecDeque<Error>,
@@ -107,6 +109,26 @@ impl<'data> RawReader<'data> {
     /// # Errors
     /// As [`parse`](Self::parse); to salvage, only if the header cannot be read.
     pub fn parse_with(file: &'data [u8], options: RawReadOptions) -> Result<Self> {
+        Self::open(file, options, None)
+    }
+
+    /// Opens a file whose profiles may lack their data records and names; `source` has them.
+    ///
+    /// # Errors
+    /// As [`parse_with`](Self::parse_with); what the source says is an error like the profile's own.
+    pub fn parse_correlated(
+        file: &'data [u8],
+        options: RawReadOptions,
+        source: &'data dyn RawMetadataSource,
+    ) -> Result<Self> {
+        Self::open(file, options, Some(source))
+    }
+
+    fn open(
+        file: &'data [u8],
+        options: RawReadOptions,
+        source: Option<&'data dyn RawMetadataSource>,
+    ) -> Result<Self> {
         if file.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
                 "the program ended before it wrote its profile, or another program still holds it open",
@@ -115,6 +137,7 @@ impl<'data> RawReader<'data> {
         let mut reader = RawReader {
             file,
             options,
+            source,
             version_word: 0,
             pending: VecDeque::new(),
             current: None,
@@ -171,7 +194,7 @@ impl<'data> RawReader<'data> {
 
     /// Opens the profile at an offset.
     fn enter(&mut self, offset: usize) -> Result<()> {
-        let profile = if self.options.salvage {
+        let mut profile = if self.options.salvage {
             let (profile, fault) = RawProfile::parse_salvage_at(self.file, offset)?;
             self.pending.extend(fault);
             profile
@@ -184,8 +207,23 @@ impl<'data> RawReader<'data> {
             Ok(ids) => self.binary_ids.extend(ids),
             Err(error) => self.tolerate(error)?,
         }
+        let mut told = false;
+        if let Some(source) = self.source {
+            let metadata = source.metadata(&profile);
+            let joined = metadata.and_then(|metadata| match metadata {
+                Some(metadata) => profile.clone().with_metadata(metadata),
+                None => Ok(profile.clone()),
+            });
+            match joined {
+                Ok(joined) => profile = joined,
+                Err(error) => {
+                    self.tolerate(error)?;
+                    told = true;
+                }
+            }
+        }
         self.read_names(&profile)?;
-        if profile.needs_correlation() {
+        if profile.needs_correlation() && !told {
             self.pending.push_back(missing_correlation(&profile));
         }
         let sections = profile.sections();

@@ -46,12 +46,7 @@ pub struct RawRecord {
 
 impl RawRecord {
     /// Decodes a record from its [`stride`](RecordLayout::stride) bytes; bytes that are missing count as 0.
-    pub(super) fn decode(
-        bytes: &[u8],
-        index: usize,
-        dialect: RawDialect,
-        layout: &RecordLayout,
-    ) -> Self {
+    pub fn decode(bytes: &[u8], index: usize, dialect: RawDialect, layout: &RecordLayout) -> Self {
         let fields = Fields { bytes, dialect };
         let pointer = |offset: Option<usize>| offset.map_or(0, |offset| fields.pointer(offset));
         let name = match (layout.name_ref, layout.name_ptr, layout.name_size) {

@@ -1,0 +1,171 @@
+//! Metadata from the sections of a binary.
+use super::{
+    Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine, section,
+    section_data,
+};
+use object::{ObjectSection, ReadRef};
+use profkit_abi::sections::{self, SectionName};
+use profkit_data::instr::raw::{
+    MetadataRecord, ProgramMetadata, RawDialect, RawName, RawRecord, RecordLayout,
+};
+use profkit_data::{Error, ErrorKind, Result};
+use rustc_hash::FxHashSet;
+
+/// What is done with records whose counters lie outside the section, as in a binary that is not the one that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outside {
+    /// They are left out.
+    #[default]
+    Drop,
+    /// They are kept, as LLVM keeps them: reading a profile then fails at the first of them.
+    Keep,
+}
+
+/// Which sections metadata come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SectionSet {
+    /// `__llvm_covdata` and `__llvm_covnames`: not loaded, for correlation only. Counter pointers are addresses.
+    Correlation,
+    /// `__llvm_prf_data` and `__llvm_prf_names`, which the program itself uses. Counter pointers are what raw records
+    /// of the version hold.
+    Runtime,
+}
+
+impl SectionSet {
+    fn names(self) -> (SectionName, SectionName) {
+        match self {
+            SectionSet::Correlation => (sections::COV_DATA, sections::COV_NAMES),
+            SectionSet::Runtime => (sections::DATA, sections::NAMES),
+        }
+    }
+}
+
+/// Whether an object file has a set of sections.
+pub fn has_sections<'data, R: ReadRef<'data>>(
+    image: &object::File<'data, R>,
+    set: SectionSet,
+) -> bool {
+    let (data, names) = set.names();
+    section(image, data).is_ok_and(|section| section.size() > 0) && section(image, names).is_ok()
+}
+
+/// Reads the metadata of a binary whose raw profiles have this dialect and record layout, as
+/// `BinaryInstrProfCorrelator` of LLVM does.
+///
+/// Of several records for the same counters the first stays. Memory is a small multiple of the sections.
+///
+/// # Errors
+/// [`ErrorKind::CannotCorrelate`] if a section is missing or empty.
+pub fn correlate<'data, R: ReadRef<'data>>(
+    image: &object::File<'data, R>,
+    set: SectionSet,
+    dialect: RawDialect,
+    layout: &RecordLayout,
+    outside: Outside,
+    mut warnings: CorrelationWarnings,
+) -> Result<Correlated> {
+    let counters = CounterSection::of(image)?;
+    let (data_name, names_name) = set.names();
+    let data_section = section(image, data_name)?;
+    let data = section_data(&data_section)?;
+    let names = section_data(&section(image, names_name)?)?;
+    let (endian, width) = machine(image);
+    let mask = match width.bytes() {
+        4 => u64::from(u32::MAX),
+        _ => u64::MAX,
+    };
+    let mut seen = FxHashSet::default();
+    let mut records = Vec::with_capacity(data.len() / layout.stride);
+    let mut padded;
+    for (index, bytes) in data.chunks(layout.stride).enumerate() {
+        let mut bytes = bytes;
+        if bytes.len() < layout.stride {
+            // The padding after the last record need not be there.
+            if bytes.len() + RECORD_PADDING < layout.stride {
+                break;
+            }
+            padded = bytes.to_vec();
+            padded.resize(layout.stride, 0);
+            bytes = &padded;
+        }
+        let dialect = RawDialect {
+            endian,
+            width,
+            ..dialect
+        };
+        let record = RawRecord::decode(bytes, index, dialect, layout);
+        let RawName::Ref(name_ref) = record.name else {
+            break;
+        };
+        let at = index as u64 * layout.stride as u64;
+        let address = match set {
+            SectionSet::Correlation => record.counter_ptr,
+            // From version 8 a pointer is the distance from its record.
+            SectionSet::Runtime if dialect.version >= 8 => data_section
+                .address()
+                .wrapping_add(at)
+                .wrapping_add(record.counter_ptr),
+            SectionSet::Runtime => record.counter_ptr,
+        } & mask;
+        if counters.offset(address).is_none() {
+            warnings.push(CorrelationWarning::OutOfRange {
+                function: None,
+                counters: address,
+                section: (counters.start, counters.end),
+                record: at,
+            });
+            if outside == Outside::Drop {
+                continue;
+            }
+        }
+        let counter_offset = address.wrapping_sub(counters.start) & mask;
+        if seen.insert(counter_offset) {
+            records.push(MetadataRecord {
+                name_ref,
+                func_hash: record.func_hash,
+                counter_offset,
+                function_pointer: record.function_pointer,
+                num_counters: record.num_counters,
+            });
+        }
+    }
+    if records.is_empty() || names.is_empty() {
+        return Err(nothing_found(
+            &warnings,
+            names.is_empty() && !records.is_empty(),
+        ));
+    }
+    Ok(Correlated {
+        program: ProgramMetadata {
+            endian: Some(endian),
+            width: Some(width),
+            records,
+            names: names.to_vec(),
+        },
+        warnings,
+    })
+}
+
+/// The most bytes of padding at the end of a record: records are aligned to 8.
+const RECORD_PADDING: usize = 7;
+
+#[cold]
+fn nothing_found(warnings: &CorrelationWarnings, no_names: bool) -> Error {
+    let error = match warnings.count() {
+        0 => Error::new(
+            ErrorKind::CannotCorrelate,
+            "the binary has no profile metadata",
+        ),
+        count => Error::new(
+            ErrorKind::CannotCorrelate,
+            "all counters of the binary's records lie outside its counter section",
+        )
+        .found(format_args!("{count} such records")),
+    };
+    error
+        .llvm_detail(match no_names {
+            true => "could not find any profile data metadata in object file",
+            false => "could not find any profile data metadata in correlated file",
+        })
+        .with_hint("it was stripped, or linked from objects without instrumentation: give the file that the linker wrote")
+}

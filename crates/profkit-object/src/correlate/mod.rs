@@ -1,0 +1,121 @@
+//! Correlation: the data records and names of a program whose raw profiles hold counters only, from its binary
+//! (`-profile-correlate=binary`) or its debug info (`-profile-correlate=debug-info`). docs/formats/correlation.md has
+//! the facts.
+pub mod binary;
+pub mod dwarf;
+mod warnings;
+
+pub use warnings::{CorrelationWarning, CorrelationWarnings};
+
+use crate::binary::damaged;
+use object::{BinaryFormat, Object, ObjectSection, ReadRef};
+use profkit_abi::sections::{self, SectionName};
+use profkit_data::bytes::Endian;
+use profkit_data::instr::raw::{PointerWidth, ProgramMetadata};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// Where a program's counters lie: what counter pointers are measured against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterSection {
+    /// Address of the first counter byte that the run-time library writes.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+}
+
+impl CounterSection {
+    /// The counter section of an object file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotCorrelate`] if there is none.
+    pub fn of<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> Result<Self> {
+        let section = section(image, sections::COUNTERS)?;
+        let start = section.address();
+        // In COFF the run-time library puts a byte of its own before the counters.
+        let own = u64::from(is_coff(image));
+        Ok(CounterSection {
+            start: start.wrapping_add(own),
+            end: start.wrapping_add(section.size()),
+        })
+    }
+
+    /// The offset of a counter's address; `None` outside the section.
+    pub fn offset(&self, address: u64) -> Option<u64> {
+        (self.start..self.end)
+            .contains(&address)
+            .then(|| address - self.start)
+    }
+}
+
+/// Metadata of a program, with what was odd about it.
+#[derive(Clone, Debug, Default)]
+pub struct Correlated {
+    /// The functions and their names.
+    pub program: ProgramMetadata,
+    /// What LLVM's tool warns of.
+    pub warnings: CorrelationWarnings,
+}
+
+pub(crate) fn is_coff<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> bool {
+    matches!(image.format(), BinaryFormat::Coff | BinaryFormat::Pe)
+}
+
+/// The name that a section has in a linked file of this format: the linker drops `$` and what follows.
+fn linked_name<'data, R: ReadRef<'data>>(
+    image: &object::File<'data, R>,
+    name: SectionName,
+) -> &'static str {
+    match is_coff(image) {
+        true => name.coff.split('$').next().unwrap_or(name.coff),
+        false => name.elf,
+    }
+}
+
+/// A section that correlation needs.
+pub(crate) fn section<'data, 'file, R: ReadRef<'data>>(
+    image: &'file object::File<'data, R>,
+    name: SectionName,
+) -> Result<object::Section<'data, 'file, R>> {
+    let linked = linked_name(image, name);
+    // Not `section_by_name`, which also takes Apple's spellings of other names.
+    let mut sections = image.sections();
+    let found = sections.find(|section| section.name_bytes() == Ok(linked.as_bytes()));
+    found.ok_or_else(|| missing_section(linked))
+}
+
+#[cold]
+fn missing_section(name: &'static str) -> Error {
+    Error::new(
+        ErrorKind::CannotCorrelate,
+        format!("the binary has no section {name}"),
+    )
+    .llvm_detail(format!("could not find section ({name})"))
+    .with_hint(match name {
+        "__llvm_prf_cnts" | ".lprfc" => {
+            "it was not built with -fprofile-generate or -fprofile-instr-generate, or it is a file of debug info without the program's headers"
+        }
+        _ => {
+            "it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip"
+        }
+    })
+}
+
+/// The bytes of a section.
+pub(crate) fn section_data<'data, R: ReadRef<'data>>(
+    section: &object::Section<'data, '_, R>,
+) -> Result<&'data [u8]> {
+    section.data().map_err(|error| damaged(&error))
+}
+
+/// Byte order and pointer width of an object file.
+pub fn machine<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> (Endian, PointerWidth) {
+    let endian = match image.is_little_endian() {
+        true => Endian::Little,
+        false => Endian::Big,
+    };
+    let width = match image.is_64() {
+        true => PointerWidth::Bits64,
+        false => PointerWidth::Bits32,
+    };
+    (endian, width)
+}

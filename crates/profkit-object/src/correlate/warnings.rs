@@ -1,0 +1,159 @@
+//! What is odd about a program's metadata, in LLVM's words.
+use std::fmt;
+
+/// One oddity. `Display` is LLVM's text (`InstrProfCorrelator.cpp`); its numbers are cut to 32 bits as LLVM prints them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CorrelationWarning {
+    /// Debug info of a counter variable that lacks a part.
+    Incomplete {
+        /// `Function Name`.
+        function: Option<Vec<u8>>,
+        /// `CFG Hash`.
+        hash: Option<u64>,
+        /// Address of the counters.
+        counters: Option<u64>,
+        /// `Num Counters`.
+        count: Option<u64>,
+    },
+    /// Counters outside their section.
+    OutOfRange {
+        /// The function, where it is known.
+        function: Option<Vec<u8>>,
+        /// Address of the counters.
+        counters: u64,
+        /// The counter section.
+        section: (u64, u64),
+        /// Offset of the record in the data section.
+        record: u64,
+    },
+    /// A function without an address.
+    NoAddress {
+        /// The function.
+        function: Vec<u8>,
+    },
+}
+
+impl fmt::Display for CorrelationWarning {
+    #[allow(clippy::cast_possible_truncation, reason = "so does LLVM")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            CorrelationWarning::Incomplete {
+                function,
+                hash,
+                counters,
+                count,
+            } => {
+                let number = |number: &Option<u64>| match number {
+                    Some(number) => number.to_string(),
+                    None => "None".to_owned(),
+                };
+                write!(
+                    f,
+                    "Incomplete DIE for function {}: CFGHash={}  CounterPtr={}  NumCounters={}",
+                    function.as_deref().map_or("None".to_owned(), text),
+                    number(hash),
+                    number(counters),
+                    number(count)
+                )
+            }
+            CorrelationWarning::OutOfRange {
+                function: Some(function),
+                counters,
+                section: (start, end),
+                ..
+            } => write!(
+                f,
+                "CounterPtr out of range for function {}: Actual={:#x} Expected=[{:#x}, {:#x})",
+                text(function),
+                *counters as u32,
+                *start as u32,
+                *end as u32
+            ),
+            CorrelationWarning::OutOfRange {
+                function: None,
+                counters,
+                section: (start, end),
+                record,
+            } => write!(
+                f,
+                "CounterPtr out of range for function: Actual={:#x} Expected=[{:#x}, {:#x}) at data offset={:#x}",
+                *counters as u32, *start as u32, *end as u32, *record as u32
+            ),
+            CorrelationWarning::NoAddress { function } => {
+                write!(f, "Could not find address of function {}", text(function))
+            }
+        }
+    }
+}
+
+/// The first warnings, and how many there were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorrelationWarnings {
+    limit: usize,
+    /// The first warnings, no more than were asked for.
+    pub list: Vec<CorrelationWarning>,
+    /// How many more there were.
+    pub suppressed: u64,
+}
+
+/// LLVM's default of `--max-debug-info-correlation-warnings`.
+pub const DEFAULT_LIMIT: usize = 5;
+
+impl Default for CorrelationWarnings {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
+}
+
+impl CorrelationWarnings {
+    /// Keeps at most `limit` warnings; 0 keeps all.
+    pub fn new(limit: usize) -> Self {
+        CorrelationWarnings {
+            limit,
+            list: Vec::new(),
+            suppressed: 0,
+        }
+    }
+
+    /// How many warnings there were.
+    pub fn count(&self) -> u64 {
+        self.list.len() as u64 + self.suppressed
+    }
+
+    pub(crate) fn push(&mut self, warning: CorrelationWarning) {
+        if self.limit == 0 || self.list.len() < self.limit {
+            self.list.push(warning);
+        } else {
+            self.suppressed += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_llvms_and_the_limit_holds() {
+        let mut warnings = CorrelationWarnings::new(3);
+        for _ in 0..2 {
+            warnings.push(CorrelationWarning::Incomplete {
+                function: None,
+                hash: Some(u64::MAX),
+                counters: None,
+                count: Some(3),
+            });
+            warnings.push(CorrelationWarning::OutOfRange {
+                function: Some(b"f".to_vec()),
+                counters: 0x1_0000_0010,
+                section: (0, 8),
+                record: 0,
+            });
+        }
+        assert_eq!((warnings.list.len(), warnings.suppressed), (3, 1));
+        let texts: Vec<_> = warnings.list.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(texts[0], @"Incomplete DIE for function None: CFGHash=18446744073709551615  CounterPtr=None  NumCounters=3");
+        insta::assert_snapshot!(texts[1], @"CounterPtr out of range for function f: Actual=0x10 Expected=[0x0, 0x8)");
+    }
+}

@@ -1,0 +1,175 @@
+//! The index on disk: a line a file. `SIZE MTIME CONTENTS IDS PATH`, where CONTENTS is `-` for what is no binary, IDS
+//! are joined by commas or `-`, and PATH is absolute and goes to the end of the line.
+use super::{Contents, modified};
+use crate::build_id::parse_build_id;
+use profkit_data::ids::BuildId;
+use rustc_hash::FxHashMap;
+use std::fmt::Write as _;
+use std::fs::{self, Metadata};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const FIRST_LINE: &str = "profkit binaries 1";
+/// Larger files are not read: nothing that this program writes gets there.
+const MOST_BYTES: u64 = 256 << 20;
+/// The most files that are remembered.
+const MOST_ENTRIES: usize = 1 << 20;
+/// A file that was changed so shortly ago may change again without another time: it is not remembered.
+const FRESH_NANOS: u64 = 2_000_000_000;
+
+/// What earlier walks found.
+#[derive(Debug, Default)]
+pub struct IndexCache {
+    file: Option<PathBuf>,
+    entries: FxHashMap<PathBuf, Entry>,
+    changed: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    size: u64,
+    modified: u64,
+    contents: Option<Contents>,
+    ids: Vec<BuildId>,
+}
+
+impl IndexCache {
+    /// A cache that forgets.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Reads the cache at `file`. What cannot be read or understood counts as an empty cache.
+    pub fn open(file: &Path) -> Self {
+        let small = fs::metadata(file).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
+        let text = match small {
+            true => fs::read_to_string(file).unwrap_or_default(),
+            false => String::new(),
+        };
+        let mut lines = text.lines();
+        let entries = match lines.next() {
+            Some(FIRST_LINE) => lines.filter_map(parse).take(MOST_ENTRIES).collect(),
+            _ => FxHashMap::default(),
+        };
+        IndexCache {
+            file: Some(file.to_owned()),
+            entries,
+            changed: false,
+        }
+    }
+
+    /// What is known of a file that has not changed since: its ids, and its contents unless it is no binary.
+    pub(super) fn get(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+    ) -> Option<(Vec<BuildId>, Option<Contents>)> {
+        let entry = self.entries.get(&std::path::absolute(path).ok()?)?;
+        let same = entry.size == metadata.len() && entry.modified == modified(metadata);
+        same.then(|| (entry.ids.clone(), entry.contents))
+    }
+
+    pub(super) fn put(
+        &mut self,
+        path: &Path,
+        metadata: &Metadata,
+        ids: &[BuildId],
+        contents: Option<Contents>,
+    ) {
+        let time = modified(metadata);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+        let (Some(_), Ok(path)) = (&self.file, std::path::absolute(path)) else {
+            return;
+        };
+        let fresh = time == 0 || now.saturating_sub(time) < FRESH_NANOS;
+        let plain = path
+            .to_str()
+            .is_some_and(|path| !path.contains(['\n', '\r']));
+        if fresh || !plain || self.entries.len() >= MOST_ENTRIES {
+            return;
+        }
+        self.changed = true;
+        self.entries.insert(
+            path,
+            Entry {
+                size: metadata.len(),
+                modified: time,
+                contents,
+                ids: ids.to_vec(),
+            },
+        );
+    }
+
+    /// Writes what is new. The file appears whole or stays as it was; two programs at the same time do not mix.
+    ///
+    /// # Errors
+    /// If it cannot be written, for instance because there is no room; everything else goes on as before.
+    pub fn save(&mut self) -> io::Result<()> {
+        let (Some(file), true) = (&self.file, self.changed) else {
+            return Ok(());
+        };
+        let mut text = format!("{FIRST_LINE}\n");
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|(path, _)| *path);
+        for (path, entry) in entries {
+            let contents = match entry.contents {
+                Some(Contents(bits)) => bits.to_string(),
+                None => "-".to_owned(),
+            };
+            let ids: Vec<_> = entry.ids.iter().map(ToString::to_string).collect();
+            let ids = if ids.is_empty() {
+                "-".to_owned()
+            } else {
+                ids.join(",")
+            };
+            let path = path.display();
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "{} {} {contents} {ids} {path}",
+                entry.size, entry.modified
+            );
+        }
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = PathBuf::from(name);
+        let written = fs::File::create(&temporary)
+            .and_then(|mut out| out.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&temporary, file));
+        if written.is_err() {
+            // What is left of it would only take room.
+            let _ = fs::remove_file(&temporary);
+        }
+        self.changed = written.is_err();
+        written
+    }
+}
+
+fn parse(line: &str) -> Option<(PathBuf, Entry)> {
+    let mut parts = line.splitn(5, ' ');
+    let size = parts.next()?.parse().ok()?;
+    let modified = parts.next()?.parse().ok()?;
+    let contents = match parts.next()? {
+        "-" => None,
+        bits => Some(Contents(bits.parse().ok()?)),
+    };
+    let ids = match parts.next()? {
+        "-" => Vec::new(),
+        ids => ids.split(',').map(parse_build_id).collect::<Option<_>>()?,
+    };
+    let path = PathBuf::from(parts.next()?);
+    Some((
+        path,
+        Entry {
+            size,
+            modified,
+            contents,
+            ids,
+        },
+    ))
+}

@@ -1,0 +1,313 @@
+//! An index of binaries by build id: folders are walked once, and of each file no more than headers and notes are
+//! read. What was found is kept on disk ([`IndexCache`]), so that the next walk reads only files that changed.
+mod cache;
+
+pub use cache::IndexCache;
+
+use crate::binary::{BinaryFile, Image};
+use crate::build_id::build_id;
+use crate::correlate::CounterSection;
+use crate::correlate::binary::{SectionSet, has_sections};
+use crate::debug_files::DebugFolders;
+use object::Object;
+use profkit_data::ids::BuildId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// How deep folders may nest.
+const MOST_FOLDERS: usize = 256;
+
+/// What of interest a binary holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents(u8);
+
+impl Contents {
+    /// Sections for correlation (`__llvm_covdata`, `__llvm_covnames`).
+    pub const CORRELATION: Self = Contents(1);
+    /// The sections of an instrumented program (`__llvm_prf_data`, `__llvm_prf_names`).
+    pub const RUNTIME: Self = Contents(2);
+    /// A counter section.
+    pub const COUNTERS: Self = Contents(4);
+    /// Debug info.
+    pub const DWARF: Self = Contents(8);
+
+    /// Whether all of `other` are there.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What an object file holds.
+    pub fn of(image: &Image<'_>) -> Self {
+        let mut contents = 0;
+        if has_sections(image, SectionSet::Correlation) {
+            contents |= Self::CORRELATION.0;
+        }
+        if has_sections(image, SectionSet::Runtime) {
+            contents |= Self::RUNTIME.0;
+        }
+        if CounterSection::of(image).is_ok() {
+            contents |= Self::COUNTERS.0;
+        }
+        if image.section_by_name(".debug_info").is_some() {
+            contents |= Self::DWARF.0;
+        }
+        Contents(contents)
+    }
+}
+
+/// A file with machine code or debug info.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedBinary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its build ids: one, or one an architecture. Empty if it has none.
+    pub ids: Vec<BuildId>,
+    /// What it holds.
+    pub contents: Contents,
+    /// Whether it was named itself, not found in a folder.
+    pub named: bool,
+}
+
+/// Binaries by build id.
+#[derive(Debug, Default)]
+pub struct BinaryIndex {
+    /// All binaries, those of a folder sorted by path.
+    pub binaries: Vec<IndexedBinary>,
+    by_id: FxHashMap<BuildId, Vec<usize>>,
+    /// Folders with a `.build-id` tree, which is not walked but asked.
+    trees: Vec<PathBuf>,
+    /// Files that look like binaries but cannot be read, with the reason.
+    pub unreadable: Vec<(PathBuf, String)>,
+    /// How many files were known from the cache.
+    pub from_cache: u64,
+    /// How many files were looked at.
+    pub looked_at: u64,
+}
+
+/// Why there is no index.
+#[derive(Debug)]
+pub struct IndexError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl BinaryIndex {
+    /// Indexes files and folders.
+    ///
+    /// # Errors
+    /// If a path that was named does not exist, or is a file that is no binary. What is wrong with a file in a folder
+    /// is noted in [`unreadable`](Self::unreadable).
+    pub fn build(paths: &[PathBuf], cache: &mut IndexCache) -> Result<Self, IndexError> {
+        let mut index = BinaryIndex::default();
+        let mut seen = FxHashSet::default();
+        for path in paths {
+            let failed = |error: &io::Error| IndexError {
+                path: path.clone(),
+                reason: error.to_string(),
+                hint: None,
+            };
+            let metadata = fs::metadata(path).map_err(|error| failed(&error))?;
+            if metadata.is_dir() {
+                let mut files = Vec::new();
+                index
+                    .walk(path, 0, &mut files)
+                    .map_err(|error| failed(&error))?;
+                files.sort_unstable();
+                for file in files {
+                    index.add_found(file, cache, &mut seen);
+                }
+            } else {
+                index.add_named(path, &metadata, cache, &mut seen)?;
+            }
+        }
+        for (number, binary) in index.binaries.iter().enumerate() {
+            for id in &binary.ids {
+                let same = index.by_id.entry(id.clone()).or_default();
+                if same.last() != Some(&number) {
+                    same.push(number);
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    fn walk(&mut self, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+        if depth == MOST_FOLDERS {
+            return Err(io::Error::other("folders nest too deeply"));
+        }
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let path = entry.path();
+            if kind.is_dir() {
+                if entry.file_name() == ".build-id" {
+                    self.trees.push(folder.to_owned());
+                } else {
+                    self.walk(&path, depth + 1, files)?;
+                }
+            } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
+                // A link to a folder is not followed: the folder is there itself, or was left out on purpose.
+                files.push(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_found(
+        &mut self,
+        path: PathBuf,
+        cache: &mut IndexCache,
+        seen: &mut FxHashSet<(u64, u64)>,
+    ) {
+        let Ok(metadata) = fs::metadata(&path) else {
+            return;
+        };
+        if !first_time(&metadata, seen) {
+            return;
+        }
+        self.looked_at += 1;
+        if let Some((ids, contents)) = cache.get(&path, &metadata) {
+            self.from_cache += 1;
+            if contents.is_some() {
+                self.push(path, ids, contents.unwrap_or_default(), false);
+            }
+            return;
+        }
+        match examine(&path) {
+            Ok(Some((ids, contents))) => {
+                cache.put(&path, &metadata, &ids, Some(contents));
+                self.push(path, ids, contents, false);
+            }
+            Ok(None) => cache.put(&path, &metadata, &[], None),
+            Err(error) => self.unreadable.push((path, error)),
+        }
+    }
+
+    fn add_named(
+        &mut self,
+        path: &Path,
+        metadata: &Metadata,
+        cache: &mut IndexCache,
+        seen: &mut FxHashSet<(u64, u64)>,
+    ) -> Result<(), IndexError> {
+        if !first_time(metadata, seen) {
+            return Ok(());
+        }
+        self.looked_at += 1;
+        let failed = |reason: String, hint: Option<String>| IndexError {
+            path: path.to_owned(),
+            reason,
+            hint,
+        };
+        if let Some((ids, Some(contents))) = cache.get(path, metadata) {
+            self.from_cache += 1;
+            self.push(path.to_owned(), ids, contents, true);
+            return Ok(());
+        }
+        let file = BinaryFile::open(path).map_err(|error| failed(error.to_string(), None))?;
+        let images = file
+            .images()
+            .map_err(|error| failed(error.to_string(), error.hint().map(str::to_owned)))?;
+        let (ids, contents) = facts(&images).map_err(|error| failed(error, None))?;
+        cache.put(path, metadata, &ids, Some(contents));
+        self.push(path.to_owned(), ids, contents, true);
+        Ok(())
+    }
+
+    fn push(&mut self, path: PathBuf, ids: Vec<BuildId>, contents: Contents, named: bool) {
+        self.binaries.push(IndexedBinary {
+            path,
+            ids,
+            contents,
+            named,
+        });
+    }
+
+    /// The binaries that state a build id: those that were walked, then those of `.build-id` trees.
+    pub fn find(&self, id: &BuildId) -> Vec<IndexedBinary> {
+        let mut found: Vec<IndexedBinary> = self
+            .by_id
+            .get(id)
+            .into_iter()
+            .flatten()
+            .filter_map(|&number| self.binaries.get(number).cloned())
+            .collect();
+        for tree in &self.trees {
+            for suffix in ["", ".debug"] {
+                let Some(path) = DebugFolders::build_id_path(tree, id, suffix) else {
+                    continue;
+                };
+                // The id of what lies there is checked: trees are kept by hand too.
+                if let Ok(Some((ids, contents))) = examine(&path)
+                    && ids.contains(id)
+                    && !found.iter().any(|binary| binary.path == path)
+                {
+                    found.push(IndexedBinary {
+                        path,
+                        ids,
+                        contents,
+                        named: false,
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether there are trees to ask, besides the binaries that are listed.
+    pub fn has_trees(&self) -> bool {
+        !self.trees.is_empty()
+    }
+}
+
+/// Whether this file was not met before under another name.
+fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        seen.insert((metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (metadata, seen);
+        true
+    }
+}
+
+/// Ids and contents of a file; `None` if it is no binary, or not there.
+fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
+    let file = match BinaryFile::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    match file.images() {
+        Ok(images) => facts(&images).map(Some),
+        Err(error) if error.kind() == profkit_data::ErrorKind::UnrecognizedFormat => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn facts(images: &[Image<'_>]) -> Result<(Vec<BuildId>, Contents), String> {
+    let mut ids = Vec::new();
+    let mut contents = 0;
+    for image in images {
+        ids.extend(build_id(image).map_err(|error| error.to_string())?);
+        contents |= Contents::of(image).0;
+    }
+    Ok((ids, Contents(contents)))
+}
+
+/// When a file was changed last, in nanoseconds of Unix time; 0 if the system does not say.
+fn modified(metadata: &Metadata) -> u64 {
+    let modified = metadata.modified().ok();
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
+}

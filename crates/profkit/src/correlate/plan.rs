@@ -1,0 +1,467 @@
+//! Which raw profile goes to which binary.
+use super::debuginfod;
+use super::joined::{Joined, Key, profiles_in};
+use profkit_abi::raw::VERSION_LLVM_22;
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::ids::BuildId;
+use profkit_data::instr::raw::{
+    ProgramMetadata, RawDialect, RawMetadata, RawProfile, RecordLayout,
+};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_merge::Inputs;
+use profkit_object::binary::{BinaryFile, Image};
+use profkit_object::correlate::binary::{self, Outside, SectionSet};
+use profkit_object::correlate::dwarf::{self, DwarfOptions};
+use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
+use profkit_object::debug_files::{DebugFolders, DebugLink, dsym_files};
+use profkit_object::index::{BinaryIndex, Contents, IndexedBinary};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How many binaries and ids messages name.
+const MOST_NAMED: usize = 8;
+/// Raw headers and build ids fit into this many bytes. A longer file is read whole only if more profiles may follow.
+const FRONT_LEN: u64 = 64 << 10;
+
+/// Where binaries come from.
+#[derive(Debug, Default)]
+pub struct Binaries {
+    /// Those that were named, or lie in folders that were.
+    pub index: BinaryIndex,
+    /// Where debug files of stripped binaries are.
+    pub debug_folders: DebugFolders,
+    /// Servers to ask for what is in no folder.
+    pub servers: Option<debuginfod::Client>,
+}
+
+/// What profiles of one program and dialect are joined to.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The profiles' build ids.
+    pub ids: Vec<BuildId>,
+    /// Whether the metadata are in debug info.
+    pub debug_info: bool,
+    /// The inputs that hold such profiles.
+    pub inputs: Vec<usize>,
+    /// The binary, with what it gave; or why there is none.
+    pub outcome: std::result::Result<Match, Error>,
+}
+
+/// A binary that was found, and what it holds.
+#[derive(Clone, Debug)]
+pub struct Match {
+    /// The file that the metadata were read from.
+    pub path: PathBuf,
+    /// How many functions.
+    pub functions: usize,
+    /// What is odd about it.
+    pub warnings: CorrelationWarnings,
+}
+
+/// The whole plan.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// One entry a program and dialect, sorted by their first input.
+    pub assignments: Vec<Assignment>,
+    /// The metadata, for the merge.
+    pub joined: Joined,
+    /// How many inputs hold profiles that need no binary.
+    pub complete: u64,
+    /// How many inputs need one.
+    pub bare: u64,
+}
+
+impl Plan {
+    /// Looks at all inputs, and finds the binaries of those that need one. Each binary is read once.
+    ///
+    /// An input that cannot be read is left to the merge, which reports it.
+    pub fn new(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
+        let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
+            .into_par_iter()
+            .map(|input| keys_of(inputs, input, paths.get(input).and_then(Option::as_deref)))
+            .collect();
+        let mut plan = Plan::default();
+        let mut wanted: FxHashMap<Key, (RawDialect, RecordLayout, Vec<usize>)> =
+            FxHashMap::default();
+        for (input, keys) in keys.into_iter().enumerate() {
+            match keys.is_empty() {
+                true => plan.complete += 1,
+                false => plan.bare += 1,
+            }
+            for (key, dialect, layout) in keys {
+                let (.., inputs) = wanted.entry(key).or_insert((dialect, layout, Vec::new()));
+                if inputs.last() != Some(&input) {
+                    inputs.push(input);
+                }
+            }
+        }
+        let mut wanted: Vec<_> = wanted.into_iter().collect();
+        wanted.sort_unstable_by(|(a, (.., first)), (b, (.., second))| {
+            (first.first(), a).cmp(&(second.first(), b))
+        });
+        let found: Vec<_> = wanted
+            .into_par_iter()
+            .map(|(key, (dialect, layout, inputs))| {
+                let found = binaries.find(&key, dialect, &layout);
+                (key, inputs, found)
+            })
+            .collect();
+        for (key, inputs, found) in found {
+            let (outcome, metadata) = match found {
+                Ok((matched, metadata)) => (Ok(matched), Ok(metadata)),
+                Err(error) => (Err(error.clone()), Err(error)),
+            };
+            plan.assignments.push(Assignment {
+                ids: key.ids.clone(),
+                debug_info: key.debug_info,
+                inputs,
+                outcome,
+            });
+            plan.joined.found.insert(key, metadata);
+        }
+        plan
+    }
+
+    /// Whether every profile that needs a binary has one.
+    pub fn is_complete(&self) -> bool {
+        self.assignments
+            .iter()
+            .all(|assignment| assignment.outcome.is_ok())
+    }
+}
+
+type KeyOf = (Key, RawDialect, RecordLayout);
+
+fn keys_of(inputs: &dyn Inputs, input: usize, path: Option<&Path>) -> Vec<KeyOf> {
+    if let Some(keys) = path.and_then(keys_of_front) {
+        return keys;
+    }
+    let mut scratch = Vec::new();
+    let Ok(data) = inputs.load(input, &mut scratch) else {
+        return Vec::new();
+    };
+    let profiles = profiles_in(data.as_ref());
+    let mut keys: Vec<_> = profiles.iter().filter_map(key_of).collect();
+    keys.dedup_by(|a, b| a.0 == b.0);
+    keys
+}
+
+fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
+    profile
+        .needs_correlation()
+        .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
+}
+
+/// The keys of a file from its first bytes, if these show that it holds one profile, or no raw profile.
+fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut front = Vec::new();
+    file.by_ref().take(FRONT_LEN).read_to_end(&mut front).ok()?;
+    if !matches!(detect(&front), FileKind::InstrRaw) {
+        return Some(Vec::new());
+    }
+    let (profile, _) = RawProfile::parse_salvage_at(&front, 0).ok()?;
+    let ids = profile.sections().binary_ids;
+    if !ids.is_whole() {
+        return None;
+    }
+    // What follows the last section of a bare profile is another one, or nothing.
+    let end = profile.sections().value_data.offset;
+    (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
+}
+
+impl Binaries {
+    /// The binary of profiles with these ids, and its metadata.
+    fn find(
+        &self,
+        key: &Key,
+        dialect: RawDialect,
+        layout: &RecordLayout,
+    ) -> Result<(Match, RawMetadata)> {
+        let wanted = Wanted {
+            debug_info: key.debug_info,
+            dialect,
+            layout,
+            folders: &self.debug_folders,
+        };
+        let mut candidates = Vec::new();
+        for id in &key.ids {
+            for binary in self.index.find(id) {
+                if !candidates.contains(&binary) {
+                    candidates.push(binary);
+                }
+            }
+        }
+        if key.ids.is_empty() {
+            candidates = self.only_binary()?;
+        }
+        let fetched = self.fetch(key, &candidates, &wanted);
+        if let Ok(Some(path)) = &fetched {
+            candidates.push(IndexedBinary {
+                path: path.clone(),
+                ids: key.ids.clone(),
+                contents: Contents::default(),
+                named: true,
+            });
+        }
+        if candidates.is_empty() {
+            return Err(match fetched {
+                Err(error) => error,
+                Ok(_) => self.not_found(key),
+            });
+        }
+        let mut found: Option<(Match, ProgramMetadata)> = None;
+        let mut refused: Option<Error> = None;
+        for candidate in &candidates {
+            match wanted.read(&candidate.path, &key.ids) {
+                Ok((path, correlated)) => {
+                    let Correlated { program, warnings } = correlated;
+                    match &found {
+                        None => {
+                            let functions = program.records.len();
+                            let matched = Match {
+                                path,
+                                functions,
+                                warnings,
+                            };
+                            found = Some((matched, program));
+                        }
+                        Some((first, other)) if *other != program => {
+                            return Err(two_binaries(key, &first.path, &path));
+                        }
+                        Some(_) => {}
+                    }
+                }
+                Err(error) => {
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        match (found, refused, fetched) {
+            (Some((matched, program)), ..) => {
+                Ok((matched, RawMetadata::new(&program, dialect, *layout)?))
+            }
+            (None, _, Err(error)) => Err(error),
+            (None, Some(error), _) => Err(error),
+            (None, None, _) => Err(self.not_found(key)),
+        }
+    }
+
+    /// Asks servers, if there are any and no folder has what is needed.
+    fn fetch(
+        &self,
+        key: &Key,
+        candidates: &[IndexedBinary],
+        wanted: &Wanted<'_>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(servers) = &self.servers else {
+            return Ok(None);
+        };
+        let [id] = key.ids.as_slice() else {
+            return Ok(None);
+        };
+        if candidates
+            .iter()
+            .any(|candidate| wanted.read(&candidate.path, &key.ids).is_ok())
+        {
+            return Ok(None);
+        }
+        servers.debug_info(id).map(Some)
+    }
+
+    /// For profiles without a build id: the one binary there is.
+    fn only_binary(&self) -> Result<Vec<IndexedBinary>> {
+        let instrumented: Vec<_> = self
+            .index
+            .binaries
+            .iter()
+            .filter(|binary| binary.named || binary.contents.contains(Contents::COUNTERS))
+            .collect();
+        match instrumented.as_slice() {
+            [one] => Ok(vec![(*one).clone()]),
+            [] => Err(Error::new(
+                ErrorKind::MissingCorrelation,
+                "the profile states no build id, and no binary was given",
+            )
+            .with_hint("name the one binary that wrote it with --binaries")),
+            several => Err(Error::new(
+                ErrorKind::MissingCorrelation,
+                "the profile states no build id, so that it cannot be told which binary wrote it",
+            )
+            .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| binary.path.display()))))
+            .with_hint("merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen")),
+        }
+    }
+
+    #[cold]
+    fn not_found(&self, key: &Key) -> Error {
+        let ids = named(key.ids.iter());
+        let error = Error::new(
+            ErrorKind::MissingCorrelation,
+            "none of the binaries has the profile's build id",
+        )
+        .expected(ids);
+        let with_ids = self
+            .index
+            .binaries
+            .iter()
+            .filter(|binary| !binary.ids.is_empty());
+        let count = with_ids.clone().count();
+        let error = match count {
+            0 => error.found(format_args!(
+                "{} binaries, none with a build id",
+                self.index.binaries.len()
+            )),
+            1..=3 => error.found(named(with_ids.map(|binary| {
+                format!("{} in {}", named(binary.ids.iter()), binary.path.display())
+            }))),
+            count => error.found(format_args!("{count} others")),
+        };
+        error.with_hint("give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id")
+    }
+}
+
+/// What is needed of a binary.
+struct Wanted<'a> {
+    debug_info: bool,
+    dialect: RawDialect,
+    layout: &'a RecordLayout,
+    folders: &'a DebugFolders,
+}
+
+impl Wanted<'_> {
+    /// Reads the metadata of a binary, or of the debug file that it points to.
+    fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, Correlated)> {
+        let of = |error: Error| error.within(path.display().to_string());
+        let file = BinaryFile::open(path).map_err(|error| of(unreadable(&error)))?;
+        let image = file
+            .image(|image| self.fits(image, ids))
+            .map_err(|_| of(self.wrong_machine()))?;
+        if !self.debug_info {
+            return self
+                .sections(&image)
+                .map(|correlated| (path.to_owned(), correlated))
+                .map_err(of);
+        }
+        let counters = CounterSection::of(&image).map_err(of)?;
+        let own = self.dwarf(&image, counters, path);
+        let error = match own {
+            Ok(correlated) => return Ok((path.to_owned(), correlated)),
+            Err(error) => error,
+        };
+        let link = DebugLink::of(&image).map_err(of)?;
+        let located = self.folders.locate(path, &link);
+        let bundles = match link.build_id {
+            None => dsym_files(path),
+            Some(_) => Vec::new(),
+        };
+        for other in located.path.into_iter().chain(bundles) {
+            let file = BinaryFile::open(&other).map_err(|error| of(unreadable(&error)))?;
+            if let Ok(image) = file.image(|image| self.fits(image, ids))
+                && let Ok(correlated) = self.dwarf(&image, counters, path)
+            {
+                return Ok((other, correlated));
+            }
+        }
+        let error = of(error);
+        Err(match located.rejected.first() {
+            Some(rejected) => error.found(format_args!(
+                "{} instead, but it is another one: {}",
+                rejected.path.display(),
+                rejected.reason
+            )),
+            None => error,
+        })
+    }
+
+    fn fits(&self, image: &Image<'_>, ids: &[BuildId]) -> bool {
+        let same_machine = machine(image) == (self.dialect.endian, self.dialect.width);
+        // Of a universal file, the architecture that ran.
+        let id = profkit_object::build_id::build_id(image).ok().flatten();
+        same_machine && (ids.is_empty() || id.is_none_or(|id| ids.contains(&id)))
+    }
+
+    #[cold]
+    fn wrong_machine(&self) -> Error {
+        Error::new(
+            ErrorKind::CannotCorrelate,
+            "the binary is for another kind of machine than the profile, or damaged",
+        )
+        .with_hint("give the binary that wrote the profile")
+    }
+
+    fn sections(&self, image: &Image<'_>) -> Result<Correlated> {
+        let set = match binary::has_sections(image, SectionSet::Correlation) {
+            false if binary::has_sections(image, SectionSet::Runtime) => SectionSet::Runtime,
+            _ => SectionSet::Correlation,
+        };
+        let (outside, warnings) = (Outside::Drop, CorrelationWarnings::default());
+        binary::correlate(image, set, self.dialect, self.layout, outside, warnings)
+    }
+
+    fn dwarf(
+        &self,
+        image: &Image<'_>,
+        counters: CounterSection,
+        program: &Path,
+    ) -> Result<Correlated> {
+        let options = DwarfOptions {
+            details: false,
+            split: Some(program),
+        };
+        dwarf::correlate(image, counters, options, CorrelationWarnings::default())
+    }
+}
+
+#[cold]
+fn unreadable(error: &std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::CannotCorrelate,
+        format!("the binary cannot be read: {}", crate::exit::io_text(error)),
+    )
+}
+
+#[cold]
+fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
+    Error::new(
+        ErrorKind::CannotCorrelate,
+        "two binaries state the same build id, but describe different functions",
+    )
+    .within(named(key.ids.iter()))
+    .found(format_args!("{} and {}", first.display(), second.display()))
+    .with_hint("leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
+}
+
+/// A list for messages, cut after some items.
+fn named(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
+    let mut text = String::new();
+    let mut more = 0;
+    for (index, item) in items.enumerate() {
+        if index >= MOST_NAMED {
+            more += 1;
+        } else {
+            if index > 0 {
+                text.push_str(", ");
+            }
+            text.push_str(&item.to_string());
+        }
+    }
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+/// The dialect of the newest release, for binaries that are looked at without a profile.
+pub fn newest_dialect(image: &Image<'_>) -> RawDialect {
+    let (endian, width) = machine(image);
+    RawDialect {
+        endian,
+        width,
+        version: VERSION_LLVM_22,
+        flags: 0,
+    }
+}

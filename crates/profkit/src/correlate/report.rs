@@ -1,0 +1,146 @@
+//! Which raw profile went to which binary, for people and as JSON.
+use super::plan::{Assignment, Plan};
+use serde::Serialize;
+use std::fmt;
+
+/// How many inputs of an assignment are named.
+const MOST_NAMED: usize = 3;
+
+/// What is told of a plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct CorrelationReport {
+    /// How many inputs have all they need.
+    pub complete_inputs: u64,
+    /// How many inputs hold counters only.
+    pub bare_inputs: u64,
+    /// One entry a program.
+    pub programs: Vec<ProgramReport>,
+}
+
+/// One program's profiles.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProgramReport {
+    /// The profiles' build ids.
+    pub build_ids: Vec<String>,
+    /// `binary` or `debug-info`.
+    pub metadata: &'static str,
+    /// The inputs that hold its profiles.
+    pub inputs: Vec<String>,
+    /// The file that the functions were taken from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// How many functions it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<u64>,
+    /// What is odd about it, in LLVM's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// How many more warnings there were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_warnings: u64,
+    /// Why there is no binary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl CorrelationReport {
+    /// The report of a plan; `name` names inputs.
+    pub fn new<'a>(plan: &Plan, name: impl Fn(usize) -> &'a str) -> Self {
+        let program = |assignment: &Assignment| {
+            let outcome = assignment.outcome.as_ref();
+            let matched = outcome.ok();
+            let error = outcome.err();
+            let inputs = assignment.inputs.iter();
+            ProgramReport {
+                build_ids: assignment.ids.iter().map(ToString::to_string).collect(),
+                metadata: match assignment.debug_info {
+                    true => "debug-info",
+                    false => "binary",
+                },
+                inputs: inputs.map(|&input| name(input).to_owned()).collect(),
+                binary: matched.map(|matched| matched.path.display().to_string()),
+                functions: matched.map(|matched| matched.functions as u64),
+                warnings: matched.map_or(Vec::new(), |matched| {
+                    let warnings = matched.warnings.list.iter();
+                    warnings.map(ToString::to_string).collect()
+                }),
+                more_warnings: matched.map_or(0, |matched| matched.warnings.suppressed),
+                error: error.map(ToString::to_string),
+                hint: error.and_then(|error| error.hint().map(str::to_owned)),
+            }
+        };
+        CorrelationReport {
+            complete_inputs: plan.complete,
+            bare_inputs: plan.bare,
+            programs: plan.assignments.iter().map(program).collect(),
+        }
+    }
+}
+
+impl fmt::Display for CorrelationReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for program in &self.programs {
+            let ids = match program.build_ids.as_slice() {
+                [] => "no build id".to_owned(),
+                ids => ids.join(", "),
+            };
+            let mut inputs = program
+                .inputs
+                .iter()
+                .take(MOST_NAMED)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            if let Some(more) = program
+                .inputs
+                .len()
+                .checked_sub(MOST_NAMED)
+                .filter(|&n| n > 0)
+            {
+                inputs.push_str(&format!(" and {more} more"));
+            }
+            match (&program.binary, &program.error) {
+                (Some(binary), _) => {
+                    let functions = program.functions.unwrap_or(0);
+                    writeln!(
+                        f,
+                        "{ids}: {inputs}\n    {binary} ({functions} functions, {})",
+                        program.metadata
+                    )?;
+                }
+                (None, error) => {
+                    let error = error.as_deref().unwrap_or("no binary");
+                    writeln!(f, "{ids}: {inputs}\n    no binary: {error}")?;
+                    if let Some(hint) = &program.hint {
+                        writeln!(f, "    hint: {hint}")?;
+                    }
+                }
+            }
+            for warning in &program.warnings {
+                writeln!(f, "    warning: {warning}")?;
+            }
+            if program.more_warnings > 0 {
+                writeln!(f, "    warning: and {} more", program.more_warnings)?;
+            }
+        }
+        let joined = self
+            .programs
+            .iter()
+            .filter(|program| program.binary.is_some());
+        writeln!(
+            f,
+            "{} of {} programs found; {} inputs need a binary, {} do not",
+            joined.count(),
+            self.programs.len(),
+            self.bare_inputs,
+            self.complete_inputs
+        )
+    }
+}

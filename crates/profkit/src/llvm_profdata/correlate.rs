@@ -1,0 +1,386 @@
+//! Correlation as `mergeInstrProfile` of `llvm-profdata.cpp` does it: one binary or debug info file for all inputs
+//! (`--binary-file`, `--debug-info`), or one by build id for each (`--correlate`).
+use super::command_line::Parsed;
+use super::inputs::InputList;
+use super::lines::Lines;
+use super::messages::{Fault, Messages, fault_text};
+use super::{output, path_from_bytes};
+use crate::correlate::debuginfod;
+use crate::correlate::joined::{Joined, Key, profiles_in};
+use crate::exit::io_text;
+use crate::io::Output;
+use profkit_abi::raw::VERSION_LLVM_22;
+use profkit_data::ids::BuildId;
+use profkit_data::instr::raw::{
+    PointerWidth, RawDialect, RawMetadata, RawMetadataSource, RawProfile, RecordLayout,
+};
+use profkit_data::{Error, ErrorKind};
+use profkit_merge::{Inputs, LlvmFault};
+use profkit_object::binary::{BinaryFile, Image};
+use profkit_object::correlate::binary::{self, Outside, SectionSet};
+use profkit_object::correlate::dwarf::{self, DwarfOptions};
+use profkit_object::correlate::{CorrelationWarnings, CounterSection, machine};
+use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER, dsym_files};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where metadata are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    DebugInfo,
+    Binary,
+}
+
+/// Where the profiles of a merge get their metadata from.
+pub type Source = Arc<dyn RawMetadataSource + Send>;
+
+/// Checks the options and reads the binaries that they name.
+///
+/// # Errors
+/// Contradictions, and whatever is wrong with a file that was named.
+pub fn source(
+    parsed: &Parsed,
+    inputs: &InputList,
+    messages: &Messages,
+) -> Result<Option<Source>, Fault> {
+    let (debug_info, binary) = (parsed.text("debug-info"), parsed.text("binary-file"));
+    let use_debuginfod = parsed.flag("debuginfod");
+    let folders: Vec<_> = parsed
+        .texts("debug-file-directory")
+        .map(path_from_bytes)
+        .collect();
+    let by_id = use_debuginfod || !folders.is_empty();
+    if debug_info.is_empty() {
+        if !binary.is_empty() && by_id {
+            return Err(Fault::new(
+                "Expected only one of -binary-file, -debuginfod or -debug-file-directory",
+            ));
+        }
+    } else if !binary.is_empty() || by_id {
+        return Err(Fault::new(
+            "Expected only one of -debug-info, -binary-file, -debuginfod or -debug-file-directory",
+        ));
+    }
+    let limit = parsed
+        .number("max-debug-info-correlation-warnings")
+        .unwrap_or(DEFAULT_WARNINGS);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut source: Option<Source> = None;
+    for (name, kind) in [(debug_info, Kind::DebugInfo), (binary, Kind::Binary)] {
+        if !name.is_empty() {
+            let one = read(&path_from_bytes(name), kind, limit, messages)
+                .map_err(|refusal| refusal.fault(name))?;
+            source = Some(Arc::new(one));
+        }
+    }
+    let kind = match parsed.word("correlate") {
+        Some("debug-info") => Some(Kind::DebugInfo),
+        Some("binary") => Some(Kind::Binary),
+        _ => None,
+    };
+    match (by_id, kind) {
+        (true, None) if use_debuginfod => Err(Fault::new(
+            "Expected --correlate when --debuginfod is provided",
+        )),
+        (true, None) => Err(Fault::new(
+            "Expected --correlate when --debug-file-directory is provided",
+        )),
+        (false, Some(_)) => Err(Fault::new(
+            "Expected --debuginfod or --debug-file-directory when --correlate is provided",
+        )),
+        (false, None) => Ok(source),
+        (true, Some(kind)) => {
+            let finder = Finder {
+                folders,
+                servers: match use_debuginfod {
+                    true => Some(debuginfod::from_environment().map_err(Fault::new)?),
+                    false => None,
+                },
+            };
+            Ok(Some(Arc::new(by_build_id(inputs, kind, &finder, messages))))
+        }
+    }
+}
+
+const DEFAULT_WARNINGS: u64 = 5;
+
+/// Why a file gives no metadata.
+enum Refusal {
+    /// Not an error of profiles: LLVM prints the text alone.
+    Plain(String),
+    Profile(Box<Error>),
+}
+
+impl Refusal {
+    fn fault(&self, name: &[u8]) -> Fault {
+        match self {
+            Refusal::Plain(text) => Fault::of(name, text.as_bytes()),
+            Refusal::Profile(error) => Fault::of(name, fault_text(&LlvmFault::from(&**error))),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Profile(Box::new(error))
+    }
+}
+
+fn unable(detail: &'static str) -> Error {
+    Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
+}
+
+/// The metadata of one program, for all inputs.
+#[derive(Debug)]
+struct One {
+    width: PointerWidth,
+    metadata: RawMetadata,
+}
+
+impl RawMetadataSource for One {
+    fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>, Error> {
+        let header = profile.header();
+        if profile.dialect().width != self.width {
+            // LLVM's correlator of the other width is no correlator.
+            return Ok(None);
+        }
+        let bare = header.num_data == 0
+            && header.names_size == 0
+            && header.counters_delta == 0
+            && header.names_delta == 0;
+        if !bare {
+            return Err(Error::new(
+                ErrorKind::UnexpectedCorrelation,
+                "the profile has records of its own",
+            ));
+        }
+        Ok(self.metadata.fits(profile).then_some(&self.metadata))
+    }
+}
+
+/// Opens a binary and hands over its object file.
+fn with_image<T>(
+    path: &Path,
+    kind: Kind,
+    take: impl FnOnce(&Image<'_>) -> Result<T, Error>,
+) -> Result<T, Refusal> {
+    let mut path = path.to_owned();
+    if kind == Kind::DebugInfo
+        && path.is_dir()
+        && path.extension().is_some_and(|name| name == "dSYM")
+    {
+        let mut files = dsym_files(&path);
+        if files.len() > 1 {
+            return Err(unable("using multiple objects is not yet supported").into());
+        }
+        match files.pop() {
+            Some(file) => path = file,
+            None => {
+                let path = path.display();
+                return Err(Refusal::Plain(format!(
+                    "{path}: no objects found in dSYM bundle"
+                )));
+            }
+        }
+    }
+    let file = BinaryFile::open(&path).map_err(|error| Refusal::Plain(io_text(&error)))?;
+    let mut images = file.images().map_err(|error| match error.message() {
+        "the file is an archive of object files" => unable("not an object file").into(),
+        _ => Refusal::Plain("The file was not recognized as a valid object file".to_owned()),
+    })?;
+    match (images.pop(), images.is_empty()) {
+        (Some(image), true) => Ok(take(&image)?),
+        _ => Err(unable("not an object file").into()),
+    }
+}
+
+fn read(path: &Path, kind: Kind, limit: usize, messages: &Messages) -> Result<One, Refusal> {
+    with_image(path, kind, |image| {
+        let (endian, width) = machine(image);
+        let dialect = RawDialect {
+            endian,
+            width,
+            version: VERSION_LLVM_22,
+            flags: 0,
+        };
+        let layout = RecordLayout::for_dialect(dialect);
+        let warnings = CorrelationWarnings::new(limit);
+        let counters = CounterSection::of(image)?;
+        let correlated = match kind {
+            Kind::Binary => {
+                check_format(image, Kind::Binary)?;
+                let set = SectionSet::Correlation;
+                binary::correlate(image, set, dialect, &layout, Outside::Keep, warnings)?
+            }
+            Kind::DebugInfo => {
+                check_format(image, Kind::DebugInfo)?;
+                dwarf::correlate(image, counters, DwarfOptions::default(), warnings)?
+            }
+        };
+        warn(&correlated.warnings, messages);
+        Ok(One {
+            width,
+            metadata: RawMetadata::new(&correlated.program, dialect, layout)?,
+        })
+    })
+}
+
+fn check_format(image: &Image<'_>, kind: Kind) -> Result<(), Error> {
+    use object::BinaryFormat::{Coff, Elf, MachO, Pe};
+    match (kind, image.format()) {
+        (Kind::Binary, Elf | Coff | Pe) | (Kind::DebugInfo, Elf | MachO) => Ok(()),
+        (Kind::Binary, _) => Err(unable(
+            "unsupported binary format (only ELF and COFF are supported)",
+        )),
+        (Kind::DebugInfo, _) => Err(unable(
+            "unsupported debug info format (only DWARF is supported)",
+        )),
+    }
+}
+
+fn warn(warnings: &CorrelationWarnings, messages: &Messages) {
+    for warning in &warnings.list {
+        messages.warning(b"", &warning.to_string());
+    }
+    if warnings.suppressed > 0 {
+        let text = format!("Suppressed {} additional warnings", warnings.suppressed);
+        messages.warning(b"", &text);
+    }
+}
+
+/// Where LLVM looks for a build id.
+struct Finder {
+    folders: Vec<PathBuf>,
+    servers: Option<debuginfod::Client>,
+}
+
+impl Finder {
+    fn find(&self, id: &BuildId) -> Option<PathBuf> {
+        let system = [PathBuf::from(SYSTEM_DEBUG_FOLDER)];
+        let folders = match self.folders.as_slice() {
+            [] => &system,
+            folders => folders,
+        };
+        let mut paths = folders
+            .iter()
+            .filter_map(|folder| DebugFolders::build_id_path(folder, id, ".debug"));
+        paths
+            .find(|path| path.exists())
+            .or_else(|| self.servers.as_ref()?.debug_info(id).ok())
+    }
+}
+
+/// Reads the binary of each input before the inputs themselves are read.
+fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, messages: &Messages) -> Joined {
+    let mut joined = Joined {
+        replace: true,
+        ..Joined::default()
+    };
+    let mut scratch = Vec::new();
+    for input in 0..inputs.len() {
+        let Ok(data) = inputs.load(input, &mut scratch) else {
+            continue;
+        };
+        for profile in profiles_in(data.as_ref()) {
+            let key = Key::of(&profile);
+            if joined.found.contains_key(&key) {
+                continue;
+            }
+            let metadata = metadata_of(&key.ids, kind, finder, messages);
+            joined.found.insert(key, metadata);
+        }
+    }
+    joined
+}
+
+fn metadata_of(
+    ids: &[BuildId],
+    kind: Kind,
+    finder: &Finder,
+    messages: &Messages,
+) -> Result<RawMetadata, Error> {
+    let id = match ids {
+        [id] => id,
+        [] => {
+            return Err(unable(
+                "unsupported profile binary correlation when there is no build ID in a profile",
+            ));
+        }
+        _ => {
+            return Err(unable(
+                "unsupported profile binary correlation when there are multiple build IDs in a profile",
+            ));
+        }
+    };
+    let Some(path) = finder.find(id) else {
+        return Err(
+            Error::new(ErrorKind::CannotCorrelate, "the program was not found")
+                .llvm_detail(format!("Missing build ID: {id}")),
+        );
+    };
+    // LLVM prints all warnings here.
+    match read(&path, kind, 0, messages) {
+        Ok(one) => Ok(one.metadata),
+        Err(Refusal::Profile(error)) => Err(*error),
+        Err(Refusal::Plain(text)) => {
+            Err(Error::new(ErrorKind::CannotCorrelate, text.clone()).llvm_detail(text))
+        }
+    }
+}
+
+/// `show --debug-info`: how many functions debug info describes, or all of them.
+///
+/// # Errors
+/// Whatever is wrong with the file.
+pub fn show(
+    parsed: &Parsed,
+    format: Option<&str>,
+    output: Output,
+    messages: &Messages,
+) -> Result<(), Fault> {
+    let name = parsed.text("debug-info");
+    if format == Some("json") {
+        return Err(Fault::new(
+            "JSON output is not supported for debug info correlation",
+        ));
+    }
+    let limit = parsed
+        .number("max-debug-info-correlation-warnings")
+        .unwrap_or(DEFAULT_WARNINGS);
+    let yaml = format == Some("yaml");
+    let found = with_image(&path_from_bytes(name), Kind::DebugInfo, |image| {
+        let counters = CounterSection::of(image)?;
+        check_format(image, Kind::DebugInfo)?;
+        let options = DwarfOptions {
+            details: yaml,
+            split: None,
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let warnings = CorrelationWarnings::new(limit);
+        let found = dwarf::probes(image, counters, options, warnings);
+        let found = found.map_err(|error| match yaml {
+            true if error.detail_for_llvm().is_some() => {
+                error.llvm_detail("could not find any profile data metadata in debug info")
+            }
+            _ => error,
+        })?;
+        Ok((found, counters))
+    });
+    let ((probes, warnings), counters) = found.map_err(|refusal| refusal.fault(name))?;
+    warn(&warnings, messages);
+    output::write(output, parsed.output(), |lines: &mut Lines<'_>| {
+        if yaml {
+            super::yaml::probes(&probes, lines);
+            return Ok(());
+        }
+        let mut offsets: Vec<_> = probes.iter().map(|probe| probe.counter_offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        if parsed.flag("detailed-summary") {
+            let size = counters.end.wrapping_sub(counters.start);
+            lines.text(format!("Counters section size: {size:#x} bytes\n"));
+        }
+        lines.text(format!("Found {} functions\n", offsets.len()));
+        Ok(())
+    })
+}

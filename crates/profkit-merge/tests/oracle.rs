@@ -8,9 +8,10 @@
 mod common;
 
 use common::{Files, indexed, text, threads};
+use profkit_data::instr::indexed::IndexedProfile;
 use profkit_merge::{Policy, ValueWeights};
 use profkit_testkit::matrix::{Compiler, Mode, Set, Unavailable};
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, fixture, require_or_skip, skip};
 use std::path::Path;
 use std::process::Command;
 
@@ -115,4 +116,50 @@ fn real_programs_merge_to_the_bytes_of_llvm_22() {
 #[test]
 fn real_programs_merge_to_the_bytes_of_llvm_19() {
     compare(19, 12);
+}
+
+#[test]
+fn names_of_virtual_tables_come_in_the_order_of_llvm() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().unwrap();
+    let with_names = |class: &str, count: usize| {
+        let plain = Files::new([("plain", fixture("raw/clang-22-ir-plain.profraw"))]);
+        let mut profile = plain.merge(&threads(1)).unwrap().profiles.remove(0).profile;
+        let names = (0..count).map(|number| format!("_ZTV{}{class}{number}", class.len() + 3));
+        profile.vtable_names = names.map(String::into_bytes).collect();
+        (class.to_owned(), indexed(&profile, 13))
+    };
+    let files = Files::new([
+        with_names("Shape", 3),
+        with_names("Visitor", 200),
+        with_names("Node", 47),
+        with_names("Visitor", 90),
+    ]);
+    let names = |bytes: &[u8]| {
+        let names = IndexedProfile::parse(bytes)
+            .unwrap()
+            .vtable_names()
+            .unwrap();
+        let names = names
+            .in_order()
+            .map(|(_, name)| String::from_utf8(name.to_vec()).unwrap());
+        names.collect::<Vec<_>>()
+    };
+    for writers in [1, 2, 3] {
+        let j = writers.to_string();
+        let theirs = tool(
+            &llvm,
+            folder.path(),
+            &files,
+            &["--keep-vtable-symbols", "-j", &j],
+        );
+        let options = threads(writers)
+            .policy(Policy::Llvm)
+            .keep_vtable_names(true);
+        let ours = files.merge(&options).unwrap();
+        let ours = names(&indexed(&ours.profiles[0].profile, 13));
+        // Two inputs of one of LLVM's writers may change places, which a set hardly shows.
+        assert_eq!(ours, names(&theirs), "-j {j}");
+        assert!(ours.len() > 2);
+    }
 }

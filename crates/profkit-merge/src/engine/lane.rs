@@ -4,6 +4,7 @@ use super::read::PutOff;
 use super::source::llvm_refuses;
 use super::trace_queue::Reservoirs;
 use super::version::Generations;
+use super::vtables::VtableNames;
 use super::{Context, all_names, llvm_fault};
 use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};
 use crate::kinds::{self, Seen, llvm_merge};
@@ -29,7 +30,7 @@ pub(crate) struct Group {
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
-    pub(crate) vtable_names: BTreeSet<Vec<u8>>,
+    pub(crate) vtable_names: VtableNames,
     pub(crate) seen: Vec<Seen>,
     pub(crate) memprof: MemProfs,
 }
@@ -43,7 +44,7 @@ impl Group {
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
             binary_ids: BTreeSet::new(),
-            vtable_names: BTreeSet::new(),
+            vtable_names: VtableNames::default(),
             seen: Vec::new(),
             memprof: MemProfs::default(),
         }
@@ -90,10 +91,6 @@ impl Group {
             let mut names = SymbolTable::new();
             let _ = names.read_blob(blob, 0);
             self.symbols.extend(&names);
-            if context.options.keep_vtable_names {
-                let list = names.iter().map(|(_, name)| name.to_vec());
-                self.vtable_names.extend(list);
-            }
         }
         as_in_order
     }
@@ -114,7 +111,7 @@ impl Group {
         self.sums.absorb(other.sums);
         self.symbols.extend(&other.symbols);
         self.binary_ids.extend(other.binary_ids);
-        self.vtable_names.extend(other.vtable_names);
+        self.vtable_names.absorb(other.vtable_names);
         self.seen.extend(other.seen);
         self.seen.sort_unstable_by_key(|seen| seen.input);
         self.memprof.absorb(other.memprof);
@@ -373,7 +370,7 @@ impl<'a> Lane<'a> {
             });
             mine.symbols.extend(&group.symbols);
             mine.binary_ids.extend(group.binary_ids);
-            mine.vtable_names.extend(group.vtable_names);
+            // LLVM's writers do not hand each other the names of virtual tables.
             mine.seen.extend(group.seen);
             mine.memprof.absorb(group.memprof);
         }

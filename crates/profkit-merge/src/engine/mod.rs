@@ -6,6 +6,7 @@ mod shares;
 mod source;
 mod trace_queue;
 mod version;
+mod vtables;
 
 use crate::Weight;
 use crate::accumulate::{Accumulator, Keep, Rule, SiteRule};
@@ -131,7 +132,8 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(inputs: &'a dyn Inputs, options: &'a MergeOptions, threads: usize) -> Self {
         Context {
-            fast: !options.no_fast_path,
+            // Names of virtual tables count in the order of inputs.
+            fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::default(),
             inputs,
             options,
@@ -461,7 +463,7 @@ fn finish_group(
         symbols: group.symbols,
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
-        vtable_names: group.vtable_names.into_iter().collect(),
+        vtable_names: group.vtable_names.finish(context.rule),
         memprof: group.memprof.finish(log, totals),
     };
     if !profile.traces.traces.is_empty() {

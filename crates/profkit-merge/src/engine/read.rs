@@ -418,7 +418,7 @@ impl Lane<'_> {
             };
             group
                 .vtable_names
-                .extend(std::mem::take(&mut part.vtable_names));
+                .extend(&std::mem::take(&mut part.vtable_names));
             let index = if separate { part.number - 1 } else { 0 };
             if let Some(traces) = traces.get(index)
                 && (separate || traces_of_parts.is_empty())
@@ -539,7 +539,7 @@ impl Lane<'_> {
         }
         self.record = record;
         let vtables = vtable_names(&mut source, self.context.options.keep_vtable_names);
-        group.vtable_names.extend(vtables);
+        group.vtable_names.extend(&vtables);
         let memprof = source.memprof();
         let reader = source.get();
         group.symbols.extend(reader.symbols());
@@ -617,8 +617,8 @@ impl Tolls {
         let event = |reason, message: String| Event::new(input, Action::Repaired, reason, message);
         if self.counters_lost > 0 {
             let message = format!(
-                "the counters of {} functions are cut off",
-                self.counters_lost
+                "the counters of {} are cut off",
+                functions(self.counters_lost)
             );
             let mut event = event(Reason::CountersLost, message);
             event.offset = self.first_lost.as_ref().and_then(Error::offset);
@@ -628,24 +628,34 @@ impl Tolls {
         }
         if self.names_found > 0 {
             let message = format!(
-                "the names of {} functions come from other inputs",
-                self.names_found
+                "the names of {} come from other inputs",
+                functions(self.names_found)
             );
             file.push(event(Reason::NamesFromSibling, message));
         }
         if self.names_lost > 0 {
-            let message = format!("the names of {} functions are cut off", self.names_lost);
+            let message = format!("the names of {} are cut off", functions(self.names_lost));
             file.push(
                 event(Reason::NamesLost, message)
                     .hint("merge it together with a whole profile of the same program: names are taken from there"),
             );
         }
         if values_lost > 0 {
-            let message = format!(
-                "the value profiles of {values_lost} functions are lost; their counters are kept"
-            );
+            let message = match values_lost {
+                1 => "the value profile of 1 function is lost; its counters are kept".to_owned(),
+                _ => format!(
+                    "the value profiles of {values_lost} functions are lost; their counters are kept"
+                ),
+            };
             file.push(event(Reason::ValuesLost, message));
         }
+    }
+}
+
+fn functions(count: u64) -> String {
+    match count {
+        1 => "1 function".to_owned(),
+        _ => format!("{count} functions"),
     }
 }
 
@@ -663,7 +673,7 @@ fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
     if !keep {
         return Vec::new();
     }
-    let list = |names: &SymbolTable| names.iter().map(|(_, name)| name.to_vec()).collect();
+    let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
     match source {
         Source::Indexed(reader) => list(reader.symbols()),
         Source::Raw(reader) => match reader.profile() {

@@ -1,4 +1,5 @@
 //! Orders that LLVM's containers give its output: of names and of the hashes of one name.
+use twox_hash::XxHash3_64;
 
 /// Sorts indices of names bytewise: the order of LLVM 17 and later.
 ///
@@ -83,19 +84,49 @@ impl Keyed {
     }
 }
 
-/// The order in which a `StringMap` of LLVM 16 and earlier yields names that were inserted in the order given:
-/// positions in that order.
+/// How LLVM hashes the keys of a `StringMap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameHash {
+    /// Bernstein's hash with seed 0 (LLVM 16 and earlier).
+    Bernstein,
+    /// The low half of XXH3 (LLVM 17 and later).
+    Xxh3,
+}
+
+impl NameHash {
+    fn of(self, name: &[u8]) -> u32 {
+        match self {
+            NameHash::Bernstein => name.iter().fold(0u32, |hash, &byte| {
+                hash.wrapping_mul(33).wrapping_add(u32::from(byte))
+            }),
+            NameHash::Xxh3 => low_half(XxHash3_64::oneshot(name)),
+        }
+    }
+}
+
+fn low_half(hash: u64) -> u32 {
+    u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+/// The order in which a set of strings of LLVM 17 and later yields names that were inserted in the order given, none
+/// twice: positions in that order.
+pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
+    string_map_order(names, NameHash::Xxh3)
+}
+
+/// The order in which a `StringMap` yields names that were inserted in the order given: positions in that order.
 ///
 /// `StringMapImpl`: 16 buckets at first, doubled when more than three quarters full after an insertion, quadratic
-/// probing, Bernstein's hash with seed 0.
-pub(super) fn string_map_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
+/// probing.
+pub(super) fn string_map_order<'n>(
+    names: impl ExactSizeIterator<Item = &'n [u8]>,
+    name_hash: NameHash,
+) -> Vec<u32> {
     let count = names.len();
     let mut hashes: Vec<u32> = Vec::with_capacity(count);
     let mut buckets = vec![EMPTY; 16];
     for name in names {
-        let hash = name.iter().fold(0u32, |hash, &byte| {
-            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
-        });
+        let hash = name_hash.of(name);
         let item = u32::try_from(hashes.len()).unwrap_or(EMPTY);
         hashes.push(hash);
         place(&mut buckets, hash, item);
@@ -125,8 +156,7 @@ impl NumberHash {
                 product ^ (product >> 31)
             }
         };
-        // The low half.
-        u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
+        low_half(hash)
     }
 }
 

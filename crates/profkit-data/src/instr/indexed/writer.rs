@@ -538,7 +538,10 @@ fn insertion_order(
         return Ok(order);
     }
     order.sort_by_key(|&index| function(index).map_or(0, |function| function.order()));
-    let by_map = llvm_order::string_map_order(order.iter().map(|&index| name(index)));
+    let by_map = llvm_order::string_map_order(
+        order.iter().map(|&index| name(index)),
+        llvm_order::NameHash::Bernstein,
+    );
     let first_seen = |position: u32| order.get(position as usize).copied().unwrap_or(0);
     Ok(by_map.into_iter().map(first_seen).collect())
 }

@@ -54,7 +54,12 @@ impl Sink for File {
         while !bytes.is_empty() && self.0 != NO_FILE {
             match sys::write(self.0, bytes) {
                 Ok(0) => return Err(error::NO_SPACE),
-                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Ok(written) => {
+                    bytes = match bytes.get(written..) {
+                        Some(rest) => rest,
+                        None => &[],
+                    }
+                }
                 Err(error::INTERRUPTED) => {}
                 Err(other) => return Err(other),
             }
@@ -78,21 +83,28 @@ impl Source {
             self.end = loop {
                 match sys::read(self.file, &mut self.buffer) {
                     Err(error::INTERRUPTED) => {}
-                    other => break other.unwrap_or(0),
+                    Ok(length) => break length,
+                    Err(_) => break 0,
                 }
             };
             if self.end == 0 {
                 return None;
             }
         }
-        let byte = self.buffer.get(self.at).copied();
+        let byte = self.buffer.get(self.at);
         self.at += 1;
-        byte
+        match byte {
+            Some(&byte) => Some(byte),
+            None => None,
+        }
     }
 
     /// The next byte of a file that was read to its end before.
     fn again(&mut self) -> u8 {
-        self.next().unwrap_or(record::INITIAL_BYTE)
+        match self.next() {
+            Some(byte) => byte,
+            None => record::INITIAL_BYTE,
+        }
     }
 
     fn again_word(&mut self) -> u32 {
@@ -100,15 +112,20 @@ impl Source {
     }
 }
 
-/// Bytes of a range, each read once.
-fn bytes(range: Range) -> impl Iterator<Item = u8> {
-    // SAFETY: the range is memory of the image; volatile, since other threads may be changing it.
-    (0..range.length).map(move |at| unsafe { range.start.add(at).read_volatile() })
+/// One byte of the records or samples.
+fn byte_of(range: Range, at: usize) -> u8 {
+    // SAFETY: callers stay below the length; volatile, since other threads may be changing the memory.
+    unsafe { range.start.add(at).read_volatile() }
 }
 
-fn word(bytes: &mut impl Iterator<Item = u8>) -> u32 {
-    let mut next = || bytes.next().unwrap_or(record::INITIAL_BYTE);
-    u32::from_le_bytes([next(), next(), next(), next()])
+/// Four bytes of the records.
+fn word_of(range: Range, at: usize) -> u32 {
+    u32::from_le_bytes([
+        byte_of(range, at),
+        byte_of(range, at + 1),
+        byte_of(range, at + 2),
+        byte_of(range, at + 3),
+    ])
 }
 
 /// Fills a range with one byte.
@@ -177,9 +194,6 @@ fn dump_with(work: &mut Work) -> i32 {
     }
     let image = image::facts();
     let process = sys::process();
-    if image.build_id.is_empty() && !TOLD.swap(true, Ordering::Relaxed) {
-        work.complain(b"this image has no build id (link with -Wl,--build-id): its records may be matched wrongly", 0);
-    }
     let length = PATTERN_LENGTH.load(Ordering::Relaxed);
     let pattern = if length == 0 {
         DEFAULT_FILE_NAME.as_bytes()
@@ -203,10 +217,13 @@ fn dump_with(work: &mut Work) -> i32 {
         modes: image::modes(),
     };
     loop {
-        work.name = Name::EMPTY;
+        work.name.clear();
         work.name.expand(pattern, &facts);
         if work.name.too_long {
             return work.complain(b"its name is too long", 0);
+        }
+        if image.build_id.is_empty() && !TOLD.swap(true, Ordering::Relaxed) {
+            work.complain(b"this image has no build id (link with -Wl,--build-id): its records may be matched wrongly", 0);
         }
         let result = if work.name.pool {
             match work.add_to_pool(&mut part, process) {
@@ -237,8 +254,12 @@ struct Part {
 
 impl Part {
     fn header(&self, runs: u32) -> [u8; raw_header::SIZE] {
+        let mut modes = 0;
+        for set in self.modes {
+            modes |= set;
+        }
         Header {
-            modes: self.modes.iter().fold(0, |all, set| all | set),
+            modes,
             build_id_length: self.build_id.len() as u32,
             samples_size: self.samples.length as u32,
             runs,
@@ -256,33 +277,38 @@ impl Part {
         }
     }
 
-    /// All of it, added to `old` where there is one.
-    fn emit(&self, file: i32, old: Option<Old<'_>>) -> Result<(), i32> {
+    /// All of it, added to the pool where there is one.
+    fn emit(&self, file: i32, pool: Option<Pool>, source: &mut Source) -> Result<(), i32> {
         let mut stream = Stream::new(File(file));
-        let records = bytes(self.records);
-        match old {
+        let records = self.records;
+        match pool {
             None => {
                 self.head(&mut stream, 1);
-                records.for_each(|byte| stream.push(byte));
-                bytes(self.samples).for_each(|byte| stream.push(byte));
-            }
-            Some(old) => {
-                self.head(&mut stream, old.runs.saturating_add(1));
-                for _ in 0..raw_header::SIZE
-                    + self.build_id.len()
-                    + build_id_padding(self.build_id.len())
-                {
-                    old.source.again();
+                for range in [records, self.samples] {
+                    for at in 0..range.length {
+                        stream.push(byte_of(range, at));
+                    }
                 }
-                if old.adding == Adding::Bytes {
-                    records.for_each(|byte| stream.push(add_byte(old.source.again(), byte)));
+            }
+            Some(Pool { runs, adding }) => {
+                self.head(&mut stream, runs.saturating_add(1));
+                let id = self.build_id.len();
+                for _ in 0..raw_header::SIZE + id + build_id_padding(id) {
+                    source.again();
+                }
+                if adding == Adding::Bytes {
+                    for at in 0..records.length {
+                        stream.push(add_byte(source.again(), byte_of(records, at)));
+                    }
                 } else {
-                    let mut records = records;
-                    for _ in 0..self.records.length / record::CALLS_SIZE {
-                        let count = add_count(old.source.again_word(), word(&mut records));
-                        let ordinal = add_ordinal(old.source.again_word(), word(&mut records));
+                    let mut at = 0;
+                    while at < records.length {
+                        let count = add_count(source.again_word(), word_of(records, at));
                         stream.extend(&count.to_le_bytes());
+                        let after = word_of(records, at + record::ORDINAL_OFFSET);
+                        let ordinal = add_ordinal(source.again_word(), after);
                         stream.extend(&ordinal.to_le_bytes());
+                        at += record::CALLS_SIZE;
                     }
                 }
             }
@@ -294,7 +320,8 @@ impl Part {
     fn runs_of(&self, source: &mut Source) -> Option<u32> {
         let mut stream = Stream::new(File(NO_FILE));
         let mut runs = [0; 4];
-        for (at, &expected) in self.header(0).iter().enumerate() {
+        let mut at = 0_usize;
+        for &expected in &self.header(0) {
             let byte = source.next()?;
             stream.push(byte);
             match runs.get_mut(at.wrapping_sub(raw_header::RUNS)) {
@@ -302,6 +329,7 @@ impl Part {
                 None if byte != expected => return None,
                 None => {}
             }
+            at += 1;
         }
         for &expected in self.build_id {
             let byte = source.next()?;
@@ -313,7 +341,7 @@ impl Part {
         for _ in 0..build_id_padding(self.build_id.len()) + self.records.length {
             stream.push(source.next()?);
         }
-        for expected in stream.finish().to_le_bytes().iter() {
+        for expected in &stream.finish().to_le_bytes() {
             if source.next()? != *expected {
                 return None;
             }
@@ -326,8 +354,8 @@ impl Part {
 }
 
 /// A pool to add to.
-struct Old<'a> {
-    source: &'a mut Source,
+#[derive(Clone, Copy)]
+struct Pool {
     runs: u32,
     adding: Adding,
 }
@@ -336,14 +364,16 @@ impl Work {
     /// A line on stderr; `number` is an error number, or 0. Gives −1.
     fn complain(&mut self, what: &[u8], number: i32) -> i32 {
         let line = &mut self.line;
-        *line = Name::EMPTY;
+        line.clear();
         line.extend(b"profkit: MIP profile ");
-        line.extend(
-            self.name
-                .as_bytes()
-                .get(..self.name.as_bytes().len().min(800))
-                .unwrap_or_default(),
-        );
+        // So much of the name that the rest fits.
+        let mut room = 800;
+        for &byte in self.name.as_bytes() {
+            if room > 0 {
+                line.push(byte);
+                room -= 1;
+            }
+        }
         line.extend(b": ");
         line.extend(what);
         if number != 0 {
@@ -367,7 +397,7 @@ impl Work {
 
     /// Adds the part to the pool of its name, and starts counting anew. None: it needs a file of its own.
     fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
-        let adding = adding(part.modes.iter().copied());
+        let adding = adding(part.modes);
         let whole = adding == Adding::Bytes || part.records.length % record::CALLS_SIZE == 0;
         if adding == Adding::Impossible
             || !whole
@@ -411,9 +441,10 @@ impl Work {
         self.source.at = 0;
         self.source.end = 0;
         let result = match part.runs_of(&mut self.source) {
-            Some(runs) => Some(
-                sys::rewind(file).and_then(|()| self.write(part, process, Some((runs, adding)))),
-            ),
+            Some(runs) => Some(match sys::rewind(file) {
+                Ok(()) => self.write(part, process, Some(Pool { runs, adding })),
+                Err(number) => Err(number),
+            }),
             None => {
                 self.complain(b"is damaged or of another build; it is kept, and this process writes a file of its own", 0);
                 None
@@ -424,19 +455,14 @@ impl Work {
     }
 
     /// Writes the part under its name: whole, or not at all.
-    fn write(&mut self, part: &Part, process: u32, pool: Option<(u32, Adding)>) -> Result<(), i32> {
-        let source = &mut self.source;
-        let old = pool.map(move |(runs, adding)| Old {
-            source,
-            runs,
-            adding,
-        });
+    fn write(&mut self, part: &Part, process: u32, pool: Option<Pool>) -> Result<(), i32> {
         // SAFETY (all calls below): names are zero-terminated.
         if unsafe { sys::is_special(self.name.as_ptr()) } {
             // SAFETY: as above.
             let file = unsafe { sys::open(self.name.as_ptr(), Open::Write) }?;
-            let written = part.emit(file, old);
-            return written.and(sys::close(file));
+            let written = part.emit(file, pool, &mut self.source);
+            let closed = sys::close(file);
+            return if written.is_ok() { closed } else { written };
         }
         let mut tries = 0;
         let file = loop {
@@ -453,11 +479,15 @@ impl Work {
                 other => break other?,
             }
         };
-        let written = part.emit(file, old);
-        let written = written.and(sys::close(file));
-        // SAFETY: as above.
-        let written =
-            written.and_then(|()| unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) });
+        let mut written = part.emit(file, pool, &mut self.source);
+        let closed = sys::close(file);
+        if written.is_ok() {
+            written = closed;
+        }
+        if written.is_ok() {
+            // SAFETY: as above.
+            written = unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) };
+        }
         if written.is_err() {
             // SAFETY: as above.
             unsafe { sys::unlink(self.other.as_ptr()) };

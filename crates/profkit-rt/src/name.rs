@@ -20,6 +20,22 @@ pub struct Facts<'a> {
     pub no_pool: bool,
 }
 
+// By hand: core's own adaptors bring landing pads with them, and each of those unwind tables.
+
+fn byte_or_zero(byte: Option<&u8>) -> u8 {
+    match byte {
+        Some(&byte) => byte,
+        None => 0,
+    }
+}
+
+fn part(bytes: Option<&[u8]>) -> &[u8] {
+    match bytes {
+        Some(bytes) => bytes,
+        None => &[],
+    }
+}
+
 /// What a pattern had in it.
 #[derive(Default)]
 struct Found {
@@ -53,6 +69,13 @@ impl Name {
         pool: false,
         too_long: false,
     };
+
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.length = 0;
+        self.pool = false;
+        self.too_long = false;
+    }
 
     /// The bytes, without end mark.
     #[must_use]
@@ -129,13 +152,15 @@ impl Name {
         let mut found = Found::default();
         let mut extension = pattern.len();
         let mut before = b'/';
-        for (at, &byte) in pattern.iter().enumerate() {
+        let mut at = 0;
+        while let Some(&byte) = pattern.get(at) {
             if byte == b'/' {
                 extension = pattern.len();
             } else if byte == b'.' && before != b'/' {
                 extension = at;
             }
             before = byte;
+            at += 1;
         }
         self.expand_part(pattern, facts, &mut found);
         self.pool = found.pool && !facts.no_pool;
@@ -145,7 +170,7 @@ impl Name {
             return;
         }
         self.length = 0;
-        self.expand_part(pattern.get(..extension).unwrap_or_default(), facts, &mut found);
+        self.expand_part(part(pattern.get(..extension)), facts, &mut found);
         if !image {
             self.push(b'.');
             self.build_id(facts);
@@ -154,7 +179,7 @@ impl Name {
             self.push(b'.');
             self.decimal(facts.process);
         }
-        self.expand_part(pattern.get(extension..).unwrap_or_default(), facts, &mut found);
+        self.expand_part(part(pattern.get(extension..)), facts, &mut found);
     }
 
     fn expand_part(&mut self, pattern: &[u8], facts: &Facts<'_>, found: &mut Found) {
@@ -166,10 +191,10 @@ impl Name {
             }
             let literal = rest.clone();
             let mut slots = 0;
-            let mut letter = rest.next().copied().unwrap_or(0);
+            let mut letter = byte_or_zero(rest.next());
             if letter > b'0' && letter <= b'9' {
                 slots = u32::from(letter - b'0');
-                letter = rest.next().copied().unwrap_or(0);
+                letter = byte_or_zero(rest.next());
             }
             match letter {
                 b'p' if slots == 0 => {
@@ -202,12 +227,14 @@ impl Name {
     pub fn folder_of(&mut self, file: &Self) {
         self.length = 0;
         let mut slash = 0;
-        for (at, &byte) in file.as_bytes().iter().enumerate() {
+        let mut length = 0;
+        for &byte in file.as_bytes() {
+            length += 1;
             if byte == b'/' {
-                slash = at + 1;
+                slash = length;
             }
         }
-        self.extend(file.as_bytes().get(..slash).unwrap_or_default());
+        self.extend(part(file.as_bytes().get(..slash)));
         if slash == 0 {
             self.push(b'.');
         }

@@ -14,12 +14,12 @@ pub enum Adding {
 }
 
 /// How to add, given each set of mode flags that the image has.
-pub fn adding(sets: impl Iterator<Item = u32>) -> Adding {
+pub fn adding(sets: &[u32]) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;
     let mut all = 0;
     let mut common = u32::MAX;
-    for set in sets {
+    for &set in sets {
         all |= set;
         common &= set;
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn only_uniform_records_can_be_added() {
-        let how = |sets: &[u32]| adding(sets.iter().copied());
+        let how = |sets: &[u32]| adding(sets);
         assert_eq!(how(&[0x01]), Adding::Bytes);
         assert_eq!(how(&[0x01, 0x21, 0x03]), Adding::Bytes);
         assert_eq!(how(&[0x0c]), Adding::Calls);

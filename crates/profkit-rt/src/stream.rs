@@ -92,7 +92,8 @@ impl<S: Sink> Stream<S> {
         unsafe {
             let block = self.buffer.as_ptr().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {
-                xxh3::short(block, self.filled.max(xxh3::SHORT_MIN))
+                let short = self.filled < xxh3::SHORT_MIN;
+                xxh3::short(block, if short { xxh3::SHORT_MIN } else { self.filled })
             } else {
                 self.accumulators.finish(block, self.filled, self.total)
             }

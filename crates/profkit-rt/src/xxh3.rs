@@ -170,10 +170,12 @@ impl Accumulators {
     pub unsafe fn block(&mut self, block: *const u8) {
         // SAFETY: a block is 16 stripes.
         unsafe { self.stripes(block, BLOCK / STRIPE) };
-        for (lane, value) in self.0.iter_mut().enumerate() {
+        let mut secret_at = 128;
+        for value in &mut self.0 {
             *value ^= *value >> 47;
-            *value ^= secret(128 + 8 * lane);
+            *value ^= secret(secret_at);
             *value = value.wrapping_mul(PRIME32_1);
+            secret_at += 8;
         }
     }
 

@@ -1,0 +1,334 @@
+//! `profkit mip cc` beside the compiler alone: the same call in two folders, one with and one without profkit. Exit code,
+//! messages, the files that are there afterwards and dependency files must be the same; objects must be instrumented.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+use object::read::{Object as _, ObjectSection as _};
+use profkit_testkit::skip;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
+
+const A_C: &str = "#include \"a.h\"\nint main(void) { return g(4) == 12 ? 0 : 1; }\n";
+const B_C: &str = "#include \"a.h\"\nint g(int x) { return x * 3; }\n";
+const H_S: &str = "\t.text\n\t.globl h\n\t.type h, @function\nh:\n\tret\n\t.size h, .-h\n\t.section .note.GNU-stack,\"\",@progbits\n";
+const K_S: &str = "#define BACK ret\n\t.text\n\t.globl k\n\t.type k, @function\nk:\n\tBACK\n\t.size k, .-k\n\t.section .note.GNU-stack,\"\",@progbits\n";
+
+/// One call: the words behind the compiler's name, what stands on its standard input, which files it makes that must
+/// be instrumented.
+struct Call {
+    words: &'static str,
+    input: &'static str,
+    instrumented: &'static [&'static str],
+}
+
+const fn call(words: &'static str, instrumented: &'static [&'static str]) -> Call {
+    Call {
+        words,
+        input: "",
+        instrumented,
+    }
+}
+
+const CALLS: &[Call] = &[
+    call("-O2 -g -c a.c", &["a.o"]),
+    call("-O2 -c a.c b.c", &["a.o", "b.o"]),
+    call(
+        "-O1 -ffunction-sections -fPIC -MMD -MP -c b.c -o sub/b.o",
+        &["sub/b.o"],
+    ),
+    call("-MD -MF deps -MT what -c a.c -o x.o", &["x.o"]),
+    call("-Wp,-MMD,deps -c a.c -o x.o", &["x.o"]),
+    call("-MMD a.c b.c -o prog", &["prog"]),
+    call("a.c b.c h.s k.S -o prog", &["prog"]),
+    call("-static a.c b.c -o prog", &["prog"]),
+    call("-shared -fPIC b.c -o libb.so", &["libb.so"]),
+    call("-fPIE -static-pie a.c b.c -o prog", &["prog"]),
+    call("-S -O2 a.c", &[]),
+    call("-S -O2 a.c b.c", &[]),
+    call("-c h.s", &["h.o"]),
+    call("-c k.S -o k.o", &["k.o"]),
+    call("-x c++ -c b.c -o b.o", &["b.o"]),
+    call("-c @words.rsp", &["r.o"]),
+    call(
+        "-pipe -Wall -Wextra -Werror -Wa,--noexecstack -pthread -c a.c",
+        &["a.o"],
+    ),
+    call("-E a.c", &[]),
+    call("-M a.c", &[]),
+    call("-fsyntax-only a.c", &[]),
+    call("-c a.c -o /dev/null", &[]),
+    call("-c bad.c", &[]),
+    call("-c bad.c b.c", &["b.o"]),
+    call("-c bad.s", &[]),
+    call("-c bad-asm.c", &[]),
+    call("-Wall -c warns.c", &["warns.o"]),
+    call("-c missing.c", &[]),
+    call("-c a.c b.c -o x.o", &[]),
+    call("-no-such-option -c a.c", &[]),
+    call("--version", &[]),
+    call("-dumpmachine", &[]),
+    call("-print-libgcc-file-name", &[]),
+    call("-print-prog-name=as", &[]),
+    call("", &[]),
+    Call {
+        words: "-x c -c - -o in.o",
+        input: B_C,
+        instrumented: &["in.o"],
+    },
+    Call {
+        words: "-E -",
+        input: "one\n",
+        instrumented: &[],
+    },
+];
+
+fn sources(folder: &Path) {
+    fs::create_dir(folder.join("sub")).unwrap();
+    for (name, text) in [
+        ("a.h", "int g(int);\n"),
+        ("a.c", A_C),
+        ("b.c", B_C),
+        ("h.s", H_S),
+        ("k.S", K_S),
+        ("bad.c", "int f(void) { return x; }\n"),
+        ("bad.s", "\t.text\n\tno such thing\n"),
+        (
+            "bad-asm.c",
+            "void f(void) {\n  __asm__(\"no such thing\");\n}\n",
+        ),
+        ("warns.c", "int f(void) { int unused; return 1; }\n"),
+        ("words.rsp", "\"-O2\" 'b.c' -o r.o\n"),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+/// What a call left behind.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+    /// Files that the call made, with the text of those that are no code.
+    files: BTreeMap<String, String>,
+}
+
+fn files(folder: &Path, below: &str, found: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder.join(below)).unwrap() {
+        let name = format!("{below}{}", entry.unwrap().file_name().to_string_lossy());
+        if folder.join(&name).is_dir() {
+            files(folder, &format!("{name}/"), found);
+            continue;
+        }
+        let bytes = fs::read(folder.join(&name)).unwrap();
+        let is_code = bytes.starts_with(b"\x7fELF") || name.ends_with(".s");
+        let text = if is_code {
+            "code".into()
+        } else {
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        found.insert(name, text);
+    }
+}
+
+fn outcome(folder: &Path, mut command: Command, call: &Call) -> Outcome {
+    let mut before = BTreeMap::new();
+    files(folder, "", &mut before);
+    let input = folder.join("../input");
+    fs::write(&input, call.input).unwrap();
+    let output = command
+        .args(call.words.split_whitespace())
+        .current_dir(folder)
+        .env("TMPDIR", folder.join("../tmp"))
+        .stdin(Stdio::from(fs::File::open(&input).unwrap()))
+        .output()
+        .unwrap();
+    let mut after = BTreeMap::new();
+    files(folder, "", &mut after);
+    after.retain(|name, _| !before.contains_key(name));
+    assert_eq!(
+        fs::read_dir(folder.join("../tmp")).unwrap().count(),
+        0,
+        "temporary files of {}",
+        call.words
+    );
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        files: after,
+    }
+}
+
+/// Messages of linkers and assemblers have names of temporary files in them.
+fn without_temporary_names(text: &str) -> String {
+    text.lines()
+        .filter(|line| !line.contains("/tmp/"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+fn compare(compiler: &str) {
+    if Command::new(compiler).arg("--version").output().is_err() {
+        return skip(&format!("no {compiler}"));
+    }
+    for call in CALLS {
+        let scratch = tempfile::tempdir().unwrap();
+        fs::create_dir(scratch.path().join("tmp")).unwrap();
+        let run = |name: &str, command: Command| {
+            let folder = scratch.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            sources(&folder);
+            outcome(&folder, command, call)
+        };
+        let mut expected = run("alone", Command::new(compiler));
+        let mut command = Command::new(PROFKIT);
+        command.args(["mip", "cc", "--", compiler]);
+        let mut found = run("with", command);
+        for outcome in [&mut expected, &mut found] {
+            outcome.stderr = without_temporary_names(&outcome.stderr);
+        }
+        assert_eq!(found, expected, "{compiler} {}", call.words);
+        for name in call.instrumented {
+            let bytes = fs::read(scratch.path().join("with").join(name)).unwrap();
+            let object = object::File::parse(&*bytes).unwrap();
+            for section in ["__llvm_mipraw", "__llvm_mipmap"] {
+                let size = object
+                    .section_by_name(section)
+                    .map_or(0, |section| section.size());
+                assert!(
+                    size > 0,
+                    "{compiler} {}: {name} has no {section}",
+                    call.words
+                );
+            }
+        }
+        for name in found.files.keys().filter(|name| name.ends_with(".s")) {
+            let text = fs::read_to_string(scratch.path().join("with").join(name)).unwrap();
+            assert!(
+                text.contains("__llvm_mipraw"),
+                "{compiler} {}: {name}",
+                call.words
+            );
+        }
+        if found.files.contains_key("prog") {
+            let folder = scratch.path().join("with");
+            let run = Command::new("./prog")
+                .current_dir(&folder)
+                .env_remove("LLVM_MIP_PROFILE_FILENAME")
+                .status()
+                .unwrap();
+            assert_eq!(run.code(), Some(0), "{compiler} {}", call.words);
+            assert!(
+                folder.join("default.mipraw").exists(),
+                "{compiler} {}",
+                call.words
+            );
+        }
+    }
+}
+
+#[test]
+fn gcc_12() {
+    compare("gcc-12");
+}
+
+#[test]
+fn clang_22() {
+    compare("clang-22");
+}
+
+fn profkit(words: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let output = Command::new(PROFKIT)
+        .args(words)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn refusals_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, message) in [
+        (
+            &["gcc", "-flto", "-c", "a.c"][..],
+            "error: profkit mip cc: -flto: with link-time optimisation there is no assembly to instrument before the link\n\
+             hint: build without -flto\n",
+        ),
+        (
+            &["clang-22", "-m32", "-c", "a.c"],
+            "error: profkit mip cc: -m32: MIP has no code for 32-bit x86\n\
+             hint: leave this part of the build to the compiler itself\n",
+        ),
+        (&["ccache"], "error: no compiler behind the launcher\n"),
+    ] {
+        let all: Vec<&str> = ["mip", "cc", "--"].iter().chain(words).copied().collect();
+        assert_eq!(profkit(&all, folder.path()), (Some(2), message.to_owned()));
+    }
+    assert_eq!(
+        profkit(&["mip", "cc", "--", "true", "-c", "a.c"], folder.path()),
+        (
+            Some(2),
+            "error: true is neither Clang nor GCC, by its name or by what it says to --version\n"
+                .to_owned()
+        )
+    );
+    let (code, message) = profkit(
+        &["mip", "cc", "--", "no-such-clang", "-c", "a.c"],
+        folder.path(),
+    );
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        message,
+        "error: cannot start no-such-clang: No such file or directory\n\
+         hint: the compiler's name comes first behind --: profkit mip cc -- clang -c foo.c\n"
+    );
+}
+
+/// A signal in the middle of a compilation leaves no temporary file, and no half-made output.
+#[test]
+fn signals_leave_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    // A compiler that makes its output and hangs.
+    let compiler = folder.path().join("clang");
+    fs::write(&compiler, "#!/bin/sh\nfor word; do last=$word; done\necho text >\"$last\"\ntouch made\nexec sleep 5\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&compiler, executable).unwrap();
+    let mut child = Command::new(PROFKIT)
+        .args(["mip", "cc", "--"])
+        .arg(&compiler)
+        .args(["-c", "a.c", "-o", "a.o"])
+        .current_dir(folder.path())
+        .env("TMPDIR", &temporary)
+        .spawn()
+        .unwrap();
+    while !folder.path().join("made").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
+    Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(15)
+    );
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    assert!(!folder.path().join("a.o").exists());
+}

@@ -205,7 +205,7 @@ int main(int argc, char **argv) {
   long cells[32] = {0};
   unsigned long total = 0;
   for (unsigned i = 0; i < 24; i += 1 + i % 3)
-    total += many_cases(i, 9, cells);
+    total += many_cases(i, 8 + argc, cells);
   printf("\n%lu\n", total);
   printf("%ld %ld\n", interpret((const unsigned char *)"abcaedbhgfba", 11), interpret((const unsigned char *)"zbhbh", 999));
   printf("%ld\n", threaded("\0\1\2\0\1\1\3", 5));

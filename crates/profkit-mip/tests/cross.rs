@@ -11,8 +11,10 @@
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::{map_entry, mode, record, ring, section};
 use profkit_mip::instrument::{Counter, Mode, Options, Target, instrument};
+use profkit_testkit::program::{Program, Size};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -104,13 +106,15 @@ impl Machine {
         }
         command.arg(program).env("RECORDS", records);
         let output = command.output().unwrap();
+        let code = output.status.code();
         assert!(
-            output.status.success(),
-            "{}: {}",
-            program.display(),
-            String::from_utf8_lossy(&output.stderr)
+            code.is_some_and(|code| code < 128),
+            "{}: {output:?}",
+            program.display()
         );
-        output.stdout
+        let mut all = output.stdout;
+        let _ = write!(all, "\nexit code {code:?}\n");
+        all
     }
 }
 
@@ -147,59 +151,65 @@ struct Build<'b> {
     options: &'b [&'b str],
     /// Options of linking.
     link: &'b [&'b str],
-    source: &'b str,
+    sources: &'b [PathBuf],
     folder: &'b Path,
 }
 
 impl Build<'_> {
-    fn assembly(&self) -> Vec<u8> {
-        let source = source(self.source);
-        let mut command = self.machine.compiler(self.tools, &source);
-        succeed(
-            command
-                .args(self.options)
-                .arg("-S")
-                .arg(&source)
-                .args(["-o", "-"]),
-        )
+    /// The assembly of each source.
+    fn assembly(&self) -> Vec<Vec<u8>> {
+        let compile = |source: &PathBuf| {
+            let mut command = self.machine.compiler(self.tools, source);
+            succeed(
+                command
+                    .args(self.options)
+                    .arg("-S")
+                    .arg(source)
+                    .args(["-o", "-"]),
+            )
+        };
+        self.sources.iter().map(compile).collect()
     }
 
-    fn link(&self, assembly: &[u8], name: &str) -> PathBuf {
-        let file = self.folder.join(format!("{name}.s"));
-        std::fs::write(&file, assembly).unwrap();
-        let object = self.folder.join(format!("{name}.o"));
-        // Assembled by a driver of C: what options of C++ add is for the linker.
-        succeed(
-            self.machine
-                .compiler(self.tools, &file)
-                .args(self.options)
-                .arg("-c")
-                .arg(&file)
-                .arg("-o")
-                .arg(&object),
-        );
-        let runtime = self.folder.join("mip_records.o");
-        if !runtime.exists() {
-            let source = source("mip_records.c");
+    fn link(&self, assembly: &[&[u8]], name: &str) -> PathBuf {
+        let program = self.folder.join(name);
+        // A program of one C++ file is linked as such.
+        let mut link = self.machine.compiler(self.tools, &self.sources[0]);
+        if matches!(self.tools, Tools::Clang(_)) {
+            link.arg("-fuse-ld=lld-22");
+        }
+        link.args(self.link)
+            .args(["-Wl,--build-id=sha1", "-o"])
+            .arg(&program);
+        for (number, text) in assembly.iter().enumerate() {
+            let file = self.folder.join(format!("{name}{number}.s"));
+            std::fs::write(&file, text).unwrap();
+            let object = file.with_extension("o");
+            let mut assemble = self.machine.compiler(self.tools, &file);
             succeed(
-                self.machine
-                    .compiler(self.tools, &source)
+                assemble
+                    .args(self.options)
+                    .arg("-c")
+                    .arg(&file)
+                    .arg("-o")
+                    .arg(&object),
+            );
+            link.arg(&object);
+        }
+        if name != "plain" {
+            let runtime = self.folder.join("mip_records.o");
+            let source = source("mip_records.c");
+            let mut compile = self.machine.compiler(self.tools, &source);
+            succeed(
+                compile
                     .args(["-O1", "-fPIC", "-c"])
                     .arg(&source)
                     .arg("-o")
                     .arg(&runtime),
             );
+            link.arg(&runtime);
         }
-        let program = self.folder.join(name);
-        let mut command = self.machine.compiler(self.tools, &source(self.source));
-        if matches!(self.tools, Tools::Clang(_)) {
-            command.arg("-fuse-ld=lld-22");
-        }
-        command.args(self.link).arg("-Wl,--build-id=sha1");
-        if name != "plain" {
-            command.arg(&runtime);
-        }
-        succeed(command.arg(&object).arg("-o").arg(&program));
+        succeed(&mut link);
         program
     }
 }
@@ -268,17 +278,36 @@ fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
     executed
 }
 
+/// Why functions may have no probe, or no block probes.
+const EXPECTED_SKIPS: &[&str] = &[];
+
 /// Builds, runs and checks one program in one mode. Returns how many functions and blocks had probes.
 fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     let assembly = build.assembly();
-    let plain = build.link(&assembly, "plain");
+    let texts: Vec<&[u8]> = assembly.iter().map(Vec::as_slice).collect();
+    let plain = build.link(&texts, "plain");
     let records_file = build.folder.join("records");
     let expected = build.machine.run(&plain, &records_file, None);
-    let made = instrument(&assembly, build.source, None, options).unwrap();
-    let made_for =
-        instrument(&assembly, build.source, Some(build.machine.target), options).unwrap();
-    assert_eq!(made.text, made_for.text, "the target was not detected");
-    let program = build.link(&made.text, "instrumented");
+    let mut functions = 0;
+    let mut texts = Vec::new();
+    for (assembly, source) in assembly.iter().zip(build.sources) {
+        let name = source.display().to_string();
+        let made = instrument(assembly, &name, Some(build.machine.target), options).unwrap();
+        for skipped in &made.skipped {
+            let reason = skipped.reason.to_string();
+            assert!(
+                EXPECTED_SKIPS.iter().any(|known| reason.contains(known)),
+                "{}: {reason}",
+                skipped.name
+            );
+        }
+        let detected = instrument(assembly, &name, None, options).unwrap();
+        assert_eq!(made.text, detected.text, "the target was not detected");
+        functions += made.functions;
+        texts.push(made.text);
+    }
+    let texts: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
+    let program = build.link(&texts, "instrumented");
 
     let bytes = std::fs::read(&program).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -293,7 +322,9 @@ fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
         String::from_utf8_lossy(&expected)
     );
     let (entries, start) = map(&file);
-    assert_eq!(entries.len(), made.functions);
+    // Parts of functions have entries too; what the linker drops has none.
+    let drops = build.link.contains(&"-Wl,--gc-sections");
+    assert!(!entries.is_empty() && (drops || entries.len() >= functions));
     let records = std::fs::read(&records_file).unwrap();
     if !is_fixed {
         assert!(records.contains(&0));
@@ -442,7 +473,7 @@ fn check_all(machine: &Machine, builds: &[Case<'_>]) -> Option<(usize, usize)> {
             tools: *tools,
             options: compile,
             link,
-            source,
+            sources: &[self::source(source)],
             folder: folder.path(),
         };
         let name = match tools {
@@ -586,6 +617,155 @@ fn aarch64_calls() {
             ),
         ],
     );
+}
+
+#[test]
+fn aarch64_blocks() {
+    let sum = check_all(
+        &AARCH64,
+        &[
+            (
+                Tools::Clang(22),
+                "machine.c",
+                &["-O0", "-fno-pie"],
+                FIXED,
+                STORE,
+                true,
+            ),
+            (
+                Tools::Clang(22),
+                "machine.c",
+                &["-O2", "-fno-pie", "-mbranch-protection=standard", "-g"],
+                FIXED,
+                STORE,
+                true,
+            ),
+            (
+                Tools::Clang(16),
+                "machine.c",
+                &["-Os", "-fno-pie", "-mno-outline-atomics"],
+                FIXED,
+                CALLS,
+                true,
+            ),
+            (
+                Tools::Clang(22),
+                "thrown.cpp",
+                &["-O1", "-ffunction-sections"],
+                FIXED,
+                UNARY,
+                true,
+            ),
+            (
+                Tools::Gcc,
+                "machine.c",
+                &["-O2", "-mno-outline-atomics"],
+                FIXED,
+                STORE,
+                true,
+            ),
+            (
+                Tools::Gcc,
+                "machine.c",
+                &["-Os", "-g", "-mbranch-protection=standard"],
+                FIXED,
+                CALLS,
+                true,
+            ),
+            (
+                Tools::Clang(22),
+                "machine.c",
+                &["-O3", "-fPIE"],
+                &["-pie"],
+                STORE,
+                true,
+            ),
+        ],
+    );
+    if let Some((_, blocks)) = sum {
+        assert!(blocks > 1000, "{blocks}");
+    }
+}
+
+/// Addresses in four instructions instead of two.
+#[test]
+fn aarch64_large_code_model() {
+    if let Some(missing) = AARCH64.missing() {
+        profkit_testkit::skip(&missing);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let build = Build {
+        machine: &AARCH64,
+        tools: Tools::Clang(22),
+        options: &["-O1", "-fno-pie", "-mcmodel=large"],
+        link: FIXED,
+        sources: &[source("machine.c")],
+        folder: folder.path(),
+    };
+    let mut options = options(CALLS, true);
+    options.large_code_model = true;
+    check(&build, &options);
+}
+
+/// Random programs in all modes: as many as there are seeds.
+fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[(Mode, bool)]) {
+    if let Some(missing) = machine.missing() {
+        profkit_testkit::skip(&missing);
+        return;
+    }
+    for seed in seeds {
+        let folder = tempfile::tempdir().unwrap();
+        let program = Program::generate(
+            seed,
+            Size {
+                files: 2,
+                functions: 6,
+            },
+        );
+        let is_wide = |(_, text): &(String, String)| text.contains("__int128");
+        if machine.target == Target::ArmElf && program.sources().iter().any(is_wide) {
+            // Not a type of 32-bit targets.
+            continue;
+        }
+        let sources = program.write_to(folder.path()).unwrap();
+        let turn = seed as usize;
+        let tools = [Tools::Clang(22), Tools::Gcc, Tools::Clang(16)][turn % 3];
+        let level = ["-O2", "-O0", "-Os", "-O3", "-O1"][turn % 5];
+        let (mode, blocks) = modes[turn % modes.len()];
+        let fixed: &[&str] = match tools {
+            Tools::Clang(_) => &["-fno-pie", "-ffunction-sections"],
+            Tools::Gcc => &["-fno-pie"],
+        };
+        let compile = [fixed, &[level, "-mno-outline-atomics"]].concat();
+        let compile = if matches!(machine.target, Target::ArmElf) {
+            &compile[..compile.len() - 1]
+        } else {
+            &compile
+        };
+        eprintln!("seed {seed}: {compile:?} {mode:?} blocks: {blocks}");
+        let build = Build {
+            machine,
+            tools,
+            options: compile,
+            link: &["-no-pie", "-lm", "-Wl,--gc-sections"],
+            sources: &sources,
+            folder: folder.path(),
+        };
+        check(&build, &options(mode, blocks));
+    }
+}
+
+#[test]
+fn aarch64_random_programs() {
+    let modes = [(STORE, true), (CALLS, true), (UNARY, true), (CALLS, false)];
+    check_generated(&AARCH64, 100..102, &modes);
+}
+
+#[test]
+fn arm_random_programs() {
+    check_generated(&ARM, 200..201, &[(STORE, false)]);
+    check_generated(&THUMB, 203..204, &[(STORE, false)]);
 }
 
 #[test]
@@ -838,6 +1018,7 @@ fn mach_o_objects() {
             },
         ] {
             check_mach_o(triple, mode, false);
+            check_mach_o(triple, mode, true);
         }
     }
 }

@@ -129,7 +129,7 @@ pub(super) fn probes(
     let bodies: Vec<Body> = (0..=site.function.parts.len())
         .map(|part| Body::new(module, site.function, part))
         .collect();
-    let body = bodies.get(part).ok_or("has no such part")?;
+    let body = bodies.get(part).ok_or("it has no such part")?;
     let addressing = format.addressing(site.options);
     let free = free_everywhere(module, &bodies);
     let exclusive = body.lines.iter().any(
@@ -139,7 +139,7 @@ pub(super) fn probes(
     for (number, &start) in starts.iter().enumerate() {
         let from = body
             .position(start)
-            .ok_or("has a block outside of itself")?;
+            .ok_or("it has a block outside of itself")?;
         let at = if exclusive && reaches_store_exclusive(body, from) {
             behind_store_exclusive(body, from)?
         } else {
@@ -262,7 +262,7 @@ fn behind_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
         }
     }
     Err(
-        "has a block between a load-exclusive and its store-exclusive, where no other store may be"
+        "it has a block between a load-exclusive and its store-exclusive, where no other store may be"
             .to_owned(),
     )
 }
@@ -349,7 +349,7 @@ fn mend(
             }
             What::Other => {
                 return Err(
-                    "holds a macro or a repetition, whose size is not known here".to_owned(),
+                    "it holds a macro or a repetition, whose size is not known here".to_owned(),
                 );
             }
         });
@@ -371,7 +371,7 @@ fn mend(
             .get(piece)
             .and_then(|&index| site.module.statements.get(index))
             .map_or(0, |statement| statement.line);
-        format!("would grow too much for block coverage: line {line}: {reason}")
+        format!("it would grow too much: line {line}: {reason}")
     })?;
     let separator = format.separator();
     let mut replaced: Vec<(usize, String)> = fit
@@ -401,4 +401,145 @@ fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::instrument::{Options, Target, instrument};
+
+    /// The function's text with block coverage, or why it has none.
+    fn instrumented(target: Target, text: &str) -> String {
+        let options = Options {
+            blocks: true,
+            ..Options::default()
+        };
+        let made = instrument(text.as_bytes(), "a.s", Some(target), &options).unwrap();
+        if let Some(skipped) = made.skipped.first() {
+            return skipped.reason.to_string();
+        }
+        let text = String::from_utf8(made.text.into_owned()).unwrap();
+        let own = text.split("\t.section").next().unwrap();
+        own.replace("profkit_mip_", "")
+            .replace(".Lb0_", "B")
+            .trim()
+            .to_owned()
+    }
+
+    fn elf(body: &str) -> String {
+        instrumented(
+            Target::Aarch64Elf,
+            &format!(".type f,%function\nf:\n{body}\n.size f,.-f\n"),
+        )
+    }
+
+    #[test]
+    fn registers_of_blocks() {
+        // Free everywhere, dead on the way, and neither.
+        insta::assert_snapshot!(elf("cbz x0, .L1\nmov x0, #1\n.L1:\nret"), @r"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; cbz x0, .L1
+        B0: adrp x16, .Lr0+1; strb wzr, [x16, :lo12:.Lr0+1]; mov x0, #1
+        .L1:
+        B1: adrp x16, .Lr0+2; strb wzr, [x16, :lo12:.Lr0+2]; ret
+        .Le0: .size f,.-f
+        ");
+        insta::assert_snapshot!(elf("mov x16, x17\ncbz x0, .L1\nstr x16, [x1]\n.L1:\nldr x9, [x16, x17]\nret"), @r"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; mov x16, x17
+        cbz x0, .L1
+        B0: adrp x9, .Lr0+1; strb wzr, [x9, :lo12:.Lr0+1]; str x16, [x1]
+        .L1:
+        B1: adrp x9, .Lr0+2; strb wzr, [x9, :lo12:.Lr0+2]; ldr x9, [x16, x17]
+        ret
+        .Le0: .size f,.-f
+        ");
+        insta::assert_snapshot!(elf("mov x16, x17\n.L1:\nsubs x16, x16, x17\nb.ne .L1\nret"), @r"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; mov x16, x17
+        .L1:
+        B0: str x16, [sp, #-16]!; adrp x16, .Lr0+1; strb wzr, [x16, :lo12:.Lr0+1]; ldr x16, [sp], #16; subs x16, x16, x17
+        b.ne .L1
+        B1: adrp x16, .Lr0+2; strb wzr, [x16, :lo12:.Lr0+2]; ret
+        .Le0: .size f,.-f
+        ");
+    }
+
+    #[test]
+    fn parts_may_use_what_the_function_does_not_name() {
+        let cold = "cbz x0, f.cold\nmov x0, #1\nret\n.size f,.-f\n.section .text.unlikely,\"ax\"\n.type g,%function\ng:\nmov x16, #1\nret";
+        insta::assert_snapshot!(elf(cold), @r#"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; cbz x0, f.cold
+        B0: adrp x17, .Lr0+1; strb wzr, [x17, :lo12:.Lr0+1]; mov x0, #1
+        ret
+        .Le0: .size f,.-f
+        .section .text.unlikely,"ax"
+        .type g,%function
+        g: .Lf1:
+        adrp x16, .Lr1; strb wzr, [x16, :lo12:.Lr1]; mov x16, #1
+        ret; .Le1:
+        .size f,.-f
+        "#);
+    }
+
+    #[test]
+    fn no_store_comes_between_exclusives() {
+        insta::assert_snapshot!(elf(".L1:\nldaxr w8, [x0]\ncmp w8, w1\nb.ne .L2\nstlxr w9, w2, [x0]\ncbnz w9, .L1\n.L2:\nclrex\nret"), @r"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; .L1:
+        ldaxr w8, [x0]
+        cmp w8, w1
+        b.ne .L2
+        stlxr w9, w2, [x0]
+        B0: adrp x16, .Lr0+1; strb wzr, [x16, :lo12:.Lr0+1]; cbnz w9, .L1
+        .L2:
+        B1: adrp x16, .Lr0+2; strb wzr, [x16, :lo12:.Lr0+2]; clrex
+        ret
+        .Le0: .size f,.-f
+        ");
+        insta::assert_snapshot!(elf(".L1:\nldaxr w8, [x0]\ncmp w8, w1\nb.ne .L2\nadd w2, w2, #1\nb .L3\n.L2:\nret\n.L3:\nstlxr w9, w2, [x0]\ncbnz w9, .L1\nret"), @"has no block coverage: it has a block between a load-exclusive and its store-exclusive, where no other store may be");
+    }
+
+    #[test]
+    fn optimisation_hints_of_mach_o_keep_their_instructions() {
+        let text = "_f:\n.cfi_startproc\ncbz x0, LBB0_2\nLloh0:\nadrp x8, _g@PAGE\nLloh1:\nldr w0, [x8, _g@PAGEOFF]\nret\nLBB0_2:\nstr x16, [x17]\nblr x3\nret\n.loh AdrpLdr Lloh0, Lloh1\n.cfi_endproc\n";
+        insta::assert_snapshot!(instrumented(Target::Aarch64MachO, text), @r"
+        _f: Lf0:
+        .cfi_startproc
+        adrp x16, l_r0@PAGE%% strb wzr, [x16, l_r0@PAGEOFF]%% cbz x0, LBB0_2
+        Lb0_0: adrp x8, l_r0@PAGE+1%% strb wzr, [x8, l_r0@PAGEOFF+1]%% Lloh0:
+        adrp x8, _g@PAGE
+        Lloh1:
+        ldr w0, [x8, _g@PAGEOFF]
+        ret
+        LBB0_2:
+        Lb0_1: str x16, [sp, #-144]!%% adrp x16, l_r0@PAGE+2%% strb wzr, [x16, l_r0@PAGEOFF+2]%% ldr x16, [sp], #144%% str x16, [x17]
+        blr x3
+        ret%% Le0:
+        .loh AdrpLdr Lloh0, Lloh1
+        .cfi_endproc
+        ");
+    }
+
+    #[test]
+    fn what_grows_too_much_has_no_block_probes() {
+        let far = "adr x8, .L2\ncbz x0, .L1\n.L1:\n.space 1048576\n.L2:\nret";
+        insta::assert_snapshot!(elf(far), @"has no block coverage: it would grow too much: line 3: `adr x8, .L2` would not reach .L2 any more");
+        let short = "tbz w0, #3, .L1\nnop\n.space 32756\n.L1:\nret";
+        insta::assert_snapshot!(elf(short), @r"
+        .type f,%function
+        f: .Lf0:
+        adrp x16, .Lr0; strb wzr, [x16, :lo12:.Lr0]; tbnz	w0, #3, . + 8; b	.L1
+        B0: adrp x16, .Lr0+1; strb wzr, [x16, :lo12:.Lr0+1]; nop
+        .space 32756
+        .L1:
+        B1: adrp x16, .Lr0+2; strb wzr, [x16, :lo12:.Lr0+2]; ret
+        .Le0: .size f,.-f
+        ");
+    }
 }

@@ -698,7 +698,7 @@ fn aarch64_large_code_model() {
     let build = Build {
         machine: &AARCH64,
         tools: Tools::Clang(22),
-        options: &["-O1", "-fno-pie", "-mcmodel=large"],
+        options: &["-O1", "-fno-pie", "-mcmodel=large", "-fno-jump-tables"],
         link: FIXED,
         sources: &[source("machine.c")],
         folder: folder.path(),

@@ -277,10 +277,10 @@ fn refusals_say_why() {
         assert_eq!(profkit(&all, folder.path()), (Some(2), message.to_owned()));
     }
     assert_eq!(
-        profkit(&["mip", "cc", "--", "true", "-c", "a.c"], folder.path()),
+        profkit(&["mip", "cc", "--", "echo", "-c", "a.c"], folder.path()),
         (
             Some(2),
-            "error: true is neither Clang nor GCC, by its name or by what it says to --version\n"
+            "error: echo is neither Clang nor GCC, by its name or by what it says to --version\n"
                 .to_owned()
         )
     );

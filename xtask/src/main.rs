@@ -1,5 +1,6 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
+mod bench_symbolize;
 mod clients;
 mod conformance;
 mod fixtures;
@@ -61,6 +62,11 @@ const TASKS: &[Task] = &[
         mip::bench::run,
     ),
     Task(
+        "bench-symbolize",
+        "time llvm-symbolizer-22 and profkit on a million addresses",
+        bench_symbolize::run,
+    ),
+    Task(
         "clients",
         "cargo-llvm-cov, cargo-pgo and grcov with both tools",
         clients::run,
@@ -76,7 +82,7 @@ fn main() -> ExitCode {
         }
         eprintln!("usage: cargo xtask TASK [ARGUMENT…]\n");
         for Task(name, what, _) in TASKS {
-            eprintln!("  {name:<14}{what}");
+            eprintln!("  {name:<17}{what}");
         }
         return ExitCode::from(2);
     };

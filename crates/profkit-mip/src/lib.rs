@@ -3,4 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod asm;
+pub mod diff;
 pub mod instrument;
+pub mod order;
+pub mod use_;

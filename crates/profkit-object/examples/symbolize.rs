@@ -61,6 +61,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             continue;
         }
+        if locations.leaf(index).is_none() {
+            out.write_all(b"??\n??:0:0\n")?;
+        }
         for frame in locations.stack(index) {
             out.write_all(frame.function.unwrap_or(b"??"))?;
             out.write_all(b"\n")?;

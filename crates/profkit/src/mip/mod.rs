@@ -1,8 +1,12 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction. One file a subcommand.
 pub mod cc;
+mod diff;
 mod instrument;
 mod options;
+mod order;
+mod profile_input;
 mod runtime;
+mod use_;
 
 pub use options::ModeArgs;
 
@@ -31,6 +35,12 @@ enum MipCommand {
     Cc(cc::CcArgs),
     /// Put probes into a compiler's assembly
     Instrument(instrument::InstrumentArgs),
+    /// Make the order in which a linker should lay out functions
+    Order(order::OrderArgs),
+    /// Make what compilers can use: lists of executed blocks, sample profiles
+    Use(use_::UseArgs),
+    /// Compare two profiles: functions called anew, no more, earlier, later
+    Diff(diff::DiffArgs),
     /// Write the runtime that instrumented programs are linked with
     Runtime(runtime::RuntimeArgs),
 }
@@ -43,6 +53,9 @@ pub fn run(args: MipArgs) -> Result {
     match args.command {
         MipCommand::Cc(args) => cc::run(&args),
         MipCommand::Instrument(args) => instrument::run(&args),
+        MipCommand::Order(args) => order::run(&args),
+        MipCommand::Use(args) => use_::run(&args),
+        MipCommand::Diff(args) => diff::run(&args),
         MipCommand::Runtime(args) => runtime::run(&args),
     }
 }

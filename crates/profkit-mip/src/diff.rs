@@ -1,0 +1,239 @@
+//! What changed between two profiles: which functions are called anew or no more, and which earlier or later.
+use crate::order::by_mean;
+use profkit_data::mip::MipProfile;
+use rustc_hash::FxHashMap;
+
+/// What [`diff`] found. Functions are named; of several with one name, the first of one profile is compared with the
+/// first of the other, and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference<'p> {
+    /// Called in the new profile, but not in the old one, which has them. By their first call.
+    pub newly_called: Vec<&'p [u8]>,
+    /// Called in the new profile, and not in the old one at all. By their first call.
+    pub added: Vec<&'p [u8]>,
+    /// Called in the old profile, but not in the new one, which has them. By their first call.
+    pub no_longer_called: Vec<&'p [u8]>,
+    /// Called in the old profile, and not in the new one at all. By their first call.
+    pub removed: Vec<&'p [u8]>,
+    /// Called in both, and earlier among those in the new one. By their place there.
+    pub earlier: Vec<Moved<'p>>,
+    /// Called in both, and later among those in the new one. By their place there.
+    pub later: Vec<Moved<'p>>,
+    /// Called in both with no change of place.
+    pub unchanged: usize,
+}
+
+/// A function that changed its place among those that both profiles call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved<'p> {
+    /// Its name.
+    pub name: &'p [u8],
+    /// Its place in the old profile, from 1.
+    pub old: usize,
+    /// Its place in the new profile, from 1.
+    pub new: usize,
+}
+
+/// A name, and which of the functions of this name.
+type Key<'p> = (&'p [u8], usize);
+
+fn keys(profile: &MipProfile) -> Vec<Key<'_>> {
+    let mut seen: FxHashMap<&[u8], usize> = FxHashMap::default();
+    let number = |function| {
+        let count = seen.entry(function).or_default();
+        *count += 1;
+        (function, *count - 1)
+    };
+    profile
+        .functions
+        .iter()
+        .map(|function| &*function.name)
+        .map(number)
+        .collect()
+}
+
+/// Compares two profiles.
+///
+/// Places are counted among the functions that both call, so that one new function at the start moves no other. Of
+/// those, as few as can be are said to have moved: the others are the longest sequence that both profiles call in the
+/// same order.
+pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
+    let (old_keys, new_keys) = (keys(old), keys(new));
+    let called = |profile, keys: &[Key<'p>]| -> Vec<Key<'p>> {
+        by_mean(profile)
+            .into_iter()
+            .filter_map(|index| keys.get(index as usize).copied())
+            .collect()
+    };
+    let (old_order, new_order) = (called(old, &old_keys), called(new, &new_keys));
+    let place = |keys: &[Key<'p>]| -> FxHashMap<Key<'p>, usize> {
+        keys.iter()
+            .enumerate()
+            .map(|(place, key)| (*key, place))
+            .collect()
+    };
+    let (in_old, in_new) = (place(&old_keys), place(&new_keys));
+    let (called_old, called_new) = (place(&old_order), place(&new_order));
+    let mut difference = Difference::default();
+    for key in &new_order {
+        if !called_old.contains_key(key) {
+            let list = if in_old.contains_key(key) {
+                &mut difference.newly_called
+            } else {
+                &mut difference.added
+            };
+            list.push(key.0);
+        }
+    }
+    for key in &old_order {
+        if !called_new.contains_key(key) {
+            let list = if in_new.contains_key(key) {
+                &mut difference.no_longer_called
+            } else {
+                &mut difference.removed
+            };
+            list.push(key.0);
+        }
+    }
+    let both_old: Vec<Key<'p>> = old_order
+        .into_iter()
+        .filter(|key| called_new.contains_key(key))
+        .collect();
+    let old_places = place(&both_old);
+    let both: Vec<(Key<'p>, usize)> = new_order
+        .into_iter()
+        .filter_map(|key| Some((key, *old_places.get(&key)?)))
+        .collect();
+    let kept = longest_rising(&both.iter().map(|(_, old)| *old).collect::<Vec<_>>());
+    for (new, ((key, old), kept)) in both.iter().zip(kept).enumerate() {
+        if kept {
+            difference.unchanged += 1;
+            continue;
+        }
+        let moved = Moved {
+            name: key.0,
+            old: old + 1,
+            new: new + 1,
+        };
+        // One that kept its place by number has still been overtaken or has overtaken.
+        if new < *old {
+            difference.earlier.push(moved)
+        } else {
+            difference.later.push(moved)
+        }
+    }
+    difference
+}
+
+/// For each value, whether it is in the longest rising subsequence (patience sorting).
+fn longest_rising(values: &[usize]) -> Vec<bool> {
+    // For each length, the index of the smallest value that such a sequence can end with.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
+    for (index, value) in values.iter().enumerate() {
+        let length = ends.partition_point(|&end| values.get(end).is_some_and(|end| end < value));
+        before.push(
+            length
+                .checked_sub(1)
+                .and_then(|shorter| ends.get(shorter))
+                .copied(),
+        );
+        match ends.get_mut(length) {
+            Some(end) => *end = index,
+            None => ends.push(index),
+        }
+    }
+    let mut kept = vec![false; values.len()];
+    let mut at = ends.last().copied();
+    while let Some(index) = at {
+        if let Some(kept) = kept.get_mut(index) {
+            *kept = true;
+        }
+        at = before.get(index).copied().flatten();
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profkit_data::mip::Function;
+
+    fn profile(functions: &[(&str, u64)]) -> MipProfile {
+        let function = |&(name, ordinal): &(&str, u64)| Function {
+            name: name.into(),
+            called_runs: u64::from(ordinal > 0),
+            order_sum: ordinal,
+            order_runs: u64::from(ordinal > 0),
+            ..Function::default()
+        };
+        MipProfile {
+            functions: functions.iter().map(function).collect(),
+            ..MipProfile::default()
+        }
+    }
+
+    #[test]
+    fn functions_come_go_and_move() {
+        let old = profile(&[
+            ("main", 1),
+            ("init", 2),
+            ("read", 3),
+            ("write", 4),
+            ("gone", 5),
+            ("idle", 0),
+            ("s", 6),
+            ("s", 0),
+        ]);
+        let new = profile(&[
+            ("main", 1),
+            ("init", 9),
+            ("read", 2),
+            ("write", 4),
+            ("gone", 0),
+            ("idle", 3),
+            ("fresh", 5),
+            ("s", 0),
+            ("s", 6),
+        ]);
+        let difference = diff(&old, &new);
+        assert_eq!(difference.newly_called, [&b"idle"[..], b"s"]);
+        assert_eq!(difference.added, [b"fresh"]);
+        assert_eq!(difference.no_longer_called, [&b"gone"[..], b"s"]);
+        assert_eq!(difference.removed, Vec::<&[u8]>::new());
+        assert_eq!(difference.earlier, []);
+        assert_eq!(
+            difference.later,
+            [Moved {
+                name: b"init",
+                old: 2,
+                new: 4
+            }]
+        );
+        assert_eq!(difference.unchanged, 3);
+        let back = diff(&new, &old);
+        assert_eq!(back.removed, [b"fresh"]);
+        assert_eq!(
+            back.earlier,
+            [Moved {
+                name: b"init",
+                old: 4,
+                new: 2
+            }]
+        );
+        assert_eq!(
+            diff(&old, &old),
+            Difference {
+                unchanged: 6,
+                ..Difference::default()
+            }
+        );
+    }
+
+    #[test]
+    fn as_few_as_can_be_have_moved() {
+        assert_eq!(longest_rising(&[3, 0, 1, 2]), [false, true, true, true]);
+        assert_eq!(longest_rising(&[1, 2, 3, 0]), [true, true, true, false]);
+        assert_eq!(longest_rising(&[]), Vec::<bool>::new());
+    }
+}

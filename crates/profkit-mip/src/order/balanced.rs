@@ -1,0 +1,242 @@
+//! Balanced partitioning: functions are halved again and again so that those needed at the same times stay together.
+//!
+//! The idea is that of Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
+//! 2016), used for start-up by Hoag and others (arXiv 2211.09285). This is an implementation of its own: what it shares
+//! with LLVM's is the cost, the first order and the limits, not the random numbers.
+use super::traces::{Trace, utility_nodes};
+use rayon::join;
+use std::cmp::Ordering;
+
+/// How to partition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Partitioning {
+    /// How often a part may be halved. More than the logarithm of the number of functions changes nothing.
+    pub depth: u32,
+    /// How often functions may be exchanged between two halves. Each costs a pass over their nodes.
+    pub iterations: u32,
+    /// An exchange is left out once in so many times, which keeps halves from swapping back and forth for ever.
+    pub skip_one_in: u64,
+}
+
+impl Default for Partitioning {
+    fn default() -> Self {
+        Partitioning {
+            depth: 18,
+            iterations: 40,
+            skip_one_in: 10,
+        }
+    }
+}
+
+/// Parts of fewer functions are not worth a thread.
+const PARALLEL: usize = 512;
+
+struct Node {
+    function: u32,
+    /// Place in the first order; leaves keep it.
+    place: usize,
+    utilities: Vec<u32>,
+    left: bool,
+}
+
+/// Orders the functions of the traces. The same traces give the same order on every machine, whatever the number of
+/// threads.
+pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<u32> {
+    let utilities = utility_nodes(functions, traces, true);
+    let mut earliest: Vec<Option<usize>> = vec![None; functions];
+    for trace in traces {
+        for (place, &function) in trace.iter().enumerate() {
+            if let Some(earliest) = earliest.get_mut(function as usize) {
+                *earliest = Some(earliest.map_or(place, |known| known.min(place)));
+            }
+        }
+    }
+    let mut nodes: Vec<(usize, Node)> = (0..)
+        .zip(utilities)
+        .zip(earliest)
+        .filter_map(|((function, utilities), earliest)| {
+            Some((
+                earliest?,
+                Node {
+                    function,
+                    place: 0,
+                    utilities,
+                    left: false,
+                },
+            ))
+        })
+        .collect();
+    nodes.sort_by_key(|(earliest, node)| (*earliest, node.function));
+    let mut nodes: Vec<Node> = nodes.into_iter().map(|(_, node)| node).collect();
+    for (place, node) in nodes.iter_mut().enumerate() {
+        node.place = place;
+    }
+    bisect(&mut nodes, 0, 1, options);
+    nodes.into_iter().map(|node| node.function).collect()
+}
+
+/// Orders a part. `bucket` is its number in the tree of halves: 1 is the root, 2n and 2n + 1 are the halves of n.
+fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
+    if nodes.len() <= 1 || depth >= options.depth {
+        nodes.sort_by_key(|node| node.place);
+        return;
+    }
+    let middle = nodes.len().div_ceil(2);
+    nodes.sort_by_key(|node| node.place);
+    for (index, node) in nodes.iter_mut().enumerate() {
+        node.left = index < middle;
+    }
+    let mut random = Random(bucket);
+    let mut counts = Counts::of(nodes);
+    for _ in 0..options.iterations {
+        if !exchange(nodes, &mut counts, &mut random, options) {
+            break;
+        }
+    }
+    nodes.sort_by_key(|node| !node.left);
+    let middle = nodes.iter().filter(|node| node.left).count();
+    let (left, right) = nodes.split_at_mut(middle);
+    let halves = (
+        |left: &mut [Node]| bisect(left, depth + 1, bucket.wrapping_mul(2), options),
+        |right: &mut [Node]| {
+            bisect(
+                right,
+                depth + 1,
+                bucket.wrapping_mul(2).wrapping_add(1),
+                options,
+            )
+        },
+    );
+    if left.len() < PARALLEL {
+        halves.0(left);
+        halves.1(right);
+    } else {
+        join(|| halves.0(left), || halves.1(right));
+    }
+}
+
+/// How many functions of each half a utility node has. Only nodes that both sides could share count.
+struct Counts {
+    /// The utility nodes, sorted.
+    utilities: Vec<u32>,
+    /// Left and right.
+    members: Vec<(u32, u32)>,
+    /// What moving a function with the node over saves: from left to right, from right to left.
+    gains: Vec<(f64, f64)>,
+}
+
+impl Counts {
+    fn of(nodes: &[Node]) -> Self {
+        let mut utilities: Vec<u32> = nodes
+            .iter()
+            .flat_map(|node| node.utilities.iter().copied())
+            .collect();
+        utilities.sort_unstable();
+        utilities.dedup();
+        let none = vec![(0, 0); utilities.len()];
+        let mut counts = Counts {
+            gains: vec![(0.0, 0.0); utilities.len()],
+            utilities,
+            members: none,
+        };
+        for node in nodes {
+            counts.add(node, node.left, 1);
+        }
+        counts
+    }
+
+    fn add(&mut self, node: &Node, left: bool, change: i32) {
+        for utility in &node.utilities {
+            if let Ok(index) = self.utilities.binary_search(utility)
+                && let Some((on_left, on_right)) = self.members.get_mut(index)
+            {
+                let side = if left { on_left } else { on_right };
+                *side = side.saturating_add_signed(change);
+            }
+        }
+    }
+
+    fn update(&mut self) {
+        for (&(left, right), gain) in self.members.iter().zip(&mut self.gains) {
+            let now = cost(left, right);
+            let to_right = if left > 0 {
+                now - cost(left - 1, right.saturating_add(1))
+            } else {
+                0.0
+            };
+            let to_left = if right > 0 {
+                now - cost(left.saturating_add(1), right - 1)
+            } else {
+                0.0
+            };
+            *gain = (to_right, to_left);
+        }
+    }
+
+    fn gain(&self, node: &Node) -> f64 {
+        let one = |utility: &u32| {
+            let index = self.utilities.binary_search(utility).ok()?;
+            let (to_right, to_left) = self.gains.get(index)?;
+            Some(if node.left { *to_right } else { *to_left })
+        };
+        node.utilities.iter().filter_map(one).sum()
+    }
+}
+
+/// Lower if a node's functions are on one side.
+fn cost(left: u32, right: u32) -> f64 {
+    let side = |count: u32| f64::from(count) * (f64::from(count) + 1.0).log2();
+    -(side(left) + side(right))
+}
+
+/// Exchanges pairs between the halves while that saves; false if nothing moved.
+fn exchange(
+    nodes: &mut [Node],
+    counts: &mut Counts,
+    random: &mut Random,
+    options: &Partitioning,
+) -> bool {
+    counts.update();
+    let mut sides: [Vec<(f64, usize)>; 2] = [Vec::new(), Vec::new()];
+    let [left, right] = &mut sides;
+    for (index, node) in nodes.iter().enumerate() {
+        let side = if node.left { &mut *left } else { &mut *right };
+        side.push((counts.gain(node), index));
+    }
+    for side in &mut sides {
+        side.sort_by(|one, other| other.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
+    }
+    let [left, right] = &sides;
+    let mut moved = false;
+    for (one, other) in left.iter().zip(right) {
+        if one.0 + other.0 <= 0.0 {
+            break;
+        }
+        for &(_, index) in [one, other] {
+            if random.one_in(options.skip_one_in) {
+                continue;
+            }
+            if let Some(node) = nodes.get_mut(index) {
+                counts.add(node, node.left, -1);
+                node.left = !node.left;
+                counts.add(node, node.left, 1);
+                moved = true;
+            }
+        }
+    }
+    moved
+}
+
+/// splitmix64 (Steele, Lea, Flood 2014): the seed is the part's number, so that no part's numbers depend on another's.
+struct Random(u64);
+
+impl Random {
+    fn one_in(&mut self, count: u64) -> bool {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).checked_rem(count) == Some(0)
+    }
+}

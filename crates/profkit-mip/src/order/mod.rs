@@ -1,0 +1,138 @@
+//! Function order: which functions to lay out first, so that a program's start touches few pages.
+//!
+//! [`by_mean`] sorts by the mean ordinal of the first call, which one profile of many runs has. [`balanced`] uses the
+//! runs one by one, and puts functions together that are needed at the same times.
+mod balanced;
+mod pages;
+mod traces;
+
+#[cfg(test)]
+mod tests;
+
+pub use balanced::{Partitioning, balanced};
+pub use pages::{Footprint, footprint};
+pub use traces::{Trace, trace, utility_nodes};
+
+use profkit_data::mip::{Function, MipProfile};
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A linker, by the file that it takes the order from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OrderFile {
+    /// `--symbol-ordering-file` of lld for ELF: symbol names.
+    #[default]
+    Lld,
+    /// `--section-ordering-file` of gold: names of sections. Compilers name them after functions with
+    /// `-ffunction-sections`.
+    Gold,
+    /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that they have there.
+    MachO,
+}
+
+/// The section names that GCC and clang give to functions with `-ffunction-sections`: what they think of a function is in
+/// the name. The one that fits is not known to a profile, and lines without a section do no harm.
+const GOLD_PREFIXES: [&[u8]; 4] = [
+    b".text.",
+    b".text.hot.",
+    b".text.startup.",
+    b".text.unlikely.",
+];
+
+/// The functions that any run called, by the mean ordinal of their first call, as indexes into the profile's functions.
+///
+/// Means are compared exactly, without division or overflow. Functions of equal means stay in the order of the profile,
+/// which is link order. Functions that were called in runs without ordinals only (coverage, which knows no order) come
+/// last, in the order of the profile.
+pub fn by_mean(profile: &MipProfile) -> Vec<u32> {
+    let functions = &profile.functions;
+    let mut order: Vec<u32> = (0..)
+        .zip(functions)
+        .filter(|(_, function)| function.is_covered())
+        .map(|(index, _)| index)
+        .collect();
+    order.sort_by(|&one, &other| {
+        match (functions.get(one as usize), functions.get(other as usize)) {
+            (Some(one), Some(other)) => compare_means(one, other),
+            _ => Ordering::Equal,
+        }
+    });
+    order
+}
+
+/// Compares sum by runs as fractions: a / b < c / d if a · d < c · b.
+fn compare_means(one: &Function, other: &Function) -> Ordering {
+    let fraction = |function: &Function| {
+        (
+            u128::from(function.order_sum),
+            u128::from(function.order_runs),
+        )
+    };
+    let ((sum, runs), (other_sum, other_runs)) = (fraction(one), fraction(other));
+    match (runs == 0, other_runs == 0) {
+        // Two factors of 64 bits each.
+        (false, false) => (sum * other_runs).cmp(&(other_sum * runs)),
+        (left, right) => left.cmp(&right),
+    }
+}
+
+/// The names of the functions in the order, each once. Functions that share a name (`static` ones of several files)
+/// cannot be told apart by a linker: the first place counts.
+pub fn names<'p>(profile: &'p MipProfile, order: &[u32]) -> Names<'p> {
+    let mut seen = FxHashSet::default();
+    let mut names = Names {
+        names: Vec::new(),
+        repeated: 0,
+    };
+    for &index in order {
+        let Some(function) = profile.functions.get(index as usize) else {
+            continue;
+        };
+        if seen.insert(&*function.name) {
+            names.names.push(&function.name);
+        } else {
+            names.repeated += 1;
+        }
+    }
+    names
+}
+
+/// What [`names`] returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names<'p> {
+    /// The names.
+    pub names: Vec<&'p [u8]>,
+    /// Functions that are not listed, since their name is.
+    pub repeated: usize,
+}
+
+impl OrderFile {
+    /// The file's bytes.
+    pub fn write(self, names: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for name in names {
+            let prefixes: &[&[u8]] = if self == OrderFile::Gold {
+                &GOLD_PREFIXES
+            } else {
+                &[b""]
+            };
+            for prefix in prefixes {
+                out.extend_from_slice(prefix);
+                out.extend_from_slice(name);
+                out.push(b'\n');
+            }
+        }
+        out
+    }
+}
+
+impl fmt::Display for OrderFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OrderFile::Lld => "lld's --symbol-ordering-file",
+            OrderFile::Gold => "gold's --section-ordering-file",
+            OrderFile::MachO => "-order_file",
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! What of the text a start touches.
+use profkit_data::mip::{Function, MipProfile};
+
+/// Functions are taken to begin at multiples of this when they are laid out anew, as compilers align them on x86-64.
+const FUNCTION_ALIGN: u64 = 16;
+
+/// How much text the functions touch that runs called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Functions counted.
+    pub functions: usize,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Pages that hold any byte of them where the linker put them.
+    pub pages_before: u64,
+    /// Pages that they take when they stand one behind the other, aligned to 16 bytes, from the start of a page.
+    pub pages_after: u64,
+}
+
+/// The footprint of the functions with these indexes.
+pub fn footprint(profile: &MipProfile, order: &[u32], page_size: u64) -> Footprint {
+    let page_size = page_size.max(1);
+    let functions = || {
+        order
+            .iter()
+            .filter_map(|&index| profile.functions.get(index as usize))
+    };
+    let mut pages: Vec<(u64, u64)> = functions()
+        .filter(|function| function.size > 0)
+        .map(|function| pages_of(function, page_size))
+        .collect();
+    pages.sort_unstable();
+    // Of the pages up to here, all that count are counted.
+    let (mut counted, mut pages_before) = (None, 0_u64);
+    for (first, last) in pages {
+        let from = counted.map_or(first, |counted: u64| first.max(counted.saturating_add(1)));
+        if from <= last {
+            pages_before = pages_before.saturating_add(last - from).saturating_add(1);
+            counted = Some(last);
+        }
+    }
+    let end = functions().fold(0_u64, |end, function| {
+        end.next_multiple_of(FUNCTION_ALIGN)
+            .saturating_add(function.size.into())
+    });
+    Footprint {
+        functions: order.len(),
+        bytes: functions().map(|function| u64::from(function.size)).sum(),
+        pages_before,
+        pages_after: end.div_ceil(page_size),
+    }
+}
+
+/// First and last page of a function. Addresses that are relative to a section are two's complement.
+fn pages_of(function: &Function, page_size: u64) -> (u64, u64) {
+    let start = function.address.wrapping_add(1 << 63);
+    let last = start.saturating_add(u64::from(function.size).saturating_sub(1));
+    (start / page_size, last / page_size)
+}

@@ -1,0 +1,153 @@
+use super::*;
+use profkit_data::mip::Modes;
+
+fn function(name: &str, address: u64, size: u32, order: Option<(u64, u64)>) -> Function {
+    Function {
+        name: name.into(),
+        modes: Modes::CALLS,
+        address,
+        size,
+        called_runs: order.map_or(0, |(_, runs)| runs.max(1)),
+        order_sum: order.map_or(0, |(sum, _)| sum),
+        order_runs: order.map_or(0, |(_, runs)| runs),
+        ..Function::default()
+    }
+}
+
+fn profile(functions: Vec<Function>) -> MipProfile {
+    MipProfile {
+        functions,
+        ..MipProfile::default()
+    }
+}
+
+#[test]
+fn means_are_compared_without_overflow_and_ties_keep_their_order() {
+    let profile = profile(vec![
+        function("huge", 0, 1, Some((u64::MAX, u64::MAX - 1))),
+        function("never", 0, 1, None),
+        function("third", 0, 1, Some((7, 2))),
+        function("also third", 0, 1, Some((14, 4))),
+        function("first", 0, 1, Some((1, 1))),
+        function("unordered", 0, 1, Some((0, 0))),
+        function("most", 0, 1, Some((u64::MAX, 1))),
+    ]);
+    // u64::MAX / (u64::MAX - 1) is just above 1.
+    assert_eq!(by_mean(&profile), [4, 0, 2, 3, 6, 5]);
+}
+
+#[test]
+fn coverage_knows_no_order() {
+    let profile = profile(vec![
+        function("b", 0, 1, Some((0, 0))),
+        function("a", 0, 1, Some((0, 0))),
+    ]);
+    assert_eq!(by_mean(&profile), [0, 1]);
+    assert_eq!(trace(&profile), Vec::<u32>::new());
+}
+
+#[test]
+fn files_of_linkers() {
+    let profile = profile(vec![
+        function("main", 0, 1, Some((1, 1))),
+        function("help", 0, 1, Some((2, 1))),
+        function("help", 9, 1, Some((3, 1))),
+    ]);
+    let names = names(&profile, &by_mean(&profile));
+    assert_eq!(names.repeated, 1);
+    assert_eq!(OrderFile::Lld.write(&names.names), b"main\nhelp\n");
+    assert_eq!(OrderFile::MachO.write(&names.names), b"main\nhelp\n");
+    assert_eq!(
+        String::from_utf8_lossy(&OrderFile::Gold.write(&names.names[..1])),
+        ".text.main\n.text.hot.main\n.text.startup.main\n.text.unlikely.main\n"
+    );
+}
+
+/// Vectors that were published for the rule.
+#[test]
+fn utility_nodes_of_traces() {
+    let one = utility_nodes(4, &[vec![0, 1, 2, 3]], false);
+    assert_eq!(one, [vec![0, 1, 2], vec![1, 2], vec![2], vec![2]]);
+    let traces = [vec![0, 1, 2, 3, 4], vec![4, 2]];
+    let two = utility_nodes(5, &traces, false);
+    assert_eq!(
+        two,
+        [
+            vec![0, 1, 2, 3],
+            vec![1, 2, 3],
+            vec![2, 3, 5],
+            vec![2, 3],
+            vec![3, 4, 5]
+        ]
+    );
+    let filtered = utility_nodes(5, &traces, true);
+    assert_eq!(filtered, [vec![1], vec![1], vec![5], vec![], vec![5]]);
+}
+
+#[test]
+fn functions_needed_together_stand_together() {
+    // Two kinds of runs that share nothing but main, and call their functions in unlike orders.
+    let mut traces = Vec::new();
+    for turn in 0..8_u32 {
+        let of = |kind: u32| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));
+        traces.push(std::iter::once(0).chain(of(turn % 2)).collect::<Trace>());
+    }
+    let order = balanced(40, &traces, &Partitioning::default());
+    assert_eq!(order.len(), 33, "functions that no run called are left out");
+    let kinds: Vec<u32> = order
+        .iter()
+        .filter(|&&function| function != 0)
+        .map(|function| function % 2)
+        .collect();
+    let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(changes, 1, "{order:?}");
+    assert_eq!(order, balanced(40, &traces, &Partitioning::default()));
+    let mut all = order.clone();
+    all.sort_unstable();
+    assert_eq!(all, (0..33).collect::<Vec<u32>>());
+}
+
+#[test]
+fn partitioning_does_not_depend_on_threads() {
+    let traces: Vec<Trace> = (0..12_u32)
+        .map(|run| {
+            (0..3000_u32)
+                .map(|step| (step * (2 * run + 1) * 7) % 4096)
+                .collect()
+        })
+        .collect();
+    let alone = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.map(|pool| pool.install(|| balanced(2048, &traces, &Partitioning::default())))
+            .unwrap_or_default()
+    };
+    let order = alone(1);
+    assert!(!order.is_empty());
+    assert_eq!(order, alone(3));
+}
+
+#[test]
+fn pages_before_and_after() {
+    let profile = profile(vec![
+        function("a", 0x1ff0, 0x20, Some((1, 1))),
+        function("b", 0x2100, 0x10, Some((1, 1))),
+        function("far", 0x9000, 0x1001, Some((1, 1))),
+        function(
+            "below the section",
+            0_u64.wrapping_sub(0x10),
+            0x8,
+            Some((1, 1)),
+        ),
+        function("empty", 0x50_000, 0, Some((1, 1))),
+    ]);
+    let footprint = footprint(&profile, &by_mean(&profile), 4096);
+    assert_eq!(
+        footprint,
+        Footprint {
+            functions: 5,
+            bytes: 0x1039,
+            pages_before: 5,
+            pages_after: 2
+        }
+    );
+}

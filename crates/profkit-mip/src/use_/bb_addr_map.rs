@@ -1,0 +1,165 @@
+//! The section `.llvm_bb_addr_map`: which machine basic blocks a function has, by the ids that
+//! `-fbasic-block-sections=list=` wants, and where each begins.
+//!
+//! clang writes it with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (16 to 19).
+//! It is part of the assembly, as differences of labels, so that it is right after instrumenting too.
+//!
+//! | version | LLVM | what changed |
+//! |---|---|---|
+//! | 2 | 16 to 19 | version, features, function address, number of blocks; each block: id, offset from the end of the one before, size, flags |
+//! | 3 | 20, 21 | the same, with call sites behind the offset if feature bit 5 is set |
+//! | 4, 5 | 22 | features have two bytes in version 5 |
+//!
+//! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 16, 19 and 22. Older versions
+//! have no ids and are refused.
+use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// Name of the section.
+pub const SECTION: &str = ".llvm_bb_addr_map";
+
+/// The versions that are read.
+const VERSIONS: std::ops::RangeInclusive<u8> = 2..=5;
+/// From here on features have two bytes.
+const WIDE_FEATURES: u8 = 5;
+
+// Feature bits (LLVM `BBAddrMap::Features`).
+const FUNCTION_COUNT: u16 = 1;
+const BLOCK_FREQUENCIES: u16 = 1 << 1;
+const BRANCH_PROBABILITIES: u16 = 1 << 2;
+const SEVERAL_RANGES: u16 = 1 << 3;
+const NO_BLOCKS: u16 = 1 << 4;
+const CALL_SITES: u16 = 1 << 5;
+const KNOWN: u16 = (1 << 6) - 1;
+
+/// A machine basic block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BasicBlock {
+    /// Its id, as in lists of basic block sections.
+    pub id: u32,
+    /// Where it begins.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The blocks of a function, in the order of its layout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionBlocks {
+    /// The function's address.
+    pub address: u64,
+    /// Its blocks.
+    pub blocks: Vec<BasicBlock>,
+}
+
+/// Reads the section of a linked file with addresses of `address_size` bytes. It may hold zeroes of dropped functions.
+///
+/// # Errors
+/// At the first fault: entries have no length that would lead to the next one.
+pub fn read(section: &[u8], endian: Endian, address_size: usize) -> Result<Vec<FunctionBlocks>> {
+    let mut cursor = Cursor::new(section, 0, endian);
+    let mut functions = Vec::new();
+    while !cursor.is_empty() {
+        let number = functions.len();
+        let function = read_function(&mut cursor, address_size);
+        functions.push(
+            function.map_err(|error| error.within(format!("function {number} of {SECTION}")))?,
+        );
+    }
+    Ok(functions)
+}
+
+fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<FunctionBlocks> {
+    let at = cursor.offset();
+    let version = cursor.u8()?;
+    if !VERSIONS.contains(&version) {
+        return Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "a version without block ids, or a newer one",
+        )
+        .at(at)
+        .found(version)
+        .expected("2 to 5 (LLVM 16 to 22)")
+        .with_hint("compile with clang 16 to 22"));
+    }
+    let at = cursor.offset();
+    let features = if version >= WIDE_FEATURES {
+        cursor.u16()?
+    } else {
+        cursor.u8()?.into()
+    };
+    if features & !KNOWN != 0 {
+        return Err(
+            Error::new(ErrorKind::Unsupported, "features that are not known")
+                .at(at)
+                .found(format_args!("{features:#x}"))
+                .expected(format_args!("bits of {KNOWN:#x}")),
+        );
+    }
+    let has = |feature: u16| features & feature != 0;
+    let ranges = if has(SEVERAL_RANGES) {
+        cursor.uleb128()?
+    } else {
+        1
+    };
+    let mut function = FunctionBlocks::default();
+    for range in 0..ranges {
+        let base = read_address(cursor, address_size)?;
+        if range == 0 {
+            function.address = base;
+        }
+        let count = if has(NO_BLOCKS) { 0 } else { cursor.uleb128()? };
+        let mut address = base;
+        for _ in 0..count {
+            let at = cursor.offset();
+            let id = cursor.uleb128()?;
+            address = address.wrapping_add(cursor.uleb128()?);
+            let start = address;
+            if has(CALL_SITES) {
+                for _ in 0..cursor.uleb128()? {
+                    // Each counts from the one before, and the size from the last.
+                    address = address.wrapping_add(cursor.uleb128()?);
+                }
+            }
+            address = address.wrapping_add(cursor.uleb128()?);
+            cursor.uleb128()?;
+            let id = u32::try_from(id).map_err(|_| {
+                Error::new(ErrorKind::Malformed, "a block id that is too large")
+                    .at(at)
+                    .found(id)
+                    .expected("32 bits")
+            })?;
+            function.blocks.push(BasicBlock {
+                id,
+                address: start,
+                size: address.wrapping_sub(start),
+            });
+        }
+    }
+    // What a profile-guided build adds is not needed here.
+    if has(FUNCTION_COUNT) {
+        cursor.uleb128()?;
+    }
+    if has(BLOCK_FREQUENCIES | BRANCH_PROBABILITIES) {
+        for _ in 0..function.blocks.len() {
+            if has(BLOCK_FREQUENCIES) {
+                cursor.uleb128()?;
+            }
+            if has(BRANCH_PROBABILITIES) {
+                for _ in 0..cursor.uleb128()? {
+                    cursor.uleb128()?;
+                    cursor.uleb128()?;
+                }
+            }
+        }
+    }
+    Ok(function)
+}
+
+fn read_address(cursor: &mut Cursor<'_>, size: usize) -> Result<u64> {
+    if size == 4 {
+        cursor.u32().map(u64::from)
+    } else {
+        cursor.u64()
+    }
+}

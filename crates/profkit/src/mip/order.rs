@@ -1,0 +1,235 @@
+//! `profkit mip order`: the order in which a linker should lay out functions.
+use super::profile_input;
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Input, Output};
+use clap::{Args, ValueEnum};
+use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
+use profkit_mip::order::{
+    OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
+};
+use regex::bytes::Regex;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit mip order app.mip -o order.txt     then: clang -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt …
+  profkit mip order app.mip --for gold       then: -fuse-ld=gold -ffunction-sections -Wl,--section-ordering-file=…
+  profkit mip order app.mip --algorithm balanced run1.mipraw run2.mipraw -o order.txt";
+
+/// Arguments of `profkit mip order`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct OrderArgs {
+    /// A MIP profile
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+
+    /// Runs one by one, for --algorithm balanced: raw files of the profile's image, or profiles of it
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
+
+    /// Write the order here; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+
+    /// How to order
+    #[arg(long, value_enum, default_value_t)]
+    algorithm: Algorithm,
+
+    /// The linker that reads the file
+    #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
+    linker: Linker,
+
+    /// Only functions whose name has a match of this regular expression
+    #[arg(short, long, value_name = "REGEX")]
+    regex: Option<Regex>,
+
+    /// The size of a page, for the report
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..))]
+    page_size: u64,
+
+    /// How the report on standard error looks; with json and no --output it is on standard output, with the names
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Algorithm {
+    /// By the mean ordinal of the first call
+    #[default]
+    Mean,
+    /// By balanced partitioning over runs: functions needed at the same times stand together
+    Balanced,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Linker {
+    /// --symbol-ordering-file of lld for ELF
+    #[default]
+    Lld,
+    /// --section-ordering-file of gold
+    Gold,
+    /// -order_file of Mach-O linkers
+    Macho,
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Runs `profkit mip order`.
+///
+/// # Errors
+/// If a file cannot be read, is of another image, or the order cannot be written.
+pub fn run(args: &OrderArgs) -> Result {
+    if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
+        return Err(
+            Failure::usage("runs are of use for --algorithm balanced only")
+                .with_hint("merge them into the profile first: profkit mip merge"),
+        );
+    }
+    let output = Output::new(&args.output, Content::Text)?;
+    let profile = profile_input::open(&args.profile)?;
+    let mut order = match args.algorithm {
+        Algorithm::Mean => by_mean(&profile),
+        Algorithm::Balanced => {
+            let traces = traces(args, &profile)?;
+            balanced(profile.functions.len(), &traces, &Partitioning::default())
+        }
+    };
+    if let Some(regex) = &args.regex {
+        order.retain(|&index| {
+            profile
+                .functions
+                .get(index as usize)
+                .is_some_and(|function| regex.is_match(&function.name))
+        });
+    }
+    let listed = names(&profile, &order);
+    let touched = footprint(&profile, &order, args.page_size);
+    let file = match args.linker {
+        Linker::Lld => OrderFile::Lld,
+        Linker::Gold => OrderFile::Gold,
+        Linker::Macho => OrderFile::MachO,
+    };
+    let json_alone = args.format == Format::Json && crate::io::is_stdio(&args.output);
+    let mut report = serde_json::json!({
+        "schema_version": 1,
+        "functions": profile.functions.len(),
+        "ordered": touched.functions,
+        "names": listed.names.len(),
+        "repeated_names": listed.repeated,
+        "bytes": touched.bytes,
+        "page_size": args.page_size,
+        "pages_before": touched.pages_before,
+        "pages_after": touched.pages_after,
+    });
+    if json_alone {
+        let names: Vec<_> = listed
+            .names
+            .iter()
+            .map(|name| String::from_utf8_lossy(name))
+            .collect();
+        report["order"] = serde_json::json!(names);
+        let text = format!("{report:#}\n");
+        output.write(|sink| sink.put(text.as_bytes()))?;
+        return Ok(Status::Done);
+    }
+    let bytes = file.write(&listed.names);
+    output.write(|sink| sink.put(&bytes))?;
+    // Nobody is left to be told if stderr is closed.
+    let mut stderr = std::io::stderr().lock();
+    if args.format == Format::Json {
+        let _ = writeln!(stderr, "{report:#}");
+        return Ok(Status::Done);
+    }
+    let _ = writeln!(
+        stderr,
+        "{} of {} functions ordered for {file}: {} bytes of text, on {} pages before, on {} after",
+        touched.functions,
+        profile.functions.len(),
+        touched.bytes,
+        touched.pages_before,
+        touched.pages_after
+    );
+    if listed.repeated > 0 {
+        let _ = writeln!(
+            stderr,
+            "{} functions share their name with one before them, and a linker cannot tell them apart",
+            listed.repeated
+        );
+    }
+    if !order.is_empty() && !profile.modes().contains(Modes::FIRST_CALL) {
+        let _ = writeln!(
+            stderr,
+            "the profile knows no order of calls (mode calls does): functions are in link order"
+        );
+    }
+    Ok(Status::Done)
+}
+
+/// The runs as traces; without any, the profile alone is one.
+fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
+    if args.runs.is_empty() {
+        return Ok(vec![trace(profile)]);
+    }
+    let mut traces = Vec::new();
+    for path in &args.runs {
+        let input = Input::open(path)?;
+        if let Ok(other) = MipProfile::parse(&input) {
+            if other.identity != profile.identity
+                || other.functions.len() != profile.functions.len()
+            {
+                return Err(other_image(input.name(), &other.identity, profile));
+            }
+            traces.push(trace(&other));
+            continue;
+        }
+        for part in RawParts::new(&input) {
+            let part = part.map_err(|error| Failure::file(input.name(), &error))?;
+            let identity = part.id.to_identity();
+            if identity != profile.identity {
+                return Err(other_image(input.name(), &identity, profile));
+            }
+            traces.push(trace_of_records(profile, part.records));
+        }
+    }
+    Ok(traces)
+}
+
+fn other_image(name: &str, found: &profkit_data::mip::Identity, profile: &MipProfile) -> Failure {
+    Failure::input(format_args!(
+        "{name}: this run is of {found}, and the profile of {}",
+        profile.identity
+    ))
+    .with_hint("give runs of the build that the profile was created from")
+}
+
+/// The functions of a run by the ordinals in its records.
+fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
+    let word = |offset: u64| -> Option<u32> {
+        let offset = usize::try_from(offset).ok()?;
+        let bytes = records.get(offset..offset.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let mut called: Vec<(u32, u32)> = (0..)
+        .zip(&profile.functions)
+        .filter(|(_, function)| function.modes.contains(Modes::CALLS))
+        .filter_map(|(index, function)| {
+            let (count, ordinal) = (
+                word(function.record_offset)?,
+                word(function.record_offset.checked_add(4)?)?,
+            );
+            Some((calls_record(count, ordinal).ordinal?, index))
+        })
+        .collect();
+    called.sort_unstable();
+    called.into_iter().map(|(_, index)| index).collect()
+}

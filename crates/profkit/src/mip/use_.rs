@@ -1,0 +1,310 @@
+//! `profkit mip use`: what stock compilers can take from a MIP profile.
+use super::order::Format;
+use super::profile_input;
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Output};
+use clap::{ArgGroup, Args};
+use object::{Object as _, ObjectSection as _};
+use profkit_abi::mip::section;
+use profkit_data::bytes::Endian;
+use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
+use profkit_mip::use_::bb_addr_map;
+use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
+use profkit_mip::use_::sample::{SampleProfile, sample_profile};
+use profkit_object::binary::{BinaryFile, Image};
+use profkit_object::build_id::build_id;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit mip use --blocks app.mip app -o clusters.txt
+      app was built by: profkit mip cc --mode function,block -- clang -O2 -fbasic-block-address-map …
+      then: clang -O2 -fbasic-block-sections=list=clusters.txt …
+  profkit mip use --sample app.mip app -o app.prof
+      app was built with -g -fdebug-info-for-profiling
+      then: clang -O2 -g -fdebug-info-for-profiling -fprofile-sample-use=app.prof …";
+
+/// Arguments of `profkit mip use`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("what").required(true))]
+pub struct UseArgs {
+    /// Write a list of executed blocks for clang's -fbasic-block-sections=list=
+    #[arg(long, group = "what")]
+    blocks: bool,
+
+    /// Write a sample profile (text) for -fprofile-sample-use
+    #[arg(long, group = "what")]
+    sample: bool,
+
+    /// A MIP profile; for --blocks with block coverage
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+
+    /// The instrumented binary, not stripped; for --blocks the profile may be of an older build
+    #[arg(value_name = "BINARY")]
+    binary: PathBuf,
+
+    /// Write the result here; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The LLVM release that reads the list of blocks (16 or later)
+    #[arg(long, value_name = "N", default_value_t = 22)]
+    llvm: u32,
+
+    /// The debug info of the binary, if it is in another file that its build id and debug link do not lead to
+    #[arg(long, value_name = "FILE")]
+    debug: Option<PathBuf>,
+
+    /// How the report on standard error looks
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Runs `profkit mip use`.
+///
+/// # Errors
+/// If the profile or the binary cannot be read or do not fit, or the result cannot be written.
+pub fn run(args: &UseArgs) -> Result {
+    let output = Output::new(&args.output, Content::Text)?;
+    let profile = profile_input::open(&args.profile)?;
+    if args.blocks {
+        blocks(args, &profile, output)
+    } else {
+        sample(args, &profile, output)
+    }
+}
+
+fn blocks(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
+    let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
+        Failure::usage(format_args!(
+            "--llvm {}: blocks have ids that can be relied upon since LLVM 16",
+            args.llvm
+        ))
+    })?;
+    let name = args.binary.display().to_string();
+    let bad = |error: profkit_data::Error| Failure::file(&name, &error);
+    let file = open(&args.binary)?;
+    let image = only_image(&file, &name)?;
+    let map = section_bytes(&image, section::MAP, &name)?.ok_or_else(|| {
+        Failure::input(format_args!("{name}: there is no section {}", section::MAP))
+            .with_hint("give the instrumented binary as it was linked, before stripping")
+    })?;
+    let ids = section_bytes(&image, bb_addr_map::SECTION, &name)?.ok_or_else(|| {
+        Failure::input(format_args!("{name}: there is no section {}, which has the ids of blocks", bb_addr_map::SECTION))
+            .with_hint(
+                "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 16 to 19)",
+            )
+    })?;
+    let records = image
+        .section_by_name(section::RECORDS)
+        .map(|section| section.address());
+    let map = MipMap::parse(&map, records).map_err(bad)?;
+    let current = MipProfile::create(&map, &ImageFacts::new())
+        .map_err(bad)?
+        .profile;
+    let endian = if image.is_little_endian() {
+        Endian::Little
+    } else {
+        Endian::Big
+    };
+    let ids = bb_addr_map::read(&ids, endian, if image.is_64() { 8 } else { 4 }).map_err(bad)?;
+    let list = hot_blocks(profile, &current, &ids);
+    let bytes = list.write(version);
+    output.write(|sink| sink.put(&bytes))?;
+    report_blocks(&list, args.format);
+    Ok(Status::Done)
+}
+
+fn report_blocks(list: &BlockList<'_>, format: Format) {
+    let cold: usize = list.functions.iter().map(|function| function.cold).sum();
+    let cold_bytes: u64 = list
+        .functions
+        .iter()
+        .map(|function| function.cold_bytes)
+        .sum();
+    // Nobody is left to be told if stderr is closed.
+    let mut stderr = std::io::stderr().lock();
+    let names = |names: &[&[u8]]| -> Vec<String> {
+        names
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect()
+    };
+    if format == Format::Json {
+        let report = serde_json::json!({
+            "schema_version": 1,
+            "functions": list.functions.len(),
+            "cold_blocks": cold,
+            "cold_bytes": cold_bytes,
+            "whole": list.whole,
+            "never_called": list.never_called,
+            "stale": names(&list.stale),
+            "missing": names(&list.missing),
+            "ambiguous": names(&list.ambiguous),
+            "without_blocks": list.without_blocks,
+            "without_ids": list.without_ids,
+        });
+        let _ = writeln!(stderr, "{report:#}");
+        return;
+    }
+    let _ = writeln!(
+        stderr,
+        "{} functions split: {cold} cold blocks of {cold_bytes} bytes",
+        list.functions.len()
+    );
+    for (count, what) in [
+        (list.whole, "executed as a whole"),
+        (list.never_called, "never called, and not listed"),
+        (list.without_blocks, "without block coverage in the profile"),
+        (list.without_ids, "without block ids in the binary"),
+    ] {
+        if count > 0 {
+            let _ = writeln!(stderr, "{count} functions {what}");
+        }
+    }
+    for (which, what) in [
+        (
+            &list.stale,
+            "stale: their blocks are others than the profile's",
+        ),
+        (&list.missing, "not in the binary"),
+        (&list.ambiguous, "names that several functions have"),
+    ] {
+        if !which.is_empty() {
+            let _ = writeln!(stderr, "{} {what}: {}", which.len(), first_names(which));
+        }
+    }
+}
+
+fn first_names(names: &[&[u8]]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    if names.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
+    let name = args.binary.display().to_string();
+    let bad = |error: profkit_data::Error| Failure::file(&name, &error);
+    let file = open(&args.binary)?;
+    let image = only_image(&file, &name)?;
+    let id = build_id(&image).map_err(bad)?;
+    if let (profkit_data::mip::Identity::BuildId(expected), Some(found)) = (&profile.identity, &id)
+        && !profile.identity.is_unknown()
+        && expected != found
+    {
+        return Err(Failure::input(format_args!(
+            "{name}: found build id {found}, expected {expected}, that of the profile"
+        ))
+        .with_hint("give the binary that the profile was created from"));
+    }
+    let mut files = ProgramFiles::open(&args.binary, &DebugFolders::default()).map_err(bad)?;
+    if let Some(debug) = &args.debug {
+        files = files
+            .with_debug_file(debug)
+            .map_err(|error| Failure::file(debug.display(), &error))?;
+    }
+    let symbolizer = files
+        .symbolizer(&Options::default().symbol_names(false))
+        .map_err(bad)?;
+    if !matches!(
+        symbolizer.debug_info(),
+        DebugInfo::Binary | DebugInfo::DebugFile
+    ) {
+        return Err(Failure::input(format_args!(
+            "{name}: there is no debug info, which has the lines of the source"
+        ))
+        .with_hint(
+            "compile with -g -fdebug-info-for-profiling, or give the debug info with --debug",
+        ));
+    }
+    let records = image
+        .section_by_name(section::RECORDS)
+        .map(|section| section.address());
+    let samples = sample_profile(profile, &symbolizer, records);
+    let bytes = samples.write();
+    output.write(|sink| sink.put(&bytes))?;
+    report_sample(&samples, profile, args.format);
+    Ok(Status::Done)
+}
+
+fn report_sample(samples: &SampleProfile, profile: &MipProfile, format: Format) {
+    let called = profile
+        .functions
+        .iter()
+        .filter(|function| function.is_covered())
+        .count();
+    let mut stderr = std::io::stderr().lock();
+    if format == Format::Json {
+        let report = serde_json::json!({
+            "schema_version": 1,
+            "functions": samples.functions.len(),
+            "called": called,
+            "without_lines": samples.without_lines,
+            "without_start": samples.without_start,
+            "edges_without_lines": samples.edges_without_lines,
+        });
+        let _ = writeln!(stderr, "{report:#}");
+        return;
+    }
+    let _ = writeln!(
+        stderr,
+        "{} functions in the sample profile, of {called} that were called",
+        samples.functions.len()
+    );
+    for (count, what) in [
+        (
+            samples.without_lines,
+            "functions have no lines in the debug info",
+        ),
+        (
+            samples.without_start,
+            "functions have no line where they begin: compile with -fdebug-info-for-profiling",
+        ),
+        (
+            samples.edges_without_lines,
+            "call edges have no place in the source",
+        ),
+    ] {
+        if count > 0 {
+            let _ = writeln!(stderr, "{count} {what}");
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<BinaryFile> {
+    BinaryFile::open(path).map_err(|error| Failure::io("cannot read", path.display(), &error))
+}
+
+fn only_image<'f>(file: &'f BinaryFile, name: &str) -> Result<Image<'f>> {
+    let mut images = file.images().map_err(|error| Failure::file(name, &error))?;
+    match (images.pop(), images.len()) {
+        (Some(image), 0) => Ok(image),
+        _ => Err(Failure::input(format_args!(
+            "{name}: this is a universal file of several architectures"
+        ))
+        .with_hint("take one out: lipo -thin ARCHITECTURE")),
+    }
+}
+
+fn section_bytes(image: &Image<'_>, section: &str, name: &str) -> Result<Option<Vec<u8>>> {
+    let Some(found) = image.section_by_name(section) else {
+        return Ok(None);
+    };
+    match found.data() {
+        Ok(data) => Ok(Some(data.to_vec())),
+        Err(error) => Err(Failure::input(format_args!(
+            "{name}: section {section} cannot be read: {error}"
+        ))),
+    }
+}

@@ -82,8 +82,14 @@ pub fn run(args: &[String]) -> Result<()> {
             continue;
         }
         // What this process holds would count as the peak of the next child.
-        of_llvm.push(Measured { stdout: Vec::new(), ..left });
-        of_profkit.push(Measured { stdout: Vec::new(), ..right });
+        of_llvm.push(Measured {
+            stdout: Vec::new(),
+            ..left
+        });
+        of_profkit.push(Measured {
+            stdout: Vec::new(),
+            ..right
+        });
     }
     let (llvm_low, llvm_middle) = print("llvm-symbolizer", &of_llvm);
     let (low, middle) = print("profkit", &of_profkit);

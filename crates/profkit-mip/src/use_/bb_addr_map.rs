@@ -1,17 +1,17 @@
 //! The section `.llvm_bb_addr_map`: which machine basic blocks a function has, by the ids that
 //! `-fbasic-block-sections=list=` wants, and where each begins.
 //!
-//! clang writes it with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (16 to 19).
+//! clang writes it with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (15 to 19).
 //! It is part of the assembly, as differences of labels, so that it is right after instrumenting too.
 //!
 //! | version | LLVM | what changed |
 //! |---|---|---|
-//! | 2 | 16 to 19 | version, features, function address, number of blocks; each block: id, offset from the end of the one before, size, flags |
+//! | 1 | 15, 16 | version, features, function address, number of blocks; each block: offset from the end of the one before, size, flags. The id is the block's number |
+//! | 2 | 17 to 19 | each block has its id first |
 //! | 3 | 20, 21 | the same, with call sites behind the offset if feature bit 5 is set |
 //! | 4, 5 | 22 | features have two bytes in version 5 |
 //!
-//! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 16, 19 and 22. Older versions
-//! have no ids and are refused.
+//! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 15, 16, 19 and 22.
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result};
 
@@ -19,7 +19,9 @@ use profkit_data::{Error, ErrorKind, Result};
 pub const SECTION: &str = ".llvm_bb_addr_map";
 
 /// The versions that are read.
-const VERSIONS: std::ops::RangeInclusive<u8> = 2..=5;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=5;
+/// From here on blocks have ids.
+const IDS: u8 = 2;
 /// From here on features have two bytes.
 const WIDE_FEATURES: u8 = 5;
 
@@ -73,14 +75,13 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     let at = cursor.offset();
     let version = cursor.u8()?;
     if !VERSIONS.contains(&version) {
-        return Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "a version without block ids, or a newer one",
-        )
-        .at(at)
-        .found(version)
-        .expected("2 to 5 (LLVM 16 to 22)")
-        .with_hint("compile with clang 16 to 22"));
+        return Err(
+            Error::new(ErrorKind::UnsupportedVersion, "a version that is not known")
+                .at(at)
+                .found(version)
+                .expected("1 to 5 (LLVM 15 to 22)")
+                .with_hint("compile with clang 15 to 22"),
+        );
     }
     let at = cursor.offset();
     let features = if version >= WIDE_FEATURES {
@@ -110,9 +111,13 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
         }
         let count = if has(NO_BLOCKS) { 0 } else { cursor.uleb128()? };
         let mut address = base;
-        for _ in 0..count {
+        for number in 0..count {
             let at = cursor.offset();
-            let id = cursor.uleb128()?;
+            let id = if version >= IDS {
+                cursor.uleb128()?
+            } else {
+                number
+            };
             address = address.wrapping_add(cursor.uleb128()?);
             let start = address;
             if has(CALL_SITES) {

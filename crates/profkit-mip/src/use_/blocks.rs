@@ -12,18 +12,19 @@ use rustc_hash::FxHashMap;
 /// The form of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// `!function` and `!!ids`: read by LLVM 12 and later. The meaning of the ids fits from 16 on.
+    /// `!function` and `!!ids`: read by LLVM 12 and later. The ids are those of the map from 15 on.
     V0,
     /// `v1`, `f function` and `c ids`: LLVM 17 and later.
     V1,
 }
 
 impl ListVersion {
-    /// The form to write for an LLVM release; `None` if its blocks have no ids.
+    /// The form to write for an LLVM release; `None` if the map of
+    /// its blocks is of another form.
     pub fn of_release(release: u32) -> Option<Self> {
         match release {
-            0..=15 => None,
-            16 => Some(ListVersion::V0),
+            0..=14 => None,
+            15 | 16 => Some(ListVersion::V0),
             _ => Some(ListVersion::V1),
         }
     }

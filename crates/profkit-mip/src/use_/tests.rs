@@ -101,7 +101,7 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
         String::from_utf8_lossy(&list.write(ListVersion::V0)),
         "!split\n!!0 5 9 11\n"
     );
-    assert_eq!(ListVersion::of_release(15), None);
+    assert_eq!(ListVersion::of_release(14), None);
     assert_eq!(ListVersion::of_release(16), Some(ListVersion::V0));
     assert_eq!(ListVersion::of_release(22), Some(ListVersion::V1));
 }
@@ -138,6 +138,20 @@ fn block_ids_and_addresses_of_all_versions() {
         bb_addr_map::read(V5, Endian::Little, 8),
         Ok(vec![function.clone()])
     );
+    // Version 1 has no ids: blocks are numbered.
+    let numbered = bb_addr_map::read(
+        &[1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 2, 6, 1],
+        Endian::Little,
+        8,
+    );
+    let ids = numbered.map(|functions| {
+        functions
+            .iter()
+            .flat_map(|function| function.blocks.clone())
+            .map(|block| (block.id, block.address))
+            .collect()
+    });
+    assert_eq!(ids, Ok(vec![(0, 0x1000), (1, 0x100a)]));
     let both = [V2, V5].concat();
     assert_eq!(
         bb_addr_map::read(&both, Endian::Little, 8),
@@ -154,10 +168,20 @@ fn damaged_maps_of_blocks() {
             .map_err(|error| error.to_string())
             .unwrap_err()
     };
-    insta::assert_snapshot!(message(|bytes| bytes[0] = 1), @"");
-    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"");
-    insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"");
-    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"");
+    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"a version that is not known in function 0 of .llvm_bb_addr_map at offset 0x0: found 6, expected 1 to 5 (LLVM 15 to 22)");
+    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"features that are not known in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x80, expected bits of 0x3f");
+    insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"the data end too early in function 0 of .llvm_bb_addr_map at offset 0xe: found 0 bytes left, expected 1 bytes");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"a block id that is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");
+    // Nor does any changed byte make it panic, or read more than there is.
+    for place in 0..V5.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut bytes = V5.to_vec();
+            bytes[place] = value;
+            let read = bb_addr_map::read(&bytes, Endian::Little, 8);
+            let blocks = read.iter().flatten().map(|function| function.blocks.len());
+            assert!(blocks.sum::<usize>() <= V5.len());
+        }
+    }
     // Every cut is an error or ends between two functions, and nothing panics.
     for end in 0..V5.len() {
         assert_eq!(

@@ -51,7 +51,7 @@ pub struct UseArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// The LLVM release that reads the list of blocks (16 or later)
+    /// The LLVM release that reads the list of blocks (15 or later)
     #[arg(long, value_name = "N", default_value_t = 22)]
     llvm: u32,
 
@@ -81,7 +81,7 @@ pub fn run(args: &UseArgs) -> Result {
 fn blocks(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
         Failure::usage(format_args!(
-            "--llvm {}: blocks have ids that can be relied upon since LLVM 16",
+            "--llvm {}: the map of blocks has a form that can be read since LLVM 15",
             args.llvm
         ))
     })?;
@@ -96,7 +96,7 @@ fn blocks(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     let ids = section_bytes(&image, bb_addr_map::SECTION, &name)?.ok_or_else(|| {
         Failure::input(format_args!("{name}: there is no section {}, which has the ids of blocks", bb_addr_map::SECTION))
             .with_hint(
-                "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 16 to 19)",
+                "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)",
             )
     })?;
     let records = image

@@ -1,0 +1,361 @@
+//! `profkit mip order`, `use` and `diff`, with profiles of real programs: what stock compilers and linkers make of it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use profkit_abi::mip::section;
+use profkit_data::mip::{ImageFacts, MipMap, MipProfile, ProfileVersion, RawParts};
+use profkit_merge::mip::{RecordPlan, RecordSums};
+use profkit_object::binary::BinaryFile;
+use profkit_object::build_id::build_id;
+use profkit_testkit::{Llvm, repo_root, require_or_skip};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(command: &mut Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn profkit(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+    command.arg("mip").current_dir(folder);
+    command
+}
+
+/// Compiles `paths.c` with profkit.
+fn instrumented(llvm: &Llvm, folder: &Path, options: &[&str], output: &str) {
+    run(profkit(folder)
+        .args(["cc", "--mode", "calls,block", "--"])
+        .arg(llvm.clang())
+        .args(["-O2", "-Wl,--build-id"])
+        .args(options)
+        .arg(repo_root().join("tests/programs/paths.c"))
+        .args(["-o", output]));
+}
+
+/// Runs an instrumented program and makes a profile of it.
+fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
+    let raw = folder.join("run.mipraw");
+    run(Command::new(folder.join(program))
+        .args(arguments)
+        .env("LLVM_MIP_PROFILE_FILENAME", &raw));
+    let file = BinaryFile::open(&folder.join(program)).expect("the program");
+    let images = file.images().expect("one image");
+    let image = images.first().expect("one image");
+    let map = image
+        .section_by_name(section::MAP)
+        .expect("the map")
+        .data()
+        .expect("in the file");
+    let records = image.section_by_name(section::RECORDS).expect("records");
+    let map = MipMap::parse(map, Some(records.address())).expect("the map");
+    let facts = ImageFacts::new().build_id(build_id(image).expect("notes"));
+    let mut profile = MipProfile::create(&map, &facts).expect("a profile").profile;
+    let plan = RecordPlan::new(&profile);
+    let mut sums = RecordSums::new(&plan);
+    let raw = std::fs::read(raw).expect("the raw file");
+    for part in RawParts::new(&raw) {
+        sums.add(&plan, &part.expect("a part"));
+    }
+    sums.add_to(&plan, &mut profile);
+    let mut bytes = Vec::new();
+    profile
+        .write(ProfileVersion::V9, &mut bytes)
+        .expect("written");
+    std::fs::write(folder.join(output), bytes).expect("written");
+}
+
+/// The symbol that each call of one of our functions is in.
+fn calls(program: &Path) -> Vec<String> {
+    let listing = run(Command::new("llvm-objdump-22")
+        .args(["-d", "--no-show-raw-insn"])
+        .arg(program));
+    let mut function = String::new();
+    let mut calls = Vec::new();
+    for line in text(&listing.stdout).lines() {
+        if let Some(name) = line
+            .strip_suffix(">:")
+            .and_then(|line| line.split_once('<'))
+        {
+            function = name.1.to_owned();
+        } else if let Some((_, target)) = line.split_once("call").or_else(|| line.split_once("jmp"))
+            && let Some((_, target)) = target.split_once('<')
+            && ["hot_", "cold_"]
+                .iter()
+                .any(|prefix| target.starts_with(prefix))
+        {
+            calls.push(format!("{function}: {}", target.trim_end_matches('>')));
+        }
+    }
+    calls.sort();
+    calls
+}
+
+/// The ids in the list are those of the compiler: blocks that were not executed, and only they, end up in `parse.cold`.
+#[test]
+fn blocks_that_never_ran_are_split_out_by_clang() {
+    let _ = require_or_skip!(22);
+    for (release, option) in [
+        (22, "-fbasic-block-address-map"),
+        (19, "-fbasic-block-address-map"),
+        (16, "-fbasic-block-sections=labels"),
+        (15, "-fbasic-block-sections=labels"),
+    ] {
+        let llvm = require_or_skip!(release);
+        let folder = tempfile::tempdir().expect("a folder");
+        instrumented(&llvm, folder.path(), &[option], "program");
+        profile(
+            folder.path(),
+            "program",
+            &["12 34 5", "99 8"],
+            "program.mip",
+        );
+        let made = run(profkit(folder.path())
+            .args(["use", "--blocks", "--llvm", &release.to_string()])
+            .args(["program.mip", "program", "-o", "list.txt"]));
+        assert!(
+            text(&made.stderr).starts_with("2 functions split: "),
+            "{}",
+            text(&made.stderr)
+        );
+        run(Command::new(llvm.clang())
+            .args(["-O2", "-fbasic-block-sections=list=list.txt", "-o", "split"])
+            .arg(repo_root().join("tests/programs/paths.c"))
+            .current_dir(folder.path()));
+        assert_eq!(
+            calls(&folder.path().join("split")),
+            [
+                "parse.cold: cold_end",
+                "parse.cold: cold_letter",
+                "parse.cold: cold_sign",
+                "parse: hot_digit",
+                "parse: hot_space",
+            ],
+            "clang {release}"
+        );
+        let answer = |program: &str| {
+            text(&run(Command::new(folder.path().join(program)).args(["7a-", "123"])).stdout)
+        };
+        assert_eq!(answer("split"), answer("program"));
+    }
+}
+
+#[test]
+fn a_list_of_another_build_leaves_out_what_changed() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    instrumented(&llvm, folder.path(), &["-fbasic-block-address-map"], "old");
+    profile(folder.path(), "old", &["12 34 5"], "old.mip");
+    instrumented(
+        &llvm,
+        folder.path(),
+        &["-fbasic-block-address-map", "-O0"],
+        "new",
+    );
+    let made =
+        run(profkit(folder.path()).args(["use", "--blocks", "old.mip", "new", "-o", "list.txt"]));
+    assert!(
+        text(&made.stderr).contains("stale: their blocks are others than the profile's: "),
+        "{}",
+        text(&made.stderr)
+    );
+    let list = std::fs::read_to_string(folder.path().join("list.txt")).expect("a list");
+    assert!(!list.contains("f parse"), "{list}");
+    // Without ids there is no list, and the option that is missing is named.
+    instrumented(&llvm, folder.path(), &[], "without");
+    let refused = profkit(folder.path())
+        .args(["use", "--blocks", "old.mip", "without", "-o", "list.txt"])
+        .output()
+        .expect("profkit");
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        text(&refused.stderr),
+        "error: without: there is no section .llvm_bb_addr_map, which has the ids of blocks\n\
+         hint: compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)\n"
+    );
+    let refused = profkit(folder.path())
+        .args(["use", "--sample", "old.mip", "new", "-o", "sample"])
+        .output()
+        .expect("profkit");
+    assert!(
+        text(&refused.stderr).contains(", that of the profile\n"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
+fn clang_takes_the_sample_profile() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    let debug = ["-g", "-fdebug-info-for-profiling"];
+    instrumented(&llvm, folder.path(), &debug, "program");
+    profile(
+        folder.path(),
+        "program",
+        &["12 34 5", "99 8"],
+        "program.mip",
+    );
+    run(profkit(folder.path()).args([
+        "use",
+        "--sample",
+        "program.mip",
+        "program",
+        "-o",
+        "program.prof",
+    ]));
+    let samples = std::fs::read_to_string(folder.path().join("program.prof")).expect("a profile");
+    assert!(samples.contains("\nhot_digit:8:8\n 0: 8\n"), "{samples}");
+    assert!(
+        samples.contains(": twice:"),
+        "the inlined function: {samples}"
+    );
+    // Lines of what never ran are there, with nothing.
+    assert!(samples.contains("\n 12: 0\n"), "{samples}");
+    let shown = run(Command::new(llvm.profdata())
+        .args(["show", "--sample", "program.prof"])
+        .current_dir(folder.path()));
+    assert!(
+        text(&shown.stdout).contains("Function: parse: "),
+        "{}",
+        text(&shown.stdout)
+    );
+    let compiled = run(Command::new(llvm.clang())
+        .args([
+            "-O2",
+            "-fprofile-sample-use=program.prof",
+            "-S",
+            "-emit-llvm",
+            "-o",
+            "-",
+        ])
+        .args(debug)
+        .arg(repo_root().join("tests/programs/paths.c"))
+        .current_dir(folder.path()));
+    let ir = text(&compiled.stdout);
+    // Calls are counted: 8 digits, 3 spaces, 2 texts, 1 start.
+    for count in [8, 3, 2, 1] {
+        assert!(
+            ir.contains(&format!("!\"function_entry_count\", i64 {count}}}")),
+            "{count}: {ir}"
+        );
+    }
+    // Without debug info it is said what is missing.
+    instrumented(&llvm, folder.path(), &[], "plain");
+    profile(folder.path(), "plain", &["1"], "plain.mip");
+    let refused = profkit(folder.path())
+        .args(["use", "--sample", "plain.mip", "plain", "-o", "plain.prof"])
+        .output()
+        .expect("profkit");
+    assert_eq!(
+        text(&refused.stderr),
+        "error: plain: there is no debug info, which has the lines of the source\n\
+         hint: compile with -g -fdebug-info-for-profiling, or give the debug info with --debug\n"
+    );
+}
+
+#[test]
+fn linkers_take_the_order_and_profiles_are_compared() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    instrumented(&llvm, folder.path(), &["-ffunction-sections"], "program");
+    profile(folder.path(), "program", &["12 34 5"], "program.mip");
+    let made = run(profkit(folder.path()).args(["order", "program.mip", "-o", "order.txt"]));
+    let order = std::fs::read_to_string(folder.path().join("order.txt")).expect("an order");
+    assert_eq!(order, "main\nsetup\nparse\nhot_digit\nhot_space\n");
+    assert!(
+        text(&made.stderr)
+            .starts_with("5 of 9 functions ordered for lld's --symbol-ordering-file: ")
+    );
+    run(Command::new(llvm.clang())
+        .args([
+            "-O2",
+            "-ffunction-sections",
+            "-fuse-ld=lld",
+            "-Wl,--symbol-ordering-file=order.txt",
+            "-o",
+            "ordered",
+        ])
+        .arg(repo_root().join("tests/programs/paths.c"))
+        .current_dir(folder.path()));
+    let bytes = std::fs::read(folder.path().join("ordered")).expect("the program");
+    let file = object::File::parse(&*bytes).expect("an object file");
+    let mut placed: Vec<(u64, String)> = file
+        .symbols()
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_owned())))
+        .filter(|(_, name)| order.lines().any(|line| line == name))
+        .collect();
+    placed.sort();
+    let placed: Vec<String> = placed.into_iter().map(|(_, name)| name).collect();
+    assert_eq!(placed.join("\n") + "\n", order);
+
+    // One run alone is partitioned as well, and of several the raw files are given.
+    let balanced = run(profkit(folder.path()).args([
+        "order",
+        "program.mip",
+        "run.mipraw",
+        "--algorithm",
+        "balanced",
+    ]));
+    let mut names: Vec<String> = text(&balanced.stdout).lines().map(str::to_owned).collect();
+    names.sort();
+    assert_eq!(names, ["hot_digit", "hot_space", "main", "parse", "setup"]);
+    let chosen =
+        run(profkit(folder.path()).args(["order", "program.mip", "-r", "^hot", "--for", "gold"]));
+    assert!(
+        text(&chosen.stdout).starts_with(".text.hot_digit\n"),
+        "{}",
+        text(&chosen.stdout)
+    );
+    let json = run(profkit(folder.path()).args(["order", "program.mip", "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(
+        json["order"],
+        serde_json::json!(["main", "setup", "parse", "hot_digit", "hot_space"])
+    );
+
+    // Another run: letters instead of spaces.
+    profile(folder.path(), "program", &["a12"], "letters.mip");
+    let difference = run(profkit(folder.path()).args(["diff", "program.mip", "letters.mip"]));
+    assert_eq!(
+        text(&difference.stdout),
+        "Newly called: 1\n  cold_letter\nNew functions called: 0\nNo longer called: 1\n  hot_space\n\
+         Called functions that are gone: 0\nCalled earlier: 0\nCalled later: 0\nIn their old order: 4\n"
+    );
+    let json = run(profkit(folder.path()).args([
+        "diff",
+        "letters.mip",
+        "program.mip",
+        "--format",
+        "json",
+    ]));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["newly_called"], serde_json::json!(["hot_space"]));
+
+    let refused = profkit(folder.path())
+        .args(["order", "program.mip", "run.mipraw"])
+        .output()
+        .expect("profkit");
+    assert_eq!(refused.status.code(), Some(2));
+    let refused = profkit(folder.path())
+        .args(["order", "run.mipraw"])
+        .output()
+        .expect("profkit");
+    assert_eq!(refused.status.code(), Some(1));
+}

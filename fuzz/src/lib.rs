@@ -7,6 +7,7 @@
     reason = "a fuzz target reports what it found by panicking"
 )]
 
+mod assembly;
 mod indexed;
 mod list;
 mod merge;
@@ -61,5 +62,10 @@ pub const TARGETS: &[Target] = &[
         name: "detect",
         run: source::detect,
         seeds: &["profraw", "profdata", "proftext"],
+    },
+    Target {
+        name: "assembly",
+        run: assembly::assembly,
+        seeds: &["s"],
     },
 ];

@@ -13,8 +13,7 @@ const KEPT_RUN: usize = 1;
 /// The releases whose front-end profiles the README merges. Their functions have the same hashes (formats.md B.1).
 const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
 
-/// Rewrites the folders `raw`, `indexed`, `text`, `debug_info` and `readme`, and `MANIFEST`, which says for each file who made it
-/// and how.
+/// Rewrites the folders of [`FOLDERS`], and `MANIFEST`, which says for each file who made it and how.
 pub fn run(_arguments: &[String]) -> Result<()> {
     let mut writer = Writer::new()?;
     for set in all_sets() {
@@ -25,6 +24,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     }
     memprof(&mut writer)?;
     debug_info(&mut writer)?;
+    assembly(&mut writer)?;
     readme(&mut writer)?;
     writer.finish()
 }
@@ -53,6 +53,57 @@ fn debug_info(writer: &mut Writer) -> Result<()> {
             &name,
             &std::fs::read(&program)?,
             &format!("clang-22 {options} -o OUT/program"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Assembly of compilers and of hands, for the instrumenter's fuzz target.
+fn assembly(writer: &mut Writer) -> Result<()> {
+    let folder = repo_root().join("tests/programs");
+    writer.add(
+        "assembly/hand.s",
+        &std::fs::read(folder.join("hand.s"))?,
+        "written by hand: hand.s",
+    )?;
+    let scratch = tempfile::tempdir()?;
+    let commands = [
+        ("gcc-12-x86_64-elf", "gcc-12 -O2 -g1 -S inlined.c"),
+        (
+            "clang-22-x86_64-elf",
+            "clang-22 --target=x86_64-linux-gnu -O1 -S inlined.c",
+        ),
+        (
+            "clang-22-aarch64-elf",
+            "clang-22 --target=aarch64-linux-gnu -O1 -S inlined.c",
+        ),
+        (
+            "clang-22-armv7-elf",
+            "clang-22 --target=armv7-linux-gnueabihf -O1 -S inlined.c",
+        ),
+        (
+            "clang-22-x86_64-macho",
+            "clang-22 --target=x86_64-apple-macos -O1 -S inlined.c",
+        ),
+        (
+            "clang-22-arm64-macho",
+            "clang-22 --target=arm64-apple-macos -O1 -S inlined.c",
+        ),
+    ];
+    for (name, command) in commands {
+        let output = scratch.path().join("out.s");
+        let mut words = command.split_whitespace();
+        let mut compile = Command::new(words.next().context("a compiler")?);
+        compile
+            .args(words)
+            .arg("-o")
+            .arg(&output)
+            .current_dir(&folder);
+        ensure!(compile.status()?.success(), "{compile:?}");
+        writer.add(
+            &format!("assembly/{name}.s"),
+            &std::fs::read(&output)?,
+            &format!("{command} -o OUT/out.s"),
         )?;
     }
     Ok(())
@@ -201,7 +252,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 5] = ["raw", "indexed", "text", "debug_info", "readme"];
+const FOLDERS: [&str; 6] = ["raw", "indexed", "text", "debug_info", "assembly", "readme"];
 
 impl Writer {
     fn new() -> Result<Writer> {

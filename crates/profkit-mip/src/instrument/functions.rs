@@ -1,4 +1,5 @@
 //! Which labels are functions, where each ends, and where its probe goes.
+use super::options::Options;
 use super::target::Backend;
 use crate::asm::{
     Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
@@ -178,6 +179,8 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
     let format = backend.syntax().format;
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
+    // The furthest end of a function so far, in each section.
+    let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
             continue;
@@ -230,16 +233,18 @@ pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> 
             Some(SkipReason::TypeHash)
         } else if name.starts_with(b"OUTLINED_FUNCTION_") {
             Some(SkipReason::Outlined)
-        } else if functions
-            .iter()
-            .rev()
-            .take(8)
-            .any(|other| other.section == statement.section && other.sized && index < other.end)
+        } else if furthest
+            .get(&statement.section)
+            .is_some_and(|&furthest| index < furthest)
         {
             Some(SkipReason::Overlap)
         } else {
             None
         };
+        if sized {
+            let furthest = furthest.entry(statement.section).or_default();
+            *furthest = end.max(*furthest);
+        }
         functions.push(Function {
             name,
             label: index,
@@ -512,10 +517,8 @@ pub(super) fn entry<'a>(
     found: &Found<'a>,
     function: &Function<'a>,
     backend: &dyn Backend,
+    options: &Options,
 ) -> Result<usize, SkipReason> {
-    if let Some(reason) = &function.unfit {
-        return Err(reason.clone());
-    }
     if is_naked(module, function, backend) {
         return Err(SkipReason::Naked);
     }
@@ -549,7 +552,9 @@ pub(super) fn entry<'a>(
                 } else if !(patchable && backend.is_nop(&instruction)
                     || backend.is_entry_hook(&instruction))
                 {
-                    return Ok(index);
+                    return Ok(
+                        behind_frame(module, function, index, backend, options).unwrap_or(index)
+                    );
                 }
             }
         }
@@ -570,4 +575,31 @@ fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend)
         first = false;
     }
     !first
+}
+
+/// The statement behind a frame's setup that begins with the instruction at `first`, if it is one that debuggers look
+/// for at a function's start: they would take a probe before it for the end of the prologue.
+fn behind_frame(
+    module: &Module<'_>,
+    function: &Function<'_>,
+    first: usize,
+    backend: &dyn Backend,
+    options: &Options,
+) -> Option<usize> {
+    let is_unwinding = |statement: &Statement<'_>| matches!(statement.kind, Kind::Directive(directive) if directive.name.starts_with(b".cfi_"));
+    let mut behind = function
+        .statements(module)
+        .skip_while(|(index, _)| *index < first)
+        .filter(|(_, statement)| !is_unwinding(statement));
+    let (_, push) = behind.next()?;
+    let (_, copy) = behind.next()?;
+    let (next, _) = behind.next()?;
+    match (push.kind, copy.kind) {
+        (Kind::Instruction(push), Kind::Instruction(copy))
+            if backend.is_frame_setup(&push, &copy, options) =>
+        {
+            Some(next)
+        }
+        _ => None,
+    }
 }

@@ -100,7 +100,11 @@ impl<'a> DataFacts<'a> {
             return None;
         }
         let mut values: Vec<&'a [u8]> = Vec::with_capacity(4);
+        let section = module.statements.get(index)?.section;
         for statement in module.statements.get(index + 2..)? {
+            if statement.section != section {
+                return None;
+            }
             match statement.kind {
                 Kind::Label(name) if name == end => return Some(()),
                 Kind::Directive(directive) if is_data(directive.name) => {

@@ -246,6 +246,9 @@ fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
             Kind::Label(name) if memchr::memmem::find(name, LABEL.as_bytes()).is_some() => {
                 "the file was instrumented before"
             }
+            Kind::Directive(directive) if matches!(directive.name, b".code16" | b".code32") => {
+                "has 16-bit or 32-bit code, which there is no back end for"
+            }
             Kind::Directive(directive) if directive.name == b".section" => {
                 let name = directive.arguments;
                 if name.starts_with(b".gnu.lto_") {

@@ -95,8 +95,17 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 
     fn try_function(&mut self, function: &'m Function<'a>) -> Result<(), SkipReason> {
+        if let Some(reason) = &function.unfit {
+            return Err(reason.clone());
+        }
         self.options.selects(function, self.module, self.source)?;
-        let entry = functions::entry(self.module, self.found, function, self.backend)?;
+        let entry = functions::entry(
+            self.module,
+            self.found,
+            function,
+            self.backend,
+            self.options,
+        )?;
         let labels = self.labels(0);
         let sequence = self
             .backend

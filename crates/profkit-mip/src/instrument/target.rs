@@ -213,6 +213,17 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
+    /// Whether two instructions at a function's start set up its frame in the way that debuggers look for, so that
+    /// the entry probe goes behind them. The probe must be right there too.
+    fn is_frame_setup(
+        &self,
+        _first: &Instruction<'_>,
+        _second: &Instruction<'_>,
+        _options: &Options,
+    ) -> bool {
+        false
+    }
+
     /// Whether it is a prefix alone, which belongs to the next instruction (`lock` on a line of its own).
     fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
         false

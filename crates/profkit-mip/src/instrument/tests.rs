@@ -68,3 +68,102 @@ fn flow_of_control() {
     insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: it has a conditional directive");
     insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it has a macro or a repetition");
 }
+
+/// The lines of a file's functions with what mode `function` (or `calls`) puts into them.
+fn made(text: &str, options: &Options) -> String {
+    let made = instrument(text.as_bytes(), "in.s", Some(Target::X86_64Elf), options).unwrap();
+    let out = String::from_utf8(made.text.into_owned()).unwrap();
+    out.lines()
+        .take(text.lines().count())
+        .filter(|line| line.contains("(%rip)") || line.contains("[rip"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn where_the_entry_probe_goes() {
+    let at = |text: &str| {
+        let text = format!(".type f,@function\nf:\n{text}\n.size f, .-f\n");
+        made(&text, &Options::default())
+    };
+    insta::assert_snapshot!(at(".cfi_startproc\n.loc 1 2 3\n.LVL1:\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); ret");
+    insta::assert_snapshot!(at("endbr64\n.loc 1 2\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); ret");
+    insta::assert_snapshot!(at("endbr64\n.L1: decl %edi\njne .L1\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .L1: decl %edi");
+    insta::assert_snapshot!(at(".section __patchable_function_entries,\"awo\",@progbits,.LP\n.quad .LP\n.text\n.LP:\nnop\nnopl (%rax)\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); ret");
+    // Nops that nothing lists are code as any other.
+    insta::assert_snapshot!(at("nop\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); nop");
+    insta::assert_snapshot!(at("1: call *__fentry__@GOTPCREL(%rip)\nret"), @r##"
+    1: call *__fentry__@GOTPCREL(%rip)
+    movb $0, .Lprofkit_mip_r0(%rip); ret
+    "##);
+    // Behind the frame that debuggers look for, but before what jumps come to.
+    insta::assert_snapshot!(at("pushq %rbp\n.cfi_def_cfa_offset 16\nmovq %rsp, %rbp\n.cfi_def_cfa_register 6\n.loc 1 3\nleave\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .loc 1 3");
+    insta::assert_snapshot!(at(".intel_syntax noprefix\npush rbp\nmov rbp, rsp\n.L1: dec edi\njne .L1\nret"), @"mov byte ptr [rip + .Lprofkit_mip_r0], 0; .L1: dec edi");
+    insta::assert_snapshot!(at("pushq %rbp\n.L1: movq %rsp, %rbp\njmp .L1"), @"movb $0, .Lprofkit_mip_r0(%rip); pushq %rbp");
+}
+
+#[test]
+fn what_is_skipped_is_said() {
+    let skipped = |text: &str| {
+        let made = instrument(
+            text.as_bytes(),
+            "in.s",
+            Some(Target::X86_64Elf),
+            &Options::default(),
+        );
+        let made = made.unwrap();
+        let reasons: Vec<String> = made
+            .skipped
+            .iter()
+            .map(|skipped| format!("{}: {} {}", skipped.line, skipped.name, skipped.reason))
+            .collect();
+        format!("{} made, {}", made.functions, reasons.join("; "))
+    };
+    let function = |name: &str, text: &str| {
+        format!(".type {name},@function\n{name}:\n{text}\n.size {name}, .-{name}\n")
+    };
+    insta::assert_snapshot!(skipped(&function("f", "")), @"0 made, 2: f has no instruction");
+    insta::assert_snapshot!(skipped(&function("f", "#APP\nret\n#NO_APP\nud2")), @"0 made, 2: f is all inline assembly (naked)");
+    insta::assert_snapshot!(skipped(&function("f", "#APP\nnop\n#NO_APP\nret")), @"1 made,");
+    insta::assert_snapshot!(skipped(&format!(".if 1\n{}.endif", function("f", "ret"))), @"0 made, 3: f stands inside a conditional directive");
+    insta::assert_snapshot!(skipped(&format!(".macro m\nendbr64\n.endm\n{}", function("f", "m\nret"))), @"0 made, 5: f begins with a macro, whose instructions are not known here");
+    insta::assert_snapshot!(skipped(&function("f", "nop\n.type g,@function\ng: ret\n.size g, .-g")), @"1 made, 5: g begins inside another function");
+    insta::assert_snapshot!(skipped(&format!("{}{}", function("__cfi_f", "nop\nmovl $1, %eax"), function("f", "ret"))), @"1 made, 2: __cfi_f is a type hash, not code");
+    insta::assert_snapshot!(skipped(".type f,@gnu_indirect_function\nf: ret\n.size f, .-f"), @"0 made, 2: f is the resolver of an indirect function");
+    insta::assert_snapshot!(skipped(&format!("{}.org 64\n", function("f", "ret"))), @"0 made, 2: f is in a section with .org");
+    insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "ret"), function("f", "ret"))), @"0 made, 2: f has a label that is defined more than once; 6: f has a label that is defined more than once");
+    insta::assert_snapshot!(skipped(&function("OUTLINED_FUNCTION_0", "ret")), @"0 made, 2: OUTLINED_FUNCTION_0 is a piece of other functions, outlined by LLVM");
+    // Two names of one place, a part of another place, and a function that has a part's name.
+    insta::assert_snapshot!(skipped(&function("f", ".type g,@function\ng: ret")), @"1 made,");
+    insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "jmp .Lc"), function("f.cold", ".Lc: ret"))), @"1 made,");
+    insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "call f.cold.1\nret"), function("f.cold.1", "ret"))), @"2 made,");
+}
+
+#[test]
+fn what_is_refused_is_located() {
+    let message = |text: &str| {
+        instrument(
+            text.as_bytes(),
+            "in.s",
+            Some(Target::X86_64Elf),
+            &Options::default(),
+        )
+        .unwrap_err()
+        .to_string()
+    };
+    let all: Vec<String> = [
+        "nop\n.Lprofkit_mip_f0:\n",
+        "\n.section .gnu.lto_.decls,\"e\"\n",
+        " .section .note.GNU-split-stack,\"\"\n",
+        ".code32\n",
+    ]
+    .into_iter()
+    .map(message)
+    .collect();
+    insta::assert_snapshot!(all.join("\n"), @r##"
+    in.s:2: the file was instrumented before, at `.Lprofkit_mip_f0:`
+    in.s:2: holds link-time optimisation bytecode, which has no machine code yet (compile without -flto), at `.section .gnu.lto_.decls,"e"`
+    in.s:1: was compiled with -fsplit-stack: linkers rewrite the start of its functions, where the probe would be, at `.section .note.GNU-split-stack,""`
+    in.s:1: has 16-bit or 32-bit code, which there is no back end for, at `.code32`
+    "##);
+}

@@ -80,7 +80,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
         }
         let _ = writeln!(
             stderr,
-            "{}: {} functions instrumented, {} not",
+            "{}: functions instrumented: {}, left alone: {}",
             input.name(),
             made.functions,
             made.skipped_functions()

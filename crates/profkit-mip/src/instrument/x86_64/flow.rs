@@ -136,3 +136,20 @@ pub(super) fn is_entry_hook(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     matches!(mnemonic, b"call" | b"callq") && words(operands).any(|word| word == b"__fentry__")
 }
+
+/// `pushq %rbp` and `movq %rsp, %rbp`, in either syntax.
+pub(super) fn is_frame_setup(first: &Instruction<'_>, second: &Instruction<'_>) -> bool {
+    let squeezed = |operands: &[u8]| -> Vec<u8> {
+        let kept = operands.iter().filter(|byte| !byte.is_ascii_whitespace());
+        kept.copied().collect()
+    };
+    matches!(first.mnemonic, b"push" | b"pushq")
+        && matches!(second.mnemonic, b"mov" | b"movq")
+        && matches!(
+            (
+                squeezed(first.operands).as_slice(),
+                squeezed(second.operands).as_slice()
+            ),
+            (b"%rbp", b"%rsp,%rbp") | (b"rbp", b"rbp,rsp")
+        )
+}

@@ -64,6 +64,28 @@ impl Backend for Elf {
         flow::is_entry_hook(instruction)
     }
 
+    fn is_frame_setup(
+        &self,
+        first: &Instruction<'_>,
+        second: &Instruction<'_>,
+        options: &Options,
+    ) -> bool {
+        // Probes that find the return address by the stack pointer, or tell the unwinder of a push, come before.
+        let by_stack = options.large_code_model
+            || matches!(
+                options.mode,
+                Mode::Calls {
+                    return_addresses: Some(_)
+                }
+            );
+        !by_stack && flow::is_frame_setup(first, second)
+    }
+
+    fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
+        // A return is the compiler's: a naked function has its own in the inline assembly.
+        flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
+    }
+
     fn is_prefix(&self, instruction: &Instruction<'_>) -> bool {
         flow::is_prefix_alone(instruction)
     }
@@ -158,14 +180,19 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text shows registers of x86-64.
+/// Whether a text shows instructions of x86-64. One that only has what 32-bit x86 has too is taken for x86-64, unless
+/// it has that one's stack pointer.
 pub(super) fn shows(text: &[u8]) -> bool {
-    const REGISTERS: [&[u8]; 8] = [
-        b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rax", b"%eax", b"[rsp", b"[rip",
+    const SURE: [&[u8]; 11] = [
+        b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",
+        b"rsp,",
     ];
-    REGISTERS
-        .iter()
-        .any(|name| memchr::memmem::find(text, name).is_some())
-        || memchr::memmem::find(text, b".intel_syntax").is_some()
-        || memchr::memmem::find(text, b"retq").is_some()
+    const LIKELY: [&[u8]; 3] = [b"%eax", b"%xmm", b".intel_syntax"];
+    const NARROW: [&[u8]; 2] = [b"%esp", b"[esp"];
+    let has = |signs: &[&[u8]]| {
+        signs
+            .iter()
+            .any(|sign| memchr::memmem::find(text, sign).is_some())
+    };
+    has(&SURE) || has(&LIKELY) && !has(&NARROW)
 }

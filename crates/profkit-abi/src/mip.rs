@@ -117,8 +117,8 @@ pub mod map_entry {
     pub const ALIGN: usize = 8;
 }
 
-/// Header of one part of a raw file. A raw file is one part or several behind each other (a pool that cannot be added
-/// up, or files that a user put together). A part is: header, build id padded with zeroes to [`BUILD_ID_ALIGN`], the
+/// Header of one part of a raw file. A raw file is one part or several behind each other (files that a
+/// user put together; the runtime writes one). A part is: header, build id padded with zeroes to [`BUILD_ID_ALIGN`], the
 /// bytes of the record section, return-address samples, u64 XXH3-64 (seed 0) of all of the part before it.
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN

@@ -305,6 +305,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
     let mut architectures = 0;
     let mut lto = None;
     let mut side_files = None;
+    let mut split_dwarf = None;
     let mut pass_on = false;
     let mut rest = expanded.into_iter();
     let mut only_inputs = false;
@@ -440,10 +441,17 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
             {
                 Class::Preprocessor
             }
+            "-gno-split-dwarf" => {
+                split_dwarf = None;
+                Class::Other
+            }
+            _ if text.starts_with("-gsplit-dwarf") => {
+                split_dwarf = Some(text.clone());
+                Class::Other
+            }
             "--coverage"
             | "-ftest-coverage"
             | "-fprofile-arcs"
-            | "-gsplit-dwarf"
             | "-fstack-usage"
             | "-ftime-trace"
             | "-fsave-optimization-record"
@@ -473,6 +481,16 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
                 "{option}: with link-time optimisation there is no assembly to instrument before the link"
             ),
             "build without -flto",
+        ));
+    }
+    if family == Family::Clang
+        && let Some(option) = split_dwarf
+    {
+        return Err(Refusal::new(
+            format!(
+                "{option}: clang names the second file after the source, not the object, when it stops at assembly"
+            ),
+            "leave the debug information in the object, or use gcc",
         ));
     }
     if architectures > 1 {

@@ -278,6 +278,11 @@ fn refusals() {
         ),
         (
             Family::Clang,
+            "-g -gsplit-dwarf -c a.c",
+            "-gsplit-dwarf: clang names the second file after the source, not the object, when it stops at assembly",
+        ),
+        (
+            Family::Clang,
             "--coverage a.c -o p",
             "--coverage names a file after the object, which has a temporary name when clang compiles and links in one call",
         ),

@@ -9,5 +9,6 @@ pub mod binary;
 pub mod build_id;
 pub mod correlate;
 pub mod debug_files;
+pub mod functions;
 pub mod index;
 pub mod symbolize;

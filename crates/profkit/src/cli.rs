@@ -1,5 +1,5 @@
 //! The native command line: which commands there are.
-use crate::{completions, doctor, exit, llvm_profdata, merge, mip, show};
+use crate::{completions, doctor, exit, llvm_profdata, matching, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -44,6 +44,8 @@ pub enum Command {
     Merge(merge::MergeArgs),
     /// Join raw profiles that hold counters only to their binaries, by build id, and merge them
     Correlate(merge::CorrelateArgs),
+    /// Say how much of a profile the functions of a binary can use, and which hot ones are lost
+    Match(matching::MatchArgs),
     /// Show what is in a profile, for people or as JSON
     Show(show::ShowArgs),
     /// Say what files are, which LLVM can use them, what is wrong with them and what to do
@@ -76,6 +78,7 @@ impl Cli {
             }
             Command::Merge(args) => merge::merge(args),
             Command::Correlate(args) => merge::correlate(args),
+            Command::Match(args) => matching::run(&args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
             Command::Mip(args) => mip::run(args),

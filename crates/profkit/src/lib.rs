@@ -12,6 +12,7 @@ pub mod encode;
 pub mod exit;
 pub mod io;
 pub mod llvm_profdata;
+pub mod matching;
 pub mod merge;
 pub mod mip;
 pub mod show;

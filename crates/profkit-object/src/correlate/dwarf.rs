@@ -121,6 +121,9 @@ pub fn probes<'data, R: ReadRef<'data>>(
     warnings: CorrelationWarnings,
 ) -> Result<(Vec<Probe>, CorrelationWarnings)> {
     let (endian, width) = machine(image);
+    if !has_debug_info(image) {
+        return Err(no_debug_info());
+    }
     let endian = match endian {
         Endian::Little => RunTimeEndian::Little,
         Endian::Big => RunTimeEndian::Big,
@@ -146,6 +149,20 @@ pub fn probes<'data, R: ReadRef<'data>>(
         return Err(walk.nothing_found());
     }
     Ok((walk.probes, walk.warnings))
+}
+
+/// Whether an object file has debug info, whatever it describes.
+pub fn has_debug_info<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> bool {
+    // In a program that was split by `--only-keep-debug` the sections of the other half are empty.
+    let section = image.section_by_name(".debug_info");
+    section.is_some_and(|section| section.size() > 0)
+}
+
+#[cold]
+fn no_debug_info() -> Error {
+    Error::new(ErrorKind::CannotCorrelate, "the binary has no debug info")
+        .llvm_detail("could not find any profile data metadata in correlated file")
+        .with_hint("it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
 }
 
 /// A section, decompressed; empty if there is none.

@@ -16,6 +16,8 @@ pub struct Key {
     is_narrow: bool,
     /// Whether the program says that its debug info has the metadata.
     pub debug_info: bool,
+    /// Bytes of counters that the profile states.
+    pub counter_bytes: u64,
 }
 
 impl Key {
@@ -31,6 +33,7 @@ impl Key {
             is_big: dialect.endian == Endian::Big,
             is_narrow: dialect.width == PointerWidth::Bits32,
             debug_info: dialect.has(profkit_abi::variant::DBG_CORRELATE),
+            counter_bytes: profile.sections().counters.size,
         }
     }
 }

@@ -183,6 +183,7 @@ impl Binaries {
     ) -> Result<(Match, RawMetadata)> {
         let wanted = Wanted {
             debug_info: key.debug_info,
+            counter_bytes: key.counter_bytes,
             dialect,
             layout,
             folders: &self.debug_folders,
@@ -327,6 +328,7 @@ impl Binaries {
 /// What is needed of a binary.
 struct Wanted<'a> {
     debug_info: bool,
+    counter_bytes: u64,
     dialect: RawDialect,
     layout: &'a RecordLayout,
     folders: &'a DebugFolders,
@@ -340,6 +342,7 @@ impl Wanted<'_> {
         let image = file
             .image(|image| self.fits(image, ids))
             .map_err(|_| of(self.wrong_machine()))?;
+        self.check_counters(&image).map_err(of)?;
         if !self.debug_info {
             return self
                 .sections(&image)
@@ -384,6 +387,23 @@ impl Wanted<'_> {
         same_machine && (ids.is_empty() || id.is_none_or(|id| ids.contains(&id)))
     }
 
+    /// Whether a binary has as many counters as the profile: one with the right id that has not is another build.
+    fn check_counters(&self, image: &Image<'_>) -> Result<()> {
+        let counters = CounterSection::of(image)?;
+        let len = counters.end.saturating_sub(counters.start);
+        // The run-time library rounds to whole counters, and marks the end with a byte of its own in COFF.
+        if len.abs_diff(self.counter_bytes) <= COUNTER_SLACK {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::CannotCorrelate,
+            "the binary has other counters than the profile, whatever its build id",
+        )
+        .found(format_args!("{len} bytes of counters"))
+        .expected(format_args!("{} bytes", self.counter_bytes))
+        .with_hint("it is another build of the program: give the binary that ran"))
+    }
+
     #[cold]
     fn wrong_machine(&self) -> Error {
         Error::new(
@@ -415,6 +435,9 @@ impl Wanted<'_> {
         dwarf::correlate(image, counters, options, CorrelationWarnings::default())
     }
 }
+
+/// By how many bytes the counters of a profile and those of its binary may differ.
+const COUNTER_SLACK: u64 = 8;
 
 #[cold]
 fn unreadable(error: &std::io::Error) -> Error {

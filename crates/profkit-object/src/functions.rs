@@ -1,0 +1,139 @@
+//! The functions of a binary under their PGO names: those that it was instrumented with, or else its symbols.
+use crate::binary::Image;
+use crate::correlate::binary::{self, Outside, SectionSet};
+use crate::correlate::dwarf::{self, DwarfOptions};
+use crate::correlate::{CorrelationWarnings, CounterSection, machine};
+use object::{Object, ObjectSymbol, SymbolKind};
+use profkit_data::ids::FuncHash;
+use profkit_data::instr::raw::{ProgramMetadata, RawDialect, RecordLayout};
+use profkit_data::names::SymbolTable;
+use profkit_data::{Error, ErrorKind, Result};
+use std::path::Path;
+
+/// Where functions were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program: names and hashes.
+    Sections,
+    /// Annotations in debug info: names and hashes.
+    DebugInfo,
+    /// The symbol table: names alone.
+    Symbols,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// PGO name, or symbol.
+    pub name: Vec<u8>,
+    /// Control-flow hash, unless only symbols are known.
+    pub hash: Option<FuncHash>,
+}
+
+/// Raw versions whose records are tried, the newest release's first: sections do not say their version.
+const VERSIONS: [u32; 4] = [10, 9, 8, 11];
+
+/// The functions of a binary; `path` is where split debug info is looked for.
+///
+/// # Errors
+/// [`ErrorKind::CannotCorrelate`] if it has neither profile sections nor debug info for profiles nor symbols.
+pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function>)> {
+    for set in [SectionSet::Correlation, SectionSet::Runtime] {
+        if let Some(found) = of_sections(image, set) {
+            return Ok((Origin::Sections, found));
+        }
+    }
+    if let Ok(counters) = CounterSection::of(image) {
+        let options = DwarfOptions {
+            details: false,
+            split: Some(path),
+        };
+        let warnings = CorrelationWarnings::default();
+        if let Ok((probes, _)) = dwarf::probes(image, counters, options, warnings) {
+            let function = |probe: dwarf::Probe| Function {
+                name: probe.function_name,
+                hash: Some(FuncHash(probe.cfg_hash)),
+            };
+            return Ok((
+                Origin::DebugInfo,
+                probes.into_iter().map(function).collect(),
+            ));
+        }
+    }
+    let symbols = of_symbols(image);
+    if symbols.is_empty() {
+        return Err(Error::new(
+            ErrorKind::CannotCorrelate,
+            "the binary has neither profile sections nor function symbols",
+        )
+        .with_hint("it was stripped: give the file that the linker wrote, or its debug file"));
+    }
+    Ok((Origin::Symbols, symbols))
+}
+
+fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
+    if !binary::has_sections(image, set) {
+        return None;
+    }
+    let (endian, width) = machine(image);
+    let mut best: Option<Vec<Function>> = None;
+    for version in VERSIONS {
+        let dialect = RawDialect {
+            endian,
+            width,
+            version,
+            flags: 0,
+        };
+        let layout = RecordLayout::for_dialect(dialect);
+        let warnings = CorrelationWarnings::new(1);
+        let correlated =
+            binary::correlate(image, set, dialect, &layout, Outside::Drop, warnings).ok();
+        let Some(correlated) = correlated else {
+            continue;
+        };
+        let named = with_names(&correlated.program)?;
+        let all =
+            named.len() == correlated.program.records.len() && correlated.warnings.count() == 0;
+        if best.as_ref().is_none_or(|best| best.len() < named.len()) {
+            best = Some(named);
+        }
+        if all {
+            break;
+        }
+    }
+    best.filter(|functions| !functions.is_empty())
+}
+
+fn with_names(program: &ProgramMetadata) -> Option<Vec<Function>> {
+    let mut names = SymbolTable::new();
+    names.read_blob(&program.names, 0).ok()?;
+    let functions = program.records.iter().filter_map(|record| {
+        Some(Function {
+            name: names.get(record.name_ref)?.to_vec(),
+            hash: Some(record.func_hash),
+        })
+    });
+    Some(functions.collect())
+}
+
+fn of_symbols(image: &Image<'_>) -> Vec<Function> {
+    let is_mach_o = image.format() == object::BinaryFormat::MachO;
+    let mut names: Vec<Vec<u8>> = image
+        .symbols()
+        .chain(image.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| {
+            let name = symbol.name_bytes().ok()?;
+            // Mach-O puts an underscore before C names.
+            let name = match is_mach_o {
+                true => name.strip_prefix(b"_").unwrap_or(name),
+                false => name,
+            };
+            (!name.is_empty()).then(|| name.to_vec())
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let function = |name| Function { name, hash: None };
+    names.into_iter().map(function).collect()
+}

@@ -1,0 +1,115 @@
+//! `profkit match`: how much of a profile the functions of a binary can use.
+mod compare;
+mod report;
+
+use crate::exit::{Failure, Result, Status};
+use crate::io::Input;
+use crate::show::source::Source;
+use clap::{Args, ValueEnum};
+use compare::{Comparison, Profile};
+use profkit_object::binary::BinaryFile;
+use profkit_object::functions::functions;
+use report::MatchReport;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+A function of the binary is matched if the profile has its name and the hash of its control
+flow; changed if the profile has the name with other hashes: its code changed since, and a
+compiler drops its counts; unknown otherwise. Counts are those of the profile. Binaries that
+were built with instrumentation (or with -profile-correlate) know their hashes; of any other
+binary the symbols are compared, by name alone.
+
+Examples:
+  profkit match old.profdata build/app
+  profkit match train.profdata build/app build/libcore.so --fail-under 90 --format json";
+
+/// Arguments of `profkit match`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MatchArgs {
+    /// An instrumentation profile
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+
+    /// Programs and libraries that the profile is to be used for
+    #[arg(value_name = "BINARY", required = true)]
+    binaries: Vec<PathBuf>,
+
+    /// How many hot functions that are lost are listed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Exit with code 3 if less than this share of all counts is matched, in percent
+    #[arg(long, value_name = "PERCENT")]
+    fail_under: Option<f64>,
+
+    /// Text or JSON
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// The form of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Runs `profkit match`.
+///
+/// # Errors
+/// If the profile or a binary cannot be read.
+pub fn run(args: &MatchArgs) -> Result {
+    if args
+        .fail_under
+        .is_some_and(|share| !(0.0..=100.0).contains(&share))
+    {
+        return Err(Failure::usage("--fail-under takes a share from 0 to 100"));
+    }
+    let input = Input::open(&args.profile)?;
+    let mut source = Source::open(&input).map_err(|error| Failure::file(input.name(), &error))?;
+    let profile =
+        Profile::read(&mut source).map_err(|error| Failure::file(input.name(), &error))?;
+    let mut comparison = Comparison::default();
+    for path in &args.binaries {
+        add_binary(path, &mut comparison)?;
+    }
+    let report = MatchReport::new(input.name(), &profile, &comparison, args.top);
+    let printed = match args.format {
+        Format::Text => write!(std::io::stdout(), "{report}"),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&report);
+            writeln!(std::io::stdout(), "{}", json.unwrap_or_default())
+        }
+    };
+    printed.map_err(|error| Failure::print(&error))?;
+    match args.fail_under {
+        Some(least) if report.counts.matched_percent < least => {
+            let share = report.counts.matched_percent;
+            // Nobody is left to be told if stderr is closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "gate: {share:.2} % of all counts are matched, and --fail-under asks for {least} %"
+            );
+            Ok(Status::GateFailed)
+        }
+        _ => Ok(Status::Done),
+    }
+}
+
+fn add_binary(path: &Path, comparison: &mut Comparison) -> Result<()> {
+    let name = path.display();
+    let file = BinaryFile::open(path).map_err(|error| Failure::io("cannot read", &name, &error))?;
+    let images = file
+        .images()
+        .map_err(|error| Failure::file(&name, &error))?;
+    for image in &images {
+        let (origin, list) =
+            functions(image, path).map_err(|error| Failure::file(&name, &error))?;
+        comparison.add(&name.to_string(), origin, list);
+    }
+    Ok(())
+}

@@ -1,0 +1,535 @@
+//! Correlation of real programs: clang 16, 19 and 22, binary and debug info, PIE and shared library, lld and GNU ld,
+//! against the llvm-profdata of the release, byte for byte.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+use profkit_testkit::{Llvm, require_or_skip, skip};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const APP: &str = "
+int twice(int x);
+static int helper(int x) { return x > 2 ? x * 2 : x + 1; }
+int sum(int n) { int s = 0; for (int i = 0; i < n; i++) s += helper(i); return s; }
+int main(int argc, char **argv) { (void)argv; return twice(sum(argc + 3)) > 1000; }
+";
+const LIBRARY: &str = "
+int twice(int x) { if (x < 0) return 0; int r = 0; while (x--) r += 2; return r; }
+int unused(int x) { return x * 3; }
+";
+
+/// Where metadata are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Binary,
+    DebugInfo,
+}
+
+/// One program with its library, built one way, and the raw profiles of a run of both.
+struct Built {
+    folder: TempDir,
+    llvm: Llvm,
+    kind: Kind,
+}
+
+impl Built {
+    fn new(llvm: &Llvm, kind: Kind, linker: &str, more: &[&str]) -> Option<Self> {
+        let release = llvm.release();
+        let option = match (kind, release) {
+            // Binary correlation came with LLVM 18.
+            (Kind::Binary, ..=17) => return None,
+            (Kind::DebugInfo, ..=17) => "-debug-info-correlate",
+            (Kind::Binary, _) => "-profile-correlate=binary",
+            (Kind::DebugInfo, _) => "-profile-correlate=debug-info",
+        };
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("app.c"), APP).unwrap();
+        fs::write(folder.path().join("library.c"), LIBRARY).unwrap();
+        let clang = |args: &[&str]| {
+            let mut command = Command::new(llvm.clang());
+            command.args(["-O1", "-g", "-fprofile-generate", "-mllvm", option]);
+            command.args(["-mllvm", "-disable-vp=true", "-Wl,--build-id=sha1"]);
+            command.args([linker]).args(more).args(args);
+            ok(command.current_dir(folder.path()));
+        };
+        clang(&["-shared", "-fPIC", "library.c", "-o", "liblibrary.so"]);
+        clang(&[
+            "-fPIE",
+            "-pie",
+            "app.c",
+            "-L.",
+            "-llibrary",
+            "-Wl,-rpath,$ORIGIN",
+            "-o",
+            "app",
+        ]);
+        let mut run = Command::new(folder.path().join("app"));
+        run.env("LLVM_PROFILE_FILE", folder.path().join("%m.profraw"));
+        assert!(run.status().unwrap().success());
+        Some(Built {
+            folder,
+            llvm: llvm.clone(),
+            kind,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The raw profiles with the binary that each is of.
+    fn raws(&self) -> Vec<(PathBuf, PathBuf)> {
+        let mut raws: Vec<_> = fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|name| name == "profraw"))
+            .collect();
+        raws.sort();
+        let with_binary = |raw: PathBuf| {
+            let bytes = fs::read(&raw).unwrap();
+            let profile = profkit_data::instr::raw::RawProfile::parse(&bytes).unwrap();
+            let ids = profile.binary_ids().unwrap();
+            let binary = ["app", "liblibrary.so"]
+                .into_iter()
+                .map(|name| self.path(name))
+                .find(|path| ids.contains(&id_of(path)));
+            (raw, binary.expect("the binary of a raw profile"))
+        };
+        raws.into_iter().map(with_binary).collect()
+    }
+
+    fn option(&self, binary: &Path) -> String {
+        let option = match self.kind {
+            Kind::Binary => "binary-file",
+            Kind::DebugInfo => "debug-info",
+        };
+        format!("--{option}={}", binary.display())
+    }
+
+    fn llvm_merge(&self, args: &[&str]) -> (Vec<u8>, Output) {
+        self.merge(Command::new(self.llvm.profdata()).arg("merge").args(args))
+    }
+
+    fn merge(&self, command: &mut Command) -> (Vec<u8>, Output) {
+        let out = self.path("out");
+        let _ = fs::remove_file(&out);
+        let output = command.arg("-o").arg(&out).current_dir(self.folder.path());
+        let output = output.output().unwrap();
+        (fs::read(&out).unwrap_or_default(), output)
+    }
+
+    fn profkit(&self, args: &[&str]) -> (Vec<u8>, Output) {
+        let release = self.llvm.release().to_string();
+        self.merge(profkit(&["merge", "--llvm", &release]).args(args))
+    }
+}
+
+fn profkit(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+    command.args(args).env("XDG_CACHE_HOME", "/nonexistent");
+    command
+}
+
+fn ok(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {text}");
+    output
+}
+
+fn id_of(path: &Path) -> profkit_data::ids::BuildId {
+    let file = profkit_object::binary::BinaryFile::open(path).unwrap();
+    let image = file.image(|_| true).unwrap();
+    profkit_object::build_id::build_id(&image).unwrap().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn linkers() -> Vec<&'static str> {
+    match Path::new("/usr/bin/ld.lld-22").exists() {
+        true => vec!["-fuse-ld=bfd", "-fuse-ld=/usr/bin/ld.lld-22"],
+        false => {
+            skip("lld-22 is not installed");
+            vec!["-fuse-ld=bfd"]
+        }
+    }
+}
+
+/// All that is compared of one build.
+fn compare(built: &Built) {
+    let raws = built.raws();
+    assert_eq!(raws.len(), 2, "the program and its library");
+    let folder = built.folder.path();
+    let mut singles = Vec::new();
+    for (index, (raw, binary)) in raws.iter().enumerate() {
+        let context = format!(
+            "{} {:?} {}",
+            built.llvm.release(),
+            built.kind,
+            binary.display()
+        );
+        let option = built.option(binary);
+        let (theirs, said) = built.llvm_merge(&[&option, text(raw)]);
+        assert!(
+            said.status.success() && theirs.len() > 500,
+            "{context}: {said:?}"
+        );
+        // The one binary, and the folder of both.
+        for binaries in [binary.as_path(), folder] {
+            let (ours, said) = built.profkit(&[text(raw), "--binaries", text(binaries)]);
+            assert!(said.status.success(), "{context}: {said:?}");
+            assert_eq!(ours, theirs, "{context}, --binaries {}", binaries.display());
+        }
+        if built.llvm.release() == 22 {
+            let (ours, ours_said) =
+                built.merge(profkit(&["llvm-profdata", "merge"]).args([&option, text(raw)]));
+            assert_eq!(ours, theirs, "{context}, personality");
+            assert_eq!(
+                ours_said.stderr,
+                said_by(built, &option, raw).stderr,
+                "{context}"
+            );
+        }
+        let single = folder.join(format!("single-{index}.profdata"));
+        fs::write(&single, theirs).unwrap();
+        singles.push(single);
+    }
+    let singles: Vec<_> = singles.iter().map(|path| text(path)).collect();
+    let (both, said) = built.llvm_merge(&singles);
+    assert!(said.status.success(), "{said:?}");
+    let inputs: Vec<_> = raws.iter().map(|(raw, _)| text(raw)).collect();
+    let args = [&inputs[..], &["--binaries", text(folder)]].concat();
+    let (ours, said) = built.profkit(&args);
+    assert_eq!(ours, both, "both at once: {said:?}");
+}
+
+fn said_by(built: &Built, option: &str, raw: &Path) -> Output {
+    built.llvm_merge(&[option, text(raw)]).1
+}
+
+#[test]
+fn every_release_kind_and_linker_gives_llvms_bytes() {
+    for release in [16, 19, 22] {
+        let llvm = require_or_skip!(release);
+        for linker in linkers() {
+            for kind in [Kind::Binary, Kind::DebugInfo] {
+                if let Some(built) = Built::new(&llvm, kind, linker, &[]) {
+                    compare(&built);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dwarf_4_compressed_and_split_debug_info_are_read() {
+    let llvm = require_or_skip!(22);
+    let lld = *linkers().last().unwrap();
+    for (linker, more) in [
+        ("-fuse-ld=bfd", "-gdwarf-4"),
+        ("-fuse-ld=bfd", "-gz=zlib"),
+        (lld, "-gz=zstd"),
+    ] {
+        let built = Built::new(&llvm, Kind::DebugInfo, linker, &[more]);
+        compare(&built.unwrap());
+    }
+    // LLVM does not follow split debug info, so that the same program without is the judge.
+    for dwarf in ["-gdwarf-4", "-gdwarf-5"] {
+        let linker = "-fuse-ld=bfd";
+        let whole = Built::new(&llvm, Kind::DebugInfo, linker, &[dwarf]).unwrap();
+        let split = Built::new(&llvm, Kind::DebugInfo, linker, &[dwarf, "-gsplit-dwarf"]).unwrap();
+        let functions = |built: &Built| {
+            let raws = built.raws();
+            let folder = text(built.folder.path());
+            let (bytes, said) =
+                built.profkit(&[text(&raws[0].0), text(&raws[1].0), "--binaries", folder]);
+            assert!(said.status.success(), "{said:?}");
+            let file = built.path("shown.profdata");
+            fs::write(&file, bytes).unwrap();
+            let mut show = Command::new(llvm.profdata());
+            show.args(["show", "--all-functions", "--counts"])
+                .arg(&file);
+            ok(&mut show).stdout
+        };
+        let expected = functions(&whole);
+        assert_eq!(functions(&split), expected, "{dwarf} in .dwo files");
+        // Packed, and the single files gone.
+        for name in ["app", "liblibrary.so"] {
+            let mut dwp = Command::new("/usr/lib/llvm-22/bin/llvm-dwp");
+            ok(dwp
+                .args(["-e", name, "-o", &format!("{name}.dwp")])
+                .current_dir(split.folder.path()));
+        }
+        for entry in fs::read_dir(split.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|name| name == "dwo") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        assert_eq!(functions(&split), expected, "{dwarf} in .dwp files");
+        for name in ["app.dwp", "liblibrary.so.dwp"] {
+            fs::remove_file(split.path(name)).unwrap();
+        }
+        let (_, said) = split.profkit(&[
+            text(&split.raws()[0].0),
+            "--binaries",
+            text(split.folder.path()),
+        ]);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(
+            said.contains("1 split debug files that are not there"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn stripped_programs_are_found_through_their_debug_files_or_refused() {
+    let llvm = require_or_skip!(22);
+    let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
+    let built = Built::new(&llvm, Kind::DebugInfo, "-fuse-ld=bfd", &[]).unwrap();
+    let (raw, binary) = built.raws().remove(0);
+    let (theirs, _) = built.llvm_merge(&[&built.option(&binary), text(&raw)]);
+    let store = built.path("store");
+    let id = id_of(&binary).to_string();
+    let tree = store.join("debug/.build-id").join(&id[..2]);
+    fs::create_dir_all(&tree).unwrap();
+    let debug = tree.join(format!("{}.debug", &id[2..]));
+    let stripped = store.join("stripped");
+    ok(Command::new(objcopy)
+        .arg("--only-keep-debug")
+        .arg(&binary)
+        .arg(&debug));
+    ok(Command::new(objcopy)
+        .arg("--strip-all")
+        .arg(&binary)
+        .arg(&stripped));
+    let folders = |folder: &Path| {
+        let folder = text(folder).to_owned();
+        built.profkit(&[
+            text(&raw),
+            "--binaries",
+            text(&stripped),
+            "--debug-file-directory",
+            &folder,
+        ])
+    };
+    let (ours, said) = folders(&store.join("debug"));
+    assert_eq!(ours, theirs, "{said:?}");
+    // The tree alone, without the program.
+    let (ours, said) = built.profkit(&[text(&raw), "--binaries", text(&store.join("debug"))]);
+    assert_eq!(ours, theirs, "{said:?}");
+    let (_, said) = folders(&store.join("nothing"));
+    let message = String::from_utf8_lossy(&said.stderr).replace(text(built.folder.path()), "[TMP]");
+    let message = message
+        .replace(text(raw.file_name().unwrap().as_ref()), "RAW")
+        .replace(&id, "ID");
+    insta::assert_snapshot!(message, @r"
+    ID: [TMP]/RAW
+        no binary: the binary has no debug info in [TMP]/store/stripped
+        hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: [TMP]/RAW: dropped: the binary has no debug info in [TMP]/store/stripped
+    hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
+    error: no profile could be used, out of 1
+    ");
+}
+
+#[test]
+fn wrong_missing_and_contradicting_binaries_are_told() {
+    let llvm = require_or_skip!(22);
+    let built = Built::new(
+        &llvm,
+        Kind::Binary,
+        "-fuse-ld=bfd",
+        &["-Wl,--build-id=0x1234"],
+    )
+    .unwrap();
+    let folder = built.folder.path();
+    // The program's raw profile, not the library's.
+    let bytes = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|name| name == "profraw"))
+        .map(|path| fs::read(path).unwrap())
+        .find(|bytes| {
+            let profile = profkit_data::instr::raw::RawProfile::parse(bytes).unwrap();
+            profile.header().num_counters == 6
+        })
+        .unwrap();
+    fs::write(folder.join("raw"), &bytes).unwrap();
+    let said = |args: &[&str]| {
+        let mut command = profkit(&["correlate", "raw", "-o", "out.profdata"]);
+        let output = command.args(args).current_dir(folder).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let mut all = String::new();
+    let mut told = |what: &str, args: &[&str]| {
+        all.push_str(&format!("-- {what}\n{}", said(args)));
+    };
+    fs::write(folder.join("twin.c"), APP.replace("sum(", "total(")).unwrap();
+    ok(Command::new(llvm.clang())
+        .args([
+            "-O1",
+            "-fprofile-generate",
+            "-mllvm",
+            "-profile-correlate=binary",
+        ])
+        .args(["-mllvm", "-disable-vp=true", "-L.", "-llibrary"])
+        .args(["-Wl,--build-id=0x1234", "twin.c", "-o", "twin"])
+        .current_dir(folder));
+    told("two programs under one id", &["--binaries", "app", "twin"]);
+    let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
+    ok(Command::new(objcopy)
+        .args(["--strip-all", "app", "stripped"])
+        .current_dir(folder));
+    told("stripped", &["--binaries", "stripped"]);
+    fs::write(folder.join("other.c"), "int main(void) { return 0; }").unwrap();
+    ok(Command::new(llvm.clang())
+        .args([
+            "-fprofile-generate",
+            "-Wl,--build-id=0xabcd",
+            "other.c",
+            "-o",
+            "other",
+        ])
+        .current_dir(folder));
+    told("another id", &["--binaries", "other"]);
+    fs::copy(folder.join("other"), folder.join("renamed")).unwrap();
+    // The id of the program on a binary with other counters.
+    ok(Command::new(llvm.clang())
+        .args(["-fprofile-generate", "-mllvm", "-profile-correlate=binary"])
+        .args(["-Wl,--build-id=0x1234", "other.c", "-o", "wrong"])
+        .current_dir(folder));
+    told("another build under the same id", &["--binaries", "wrong"]);
+    // A profile without build id: its section of ids is empty.
+    let mut bare = bytes[..128].to_vec();
+    bare[16..24].fill(0);
+    bare.extend(&bytes[128 + 16..]);
+    fs::write(folder.join("raw"), &bare).unwrap();
+    told(
+        "no id, two binaries",
+        &["--binaries", "app", "liblibrary.so"],
+    );
+    let mut cut = bytes.clone();
+    cut.truncate(bytes.len() - 12);
+    fs::write(folder.join("raw"), &cut).unwrap();
+    told("cut profile", &["--binaries", "app"]);
+    insta::assert_snapshot!(all, @r"
+    -- two programs under one id
+    1234: raw
+        no binary: two binaries state the same build id, but describe different functions in 1234: found app and twin
+        hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: dropped: two binaries state the same build id, but describe different functions in 1234: found app and twin
+    hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
+    error: no profile could be used, out of 1
+    -- stripped
+    1234: raw
+        no binary: the binary has no section __llvm_covdata in stripped
+        hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: dropped: the binary has no section __llvm_covdata in stripped
+    hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+    error: no profile could be used, out of 1
+    -- another id
+    1234: raw
+        no binary: none of the binaries has the profile's build id: found abcd in other, expected 1234
+        hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: dropped: none of the binaries has the profile's build id: found abcd in other, expected 1234
+    hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
+    error: no profile could be used, out of 1
+    -- another build under the same id
+    1234: raw
+        no binary: the binary has other counters than the profile, whatever its build id in wrong: found 8 bytes of counters, expected 48 bytes
+        hint: it is another build of the program: give the binary that ran
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: dropped: the binary has other counters than the profile, whatever its build id in wrong: found 8 bytes of counters, expected 48 bytes
+    hint: it is another build of the program: give the binary that ran
+    error: no profile could be used, out of 1
+    -- no id, two binaries
+    no build id: raw
+        no binary: the profile states no build id, so that it cannot be told which binary wrote it: found 2 binaries: app, liblibrary.so
+        hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
+    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: dropped: the profile states no build id, so that it cannot be told which binary wrote it: found 2 binaries: app, liblibrary.so
+    hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
+    error: no profile could be used, out of 1
+    -- cut profile
+    1234: raw
+        app (2 functions, binary)
+    1 of 1 programs found; 1 inputs need a binary, 0 do not
+    warning: raw: repaired: the file ends within a section in counters at offset 0x90: found 36 bytes left, expected 48 bytes
+    hint: the file was cut, or its header is damaged: a program that is killed while it writes leaves such files
+    warning: raw: repaired: the counters of 1 functions are cut off at offset 0x90
+    hint: the program was stopped while it wrote, or the disk was full: run it again
+    wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes); 1 repaired; 1 function of a file dropped
+    ");
+    fs::write(folder.join("raw"), &bare).unwrap();
+    let one = said(&["--binaries", "app"]);
+    assert!(one.contains("1 of 1 programs found"), "{one}");
+}
+
+/// Build ids of a run differ with paths; nothing else of the report does.
+#[test]
+fn match_counts_what_a_changed_program_loses() {
+    let llvm = require_or_skip!(22);
+    let built = Built::new(&llvm, Kind::Binary, "-fuse-ld=bfd", &[]).unwrap();
+    let folder = built.folder.path();
+    let raws = built.raws();
+    let (bytes, said) = built.profkit(&[text(&raws[0].0), text(&raws[1].0), "--binaries", "."]);
+    assert!(said.status.success(), "{said:?}");
+    fs::write(folder.join("old.profdata"), bytes).unwrap();
+    // `helper` gone, `sum` changed, `main` and the library as they were.
+    let source = APP
+        .replace("s += helper(i)", "if (i & 1) s += twice(i);")
+        .replace(
+            "static int helper(int x) { return x > 2 ? x * 2 : x + 1; }",
+            "int added(int x) { return x; }",
+        );
+    fs::write(folder.join("new.c"), source).unwrap();
+    let clang = |args: &[&str]| {
+        let mut command = Command::new(llvm.clang());
+        command.args(["-O1", "-L.", "-llibrary"]).args(args);
+        ok(command.current_dir(folder));
+    };
+    clang(&["-fprofile-generate", "new.c", "-o", "new"]);
+    clang(&["app.c", "-o", "plain"]);
+    let matched = |args: &[&str]| {
+        let mut command = profkit(&["match", "old.profdata"]);
+        let output = command.args(args).current_dir(folder).output().unwrap();
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        (output.status.code(), text)
+    };
+    let (code, same) = matched(&["app", "liblibrary.so", "--fail-under", "100"]);
+    assert_eq!(code, Some(0), "{same}");
+    let (code, lost) = matched(&["new", "liblibrary.so", "--fail-under", "99"]);
+    assert_eq!(code, Some(3), "{lost}");
+    for line in [
+        "gate: 68.42 %",
+        "Hot functions lost",
+        "31.58 %  changed  main",
+    ] {
+        assert!(lost.contains(line), "{line}: {lost}");
+    }
+    let (code, symbols) = matched(&["plain"]);
+    assert_eq!(code, Some(0));
+    assert!(symbols.contains("symbols only"), "{symbols}");
+    let (_, json) = matched(&["new", "liblibrary.so", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
+}

@@ -11,6 +11,7 @@ mod assembly;
 mod indexed;
 mod list;
 mod merge;
+mod mip;
 mod source;
 mod symbolize;
 mod text;
@@ -57,6 +58,26 @@ pub const TARGETS: &[Target] = &[
         name: "symbolize",
         run: symbolize::symbolize,
         seeds: &["elf"],
+    },
+    Target {
+        name: "mip_raw",
+        run: mip::raw,
+        seeds: &["mipraw"],
+    },
+    Target {
+        name: "mip_map",
+        run: mip::map,
+        seeds: &["mipmap"],
+    },
+    Target {
+        name: "mip_profile",
+        run: mip::profile,
+        seeds: &["mip"],
+    },
+    Target {
+        name: "mip_yaml",
+        run: mip::yaml,
+        seeds: &["yaml"],
     },
     Target {
         name: "detect",

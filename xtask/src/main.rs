@@ -1,5 +1,6 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
+mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
 mod conformance;
@@ -65,6 +66,11 @@ const TASKS: &[Task] = &[
         "bench-symbolize",
         "time llvm-symbolizer-22 and profkit on a million addresses",
         bench_symbolize::run,
+    ),
+    Task(
+        "bench-mip-merge",
+        "time profkit mip merge of 10,000 raw files beside cat",
+        bench_mip_merge::run,
     ),
     Task(
         "clients",

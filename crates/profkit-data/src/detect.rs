@@ -19,6 +19,10 @@ pub enum FileKind {
     SampleBinary,
     /// GCC's AutoFDO profile.
     SampleGcov,
+    /// MIP raw file, profile, or map of version 8; [`mip::preamble`](crate::mip::preamble) tells which.
+    Mip,
+    /// MIP map of version 9, which has no magic.
+    MipMap,
     /// An ELF, Mach-O or PE file: a program, not a profile.
     ObjectFile,
     /// None of the above.
@@ -45,6 +49,9 @@ pub fn detect(data: &[u8]) -> FileKind {
     {
         return FileKind::InstrRaw;
     }
+    if crate::mip::has_magic(data) {
+        return FileKind::Mip;
+    }
     if little == MEMPROF_RAW_MAGIC {
         return FileKind::MemProfRaw;
     }
@@ -65,6 +72,8 @@ pub fn detect(data: &[u8]) -> FileKind {
     }
     if is_text(data) {
         FileKind::Text
+    } else if crate::mip::is_map(data) {
+        FileKind::MipMap
     } else {
         FileKind::Unknown
     }

@@ -9,8 +9,9 @@ use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record};
+use profkit_data::mip::{ImageFacts, MipMap, MipProfile, RawParts, yaml};
 use profkit_data::{Error, ErrorKind, Result};
-use profkit_testkit::{CountingAllocator, Rng, fixture, fixtures, peak_allocation};
+use profkit_testkit::{CountingAllocator, Rng, fixture, fixtures_with, peak_allocation};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -28,7 +29,9 @@ const EVERY_LENGTH: usize = 1024;
 
 #[test]
 fn no_damage_to_a_fixture_breaks_a_reader() {
-    let fixtures = fixtures();
+    let fixtures = fixtures_with(&[
+        "profraw", "profdata", "proftext", "mipraw", "mipmap", "mip", "yaml",
+    ]);
     assert!(fixtures.len() > 100, "only {} fixtures", fixtures.len());
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -110,6 +113,12 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
             check(profile.lookup(b"main"))?;
             check(profile.to_profile())
         }
+        Some("mipraw") => RawParts::new(data).try_for_each(check),
+        Some("mipmap") => check(
+            MipMap::parse(data, None).and_then(|map| MipProfile::create(&map, &ImageFacts::new())),
+        ),
+        Some("mip") => check(MipProfile::parse(data)),
+        Some("yaml") => check(yaml::parse(data)),
         extension => Err(format!("no reader for {extension:?}")),
     }
 }

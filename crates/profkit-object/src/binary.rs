@@ -123,6 +123,16 @@ impl BinaryFile {
     }
 }
 
+/// The architecture of an object file, as Mach-O's tools call it, else as the `object` crate does.
+pub fn architecture_name(image: &Image<'_>) -> String {
+    use object::Architecture;
+    match image.architecture() {
+        Architecture::Aarch64 => "arm64".to_owned(),
+        Architecture::X86_64 => "x86_64".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
 #[cold]
 fn not_a_binary() -> Error {
     Error::new(

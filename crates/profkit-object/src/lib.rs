@@ -11,4 +11,5 @@ pub mod correlate;
 pub mod debug_files;
 pub mod functions;
 pub mod index;
+pub mod mip_sections;
 pub mod symbolize;

@@ -173,6 +173,27 @@ impl MipProfile {
             })
     }
 
+    /// Forgets what runs did: the functions are left.
+    pub fn clear_runs(&mut self) {
+        self.runs = 0;
+        self.edges.clear();
+        for function in &mut self.functions {
+            let mut bare = std::mem::take(function);
+            bare.blocks.iter_mut().for_each(|block| block.runs = 0);
+            *function = Function {
+                name: bare.name,
+                modes: bare.modes,
+                record_offset: bare.record_offset,
+                address: bare.address,
+                size: bare.size,
+                signature: bare.signature,
+                blocks: bare.blocks,
+                location: bare.location,
+                ..Function::default()
+            };
+        }
+    }
+
     /// The call edges of each callee, for walking over the functions in their order.
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
@@ -271,11 +292,10 @@ pub struct Block {
 /// Calls from one place to one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallEdge {
-    /// The calling function, an index; `None` if the address is in none that is known (another image, or code that is
-    /// not instrumented).
+    /// The calling function, an index; `None` if the address is in none that is known: all calls of other images and
+    /// of code that is not instrumented are one edge.
     pub caller: Option<u32>,
-    /// The return address: in bytes from the caller's start, or if that is not known from the start of the record
-    /// section, two's complement.
+    /// The return address, in bytes from the caller's start; 0 if the caller is not known.
     pub call_site: u32,
     /// The called function, an index.
     pub callee: u32,

@@ -127,6 +127,8 @@ fn not_a_profile(kind: FileKind) -> Error {
             error("the file is a sample profile, not an instrumentation profile")
                 .with_hint("this release merges no sample profiles yet: use llvm-profdata merge --sample")
         }
+        FileKind::Mip | FileKind::MipMap => error("the file is a MIP file, which has a merge of its own")
+            .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),
         _ => error("the file is no profile that profkit knows")

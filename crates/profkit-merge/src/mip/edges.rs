@@ -43,7 +43,8 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(index), site, callee)
             }
-            None => (None, sample.return_offset, callee),
+            // Addresses of other images mean nothing, and differ from run to run.
+            None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);
         *sum = sum.saturating_add(weight);

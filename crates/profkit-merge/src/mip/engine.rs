@@ -77,6 +77,9 @@ pub fn merge_mip(
     options: &MipMergeOptions,
 ) -> MipOutcome {
     let mut report = MipReport::default();
+    if options.take_profiles && targets.is_empty() {
+        targets = among(inputs);
+    }
     take_build_id(&mut targets, inputs, &mut report);
     let plans: Vec<RecordPlan> = targets
         .iter()
@@ -102,6 +105,36 @@ pub fn merge_mip(
         joined.join(lane, inputs);
     }
     finish(targets, &plans, joined, inputs, report)
+}
+
+/// The images whose profiles are among the inputs, without what runs did: that is added with the other inputs.
+fn among(inputs: &dyn Inputs) -> Vec<MipTarget> {
+    let mut targets: Vec<MipTarget> = Vec::new();
+    let mut scratch = Vec::new();
+    for input in 0..inputs.len() {
+        let Ok(data) = inputs.load(input, &mut scratch) else {
+            continue;
+        };
+        let data = data.as_ref();
+        if !preamble(data).is_ok_and(|preamble| preamble.kind == MipKind::Profile) {
+            continue;
+        }
+        // What is wrong with it is told when it is merged.
+        let Ok(mut profile) = MipProfile::parse(data) else {
+            continue;
+        };
+        let known = |target: &MipTarget| target.profile.identity == profile.identity;
+        if targets.iter().any(known) {
+            continue;
+        }
+        profile.clear_runs();
+        targets.push(MipTarget {
+            name: profile.identity.to_string(),
+            profile,
+        });
+    }
+    targets.sort_by(|one, two| one.profile.identity.cmp(&two.profile.identity));
+    targets
 }
 
 fn run_lanes(shared: &Shared<'_>, threads: usize) -> Vec<Lane> {

@@ -324,7 +324,7 @@ fn samples_become_call_edges() {
     assert_eq!(
         profile.edges,
         [
-            edge(None, 0x6fbf_c000, 0, 2),
+            edge(None, 0, 0, 2),
             edge(Some(0), 0x15, 1, 4),
             edge(Some(1), 0x40, 0, 2),
         ]

@@ -57,7 +57,7 @@ pub struct Diagnosis {
 const TOLD: usize = 10;
 
 impl Diagnosis {
-    fn new(name: &str, size: Option<u64>, what: String) -> Self {
+    pub(super) fn new(name: &str, size: Option<u64>, what: String) -> Self {
         Diagnosis {
             name: name.to_owned(),
             size,
@@ -77,7 +77,7 @@ impl Diagnosis {
         }
     }
 
-    fn add(&mut self, error: Error) {
+    pub(super) fn add(&mut self, error: Error) {
         let unsupported = matches!(
             error.kind(),
             ErrorKind::UnsupportedVersion | ErrorKind::MissingCorrelation
@@ -92,7 +92,7 @@ impl Diagnosis {
         }
     }
 
-    fn advise(&mut self, command: String, purpose: &'static str) {
+    pub(super) fn advise(&mut self, command: String, purpose: &'static str) {
         self.next.push((command, purpose));
     }
 }
@@ -131,6 +131,9 @@ pub fn examine(name: &str, data: &[u8]) -> Diagnosis {
             _ => {}
         }
         return diagnosis;
+    }
+    if matches!(kind, FileKind::Mip | FileKind::MipMap) {
+        return super::mip::examine(name, data);
     }
     let source = match Source::open(data) {
         Ok(source) => source,
@@ -424,7 +427,7 @@ fn is_sample_text(data: &[u8]) -> bool {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
     if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
         return path.to_owned();

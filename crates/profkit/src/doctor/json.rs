@@ -44,6 +44,8 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
             }
             put("functions_without_names", diagnosis.nameless.into());
             put("functions_without_values", diagnosis.without_values.into());
+        }
+        if diagnosis.facts.is_some() || !diagnosis.binary_ids.is_empty() {
             let ids = diagnosis.binary_ids.iter().map(BuildId::to_string);
             put("binary_ids", ids.collect::<Vec<_>>().into());
         }

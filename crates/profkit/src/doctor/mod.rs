@@ -3,6 +3,7 @@ mod checks;
 mod compatibility;
 mod examine;
 mod json;
+mod mip;
 mod text;
 
 use crate::exit::{self, Failure, Status};
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Every record is decoded, names are inflated and hashed, hash tables and summaries are checked against the records.
 Of folders, files are looked at that are profiles by content, or named as such (.profraw, .profdata, .proftext,
-.memprofraw).
+.memprofraw, .mipraw, .mipmap, .mip).
 
 Exit code 1 if a file is damaged or no profile.
 
@@ -155,7 +156,15 @@ impl<W: io::Write> Reporter<W> {
 
 /// Whether a file of a folder is to be looked at.
 fn is_candidate(path: &Path) -> bool {
-    const EXTENSIONS: [&str; 4] = ["profraw", "profdata", "proftext", "memprofraw"];
+    const EXTENSIONS: [&str; 7] = [
+        "profraw",
+        "profdata",
+        "proftext",
+        "memprofraw",
+        "mipraw",
+        "mipmap",
+        "mip",
+    ];
     if path
         .extension()
         .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
@@ -174,6 +183,7 @@ fn is_candidate(path: &Path) -> bool {
             FileKind::InstrRaw
                 | FileKind::InstrIndexed
                 | FileKind::MemProfRaw
+                | FileKind::Mip
                 | FileKind::SampleBinary
                 | FileKind::SampleGcov
         )

@@ -34,9 +34,9 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
         if diagnosis.functions > 0 || diagnosis.verdict != Verdict::Unsupported {
             line("functions", &functions(diagnosis))?;
         }
-        for (index, id) in diagnosis.binary_ids.iter().enumerate() {
-            line(if index == 0 { "build id" } else { "" }, &id.to_string())?;
-        }
+    }
+    for (index, id) in diagnosis.binary_ids.iter().enumerate() {
+        line(if index == 0 { "build id" } else { "" }, &id.to_string())?;
     }
     if !diagnosis.support.is_empty() {
         table(out, diagnosis)?;

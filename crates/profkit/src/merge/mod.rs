@@ -3,8 +3,8 @@ mod args;
 mod convert;
 pub mod inputs;
 mod job;
-mod progress;
-mod report;
+pub mod progress;
+pub mod report;
 mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};

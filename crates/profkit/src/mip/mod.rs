@@ -1,12 +1,19 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction. One file a subcommand.
 pub mod cc;
+mod covered;
+mod create;
 mod diff;
+mod info;
 mod instrument;
+mod merge;
 mod options;
 mod order;
+mod profile;
 mod profile_input;
 mod runtime;
+mod show;
 mod use_;
+mod yaml;
 
 pub use options::ModeArgs;
 
@@ -43,6 +50,22 @@ enum MipCommand {
     Diff(diff::DiffArgs),
     /// Write the runtime that instrumented programs are linked with
     Runtime(runtime::RuntimeArgs),
+    /// Make an empty profile of a binary or a map
+    Create(create::CreateArgs),
+    /// Merge raw files into the profile of their build
+    Merge(merge::MergeArgs),
+    /// Show what runs did, function by function
+    Show(show::ShowArgs),
+    /// List the functions that a run entered, or their files or lines
+    Covered(covered::CoveredArgs),
+    /// Show how many functions and blocks there are, and how many were run
+    Info(info::InfoArgs),
+    /// Write a profile as YAML
+    #[command(name = "mip2yaml")]
+    ToYaml(yaml::ToYamlArgs),
+    /// Read a profile from YAML
+    #[command(name = "yaml2mip")]
+    FromYaml(yaml::FromYamlArgs),
 }
 
 /// Does what was asked for.
@@ -57,5 +80,12 @@ pub fn run(args: MipArgs) -> Result {
         MipCommand::Use(args) => use_::run(&args),
         MipCommand::Diff(args) => diff::run(&args),
         MipCommand::Runtime(args) => runtime::run(&args),
+        MipCommand::Create(args) => create::run(&args),
+        MipCommand::Merge(args) => merge::run(&args),
+        MipCommand::Show(args) => show::run(&args),
+        MipCommand::Covered(args) => covered::run(&args),
+        MipCommand::Info(args) => info::run(&args),
+        MipCommand::ToYaml(args) => yaml::to_yaml(&args),
+        MipCommand::FromYaml(args) => yaml::from_yaml(&args),
     }
 }

@@ -142,6 +142,14 @@ pub fn unsupported(kind: FileKind) -> Error {
             "a GCC AutoFDO profile",
             "profkit reads instrumentation profiles so far; use llvm-profdata --sample",
         ),
+        FileKind::Mip => (
+            "a MIP file",
+            "profkit mip show -p FILE shows a MIP profile; raw files are merged first: profkit mip merge -p PROFILE RAW",
+        ),
+        FileKind::MipMap => (
+            "a MIP map",
+            "profkit mip create -p PROFILE MAP makes a profile of it",
+        ),
         FileKind::ObjectFile => (
             "a program or object file",
             "give the profile that the program wrote when it ran, by default default.profraw",

@@ -158,8 +158,8 @@ fn what_is_no_profile() {
     insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"an unknown Profile Type in MIP YAML at line 2, column 19: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter");
     insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `0x100000000`, expected 0 to 4294967295, decimal or with 0x");
     insta::assert_snapshot!(header("  Module Hash: -1\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `-1`, expected 0 to 4294967295, decimal or with 0x");
-    insta::assert_snapshot!(header("  Build Id: abc\n"), @"Build Id is not hexadecimal in MIP YAML at line 2, column 13: found `abc`, expected pairs of hexadecimal digits");
-    insta::assert_snapshot!(header("  Build Id: *anchor\n"), @"not YAML in MIP YAML at line 2, column 13: found `while parsing node, found unknown anchor`");
+    insta::assert_snapshot!(header("  Version: 9\n  Build Id: abc\n"), @"Build Id is not hexadecimal in MIP YAML at line 3, column 13: found `abc`, expected pairs of hexadecimal digits");
+    insta::assert_snapshot!(header("  Version: 9\n  Build Id: *anchor\n"), @"not YAML in MIP YAML at line 3, column 13: found `while parsing node, found unknown anchor`");
     insta::assert_snapshot!(function("    Function Name: g\n"), @"a key of a function is there twice in MIP YAML at line 4, column 5: found Function Name");
     insta::assert_snapshot!(function("    Function Signature: 7\n"), @"Function Signature is not the hash of the name in MIP YAML at line 4, column 5: found 0x0000000000000007, expected 0xcc914f75dd4ca18f");
     insta::assert_snapshot!(function("    Function Size: big\n"), @"Function Size is no such number in MIP YAML at line 4, column 20: found `big`, expected 0 to 4294967295, decimal or with 0x");

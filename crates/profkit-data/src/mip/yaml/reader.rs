@@ -109,19 +109,21 @@ impl Document {
                     identity = true;
                     self.profile.identity = Identity::ModuleHash(events.number32("Module Hash")?);
                 }
-                "Build Id" => {
+                "Build Id" if self.version == ProfileVersion::V9 => {
                     identity = true;
                     self.profile.identity = Identity::BuildId(build_id(events)?);
                 }
-                "Raw Section Address" => {
+                "Raw Section Address" if self.version == ProfileVersion::V9 => {
                     let address = events.number("Raw Section Address", u64::MAX)?;
                     self.profile.section_address = Some(address);
                 }
-                "Raw Section Size" => {
+                "Raw Section Size" if self.version == ProfileVersion::V9 => {
                     let size = events.number("Raw Section Size", u64::MAX - 1)?;
                     self.profile.section_size = Some(size);
                 }
-                "Run Count" => self.profile.runs = events.number("Run Count", u64::MAX)?,
+                "Run Count" if self.version == ProfileVersion::V9 => {
+                    self.profile.runs = events.number("Run Count", u64::MAX)?
+                }
                 _ => return Ok(false),
             }
             Ok(true)

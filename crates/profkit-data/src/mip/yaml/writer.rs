@@ -182,7 +182,16 @@ impl Writer<'_> {
             }
             writeln!(out, "        Weight:          {}", edge.weight)?;
         }
-        if function.location.is_some() && nine {
+        if !nine && let Some(frame) = profile.tables.frames(function.location).next() {
+            out.push_str("    Source Info:\n");
+            writeln!(
+                out,
+                "      File Name:       {}",
+                text(frame.path.as_deref().unwrap_or_default())
+            )?;
+            writeln!(out, "      Function Name:   {}", text(frame.function))?;
+            writeln!(out, "      Line:            {}", frame.line)?;
+        } else if function.location.is_some() {
             out.push_str("    Source Info:\n");
             for frame in profile.tables.frames(function.location) {
                 writeln!(out, "      - Function Name:   {}", text(frame.function))?;

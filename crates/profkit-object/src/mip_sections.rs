@@ -1,0 +1,189 @@
+//! The sections of a binary that MIP's tools need: the map, and where the records are.
+use crate::binary::{Image, damaged};
+use crate::build_id::build_id;
+use object::macho;
+use object::read::macho::{LoadCommandVariant, MachOFile};
+use object::{Object, ObjectKind, ObjectSection, ReadRef};
+use profkit_abi::mip::{map_entry, section};
+use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::ids::BuildId;
+use profkit_data::mip::{Width, has_magic};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// What a binary knows of its MIP records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MipSections {
+    /// The bytes of the map, with addresses as the linker gave them.
+    pub map: Vec<u8>,
+    /// The address of the record section; `None` if the file has none.
+    pub section_address: Option<u64>,
+    /// Its size.
+    pub section_size: Option<u64>,
+    /// How wide addresses are.
+    pub width: Width,
+    /// The build id.
+    pub build_id: Option<BuildId>,
+}
+
+impl MipSections {
+    /// The sections of a linked image, or of the debug file that was split off it. `None` if there is no map.
+    ///
+    /// # Errors
+    /// If the file is not linked, its map was stripped of its contents, or it is damaged.
+    pub fn of(image: &Image<'_>) -> Result<Option<Self>> {
+        let Some(map) = image.section_by_name(section::MAP) else {
+            return Ok(None);
+        };
+        if image.kind() == ObjectKind::Relocatable {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "an object file that is not linked: its map has no addresses yet",
+            )
+            .within(section::MAP)
+            .with_hint("give the program or library that was linked from it"));
+        }
+        let bytes = map.uncompressed_data().map_err(|error| damaged(&error))?;
+        if bytes.is_empty() && map.size() > 0 {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "the map's section is there, but not its contents",
+            )
+            .within(section::MAP)
+            .with_hint("give the program as it was linked, or a map that objcopy --dump-section took out of it"));
+        }
+        let mut bytes = bytes.into_owned();
+        if let object::File::MachO64(file) = image
+            && !has_magic(&bytes)
+        {
+            follow_fixups(file, &mut bytes)?;
+        }
+        let records = image.section_by_name(section::RECORDS);
+        Ok(Some(MipSections {
+            map: bytes,
+            section_address: records.as_ref().map(ObjectSection::address),
+            section_size: records.as_ref().map(ObjectSection::size),
+            width: if image.is_64() {
+                Width::Bits64
+            } else {
+                Width::Bits32
+            },
+            build_id: build_id(image)?,
+        }))
+    }
+
+    /// The address of the record section of an image, whether it has a map or not.
+    pub fn record_address(image: &Image<'_>) -> Option<u64> {
+        image
+            .section_by_name(section::RECORDS)
+            .map(|records| records.address())
+    }
+}
+
+/// In a Mach-O file with chained fixups, pointers are links of a chain until the loader has been there: puts the
+/// addresses into the map that the loader would.
+fn follow_fixups<'data, R: ReadRef<'data>>(
+    file: &MachOFile<'data, macho::MachHeader64<object::Endianness>, R>,
+    map: &mut [u8],
+) -> Result<()> {
+    let endian = file.endian();
+    if !file.is_little_endian() {
+        return Ok(());
+    }
+    let mut payload: Option<&[u8]> = None;
+    let mut base = None;
+    let mut index = 0;
+    let mut data_segment = None;
+    let mut commands = file
+        .macho_load_commands()
+        .map_err(|error| damaged(&error))?;
+    while let Some(command) = commands.next().map_err(|error| damaged(&error))? {
+        match command.variant().map_err(|error| damaged(&error))? {
+            LoadCommandVariant::Segment64(segment, _) => {
+                let name = segment.segname;
+                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+                if name == b"__TEXT" {
+                    base = Some(segment.vmaddr.get(endian));
+                } else if name == section::MACHO_SEGMENT.as_bytes() {
+                    data_segment = Some(index);
+                }
+                index += 1;
+            }
+            LoadCommandVariant::LinkeditData(data)
+                if command.cmd() == macho::LC_DYLD_CHAINED_FIXUPS =>
+            {
+                let (offset, size) = (data.dataoff.get(endian), data.datasize.get(endian));
+                payload = Some(
+                    file.data()
+                        .read_bytes_at(offset.into(), size.into())
+                        .map_err(|()| {
+                            Error::new(ErrorKind::Truncated, "the fixups lie outside the file")
+                                .at(offset.into())
+                                .within("LC_DYLD_CHAINED_FIXUPS")
+                        })?,
+                );
+            }
+            _ => {}
+        }
+    }
+    let (Some(payload), Some(segment)) = (payload, data_segment) else {
+        return Ok(());
+    };
+    let format =
+        pointer_format(payload, segment).map_err(|error| error.within("LC_DYLD_CHAINED_FIXUPS"))?;
+    let relative = match macho::DyldChainedPtrFormat(format) {
+        // No pointer of the segment needs fixing.
+        macho::DyldChainedPtrFormat(0) => return Ok(()),
+        macho::DYLD_CHAINED_PTR_64 => 0,
+        macho::DYLD_CHAINED_PTR_64_OFFSET => base.unwrap_or(0),
+        _ => {
+            return Err(
+                Error::new(ErrorKind::Unsupported, "pointers of an unknown form")
+                    .within("LC_DYLD_CHAINED_FIXUPS")
+                    .found(format)
+                    .expected("2 or 6, as for arm64 and x86-64"),
+            );
+        }
+    };
+    // Damage is the business of the map's reader: here entries are walked as far as they can be.
+    let mut at = 0;
+    while let Some(size) = map.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+        let size = u32::from_le_bytes(*size) as usize;
+        for field in [map_entry::RECORD_ADDRESS, map_entry::FUNCTION_ADDRESS] {
+            let place = map
+                .get_mut(at + field..)
+                .and_then(|rest| rest.first_chunk_mut::<8>());
+            if let Some(place) = place {
+                let link = u64::from_le_bytes(*place);
+                let target = link & 0xf_ffff_ffff;
+                let high = link >> 36 & 0xff;
+                *place = (target.wrapping_add(relative) | high << 56).to_le_bytes();
+            }
+        }
+        at += size.max(map_entry::ALIGN);
+    }
+    Ok(())
+}
+
+/// The form of the pointers in a segment; 0 if it has none.
+fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
+    let cursor = Cursor::new(payload, 0, Endian::Little);
+    let at = |offset: u64| {
+        let mut cursor = cursor;
+        cursor.take_u64(offset)?;
+        Ok(cursor)
+    };
+    // Version, then where the starts are.
+    let starts = u64::from(at(4)?.u32()?);
+    let mut list = at(starts)?;
+    let count = list.u32()?;
+    if segment >= count as usize {
+        return Ok(0);
+    }
+    list.take(4 * segment)?;
+    let start = u64::from(list.u32()?);
+    if start == 0 {
+        return Ok(0);
+    }
+    // Size and page size come before.
+    at(starts + start + 6)?.u16()
+}

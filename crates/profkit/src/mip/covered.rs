@@ -1,0 +1,134 @@
+//! `profkit mip covered`: the functions that a run entered.
+use super::profile::{ImageArgs, locate, open, pattern};
+use super::show::place;
+use crate::exit::{Failure, Result, Status};
+use crate::io::printer;
+use crate::merge::report::plural;
+use crate::show::names::display;
+use clap::Args;
+use profkit_data::tables::Frame;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+With --debug, --paths or --lines each function is a line for every function inlined where it begins, itself last.
+
+Examples:
+  profkit mip covered -p program.mip
+  profkit mip covered -p program.mip --paths | sort -u
+  profkit mip covered -p program.mip --debug program --lines -r '^ns::'";
+
+/// Arguments of `profkit mip covered`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CoveredArgs {
+    /// The profile
+    #[arg(short, long, value_name = "FILE")]
+    profile: PathBuf,
+
+    /// List only functions whose symbol this regular expression matches somewhere
+    #[arg(short, long, value_name = "REGEX")]
+    regex: Option<String>,
+
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// Print the source file instead of the function
+    #[arg(long, conflicts_with = "lines")]
+    paths: bool,
+
+    /// Print source file and line instead of the function
+    #[arg(long)]
+    lines: bool,
+
+    /// Print names as the linker knows them
+    #[arg(long)]
+    mangled: bool,
+}
+
+/// Runs `profkit mip covered`.
+///
+/// # Errors
+/// If the profile or the debug info cannot be read, or has no source locations where they are asked for.
+pub fn run(args: &CoveredArgs) -> Result {
+    let regex = pattern(args.regex.as_deref())?;
+    let mut opened = open(&args.profile)?;
+    if let Some(file) = &args.image.debug {
+        let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
+        warn(&located.notes);
+        opened.profile.tables = located.tables;
+        for (function, stack) in opened.profile.functions.iter_mut().zip(located.stacks) {
+            function.location = stack;
+        }
+    } else if (args.paths || args.lines)
+        && opened
+            .profile
+            .functions
+            .iter()
+            .all(|function| function.location.is_none())
+    {
+        return Err(Failure::input(format_args!(
+            "{}: the profile has no source locations",
+            opened.name
+        ))
+        .with_hint("give the program with debug info: --debug PROGRAM"));
+    }
+    let places = args.paths || args.lines || args.image.debug.is_some();
+    let profile = &opened.profile;
+    let mut out = printer();
+    let (mut covered, mut unknown) = (0u64, 0u64);
+    let mut print = || -> io::Result<()> {
+        for function in &profile.functions {
+            let wanted = regex
+                .as_ref()
+                .is_none_or(|regex| regex.is_match(&function.name));
+            if !function.is_covered() || !wanted {
+                continue;
+            }
+            covered += 1;
+            let frames: Vec<_> = profile.tables.frames(function.location).collect();
+            if !places {
+                writeln!(out, "{}", display(&function.name, args.mangled))?;
+            } else if frames.is_empty() {
+                unknown += 1;
+                if !args.paths && !args.lines {
+                    writeln!(out, "{}", display(&function.name, args.mangled))?;
+                }
+            } else {
+                for frame in &frames {
+                    writeln!(out, "{}", line(frame, args))?;
+                }
+            }
+        }
+        out.flush()
+    };
+    print().map_err(|error| Failure::print(&error))?;
+    let mut notes = Vec::new();
+    if unknown > 0 {
+        notes.push(format!(
+            "{} without a source location",
+            plural(unknown, "covered function")
+        ));
+    }
+    warn(&notes);
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(io::stderr(), "{} covered", plural(covered, "function"));
+    Ok(Status::Done)
+}
+
+fn line(frame: &Frame<'_>, args: &CoveredArgs) -> String {
+    if args.lines {
+        place(frame)
+    } else if args.paths {
+        let path = frame.path.as_deref().unwrap_or(b"??");
+        display(path, true).into_owned()
+    } else {
+        display(frame.function, args.mangled).into_owned()
+    }
+}
+
+fn warn(notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(io::stderr(), "warning: {note}");
+    }
+}

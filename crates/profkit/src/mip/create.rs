@@ -1,0 +1,77 @@
+//! `profkit mip create`: an empty profile of a binary or a map.
+use super::profile::{FormatVersion, ImageArgs, make, write};
+use crate::exit::{Failure, Result, Status};
+use crate::merge::report::plural;
+use clap::Args;
+use profkit_data::mip::ProfileVersion;
+use profkit_object::build_id::parse_build_id;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+The binary must still have its map: take it before it is stripped. A map can be kept beside a stripped binary instead:
+  objcopy --dump-section __llvm_mipmap=program.mipmap program
+
+Examples:
+  profkit mip create -p program.mip program
+  profkit mip create -p program.mip --debug program.debug --build-id 8c2f…01 program.mipmap";
+
+/// Arguments of `profkit mip create`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CreateArgs {
+    /// An unstripped program or library, or the map of one
+    #[arg(value_name = "BINARY|MAP")]
+    input: PathBuf,
+
+    /// Write the profile here
+    #[arg(short, long, value_name = "FILE")]
+    profile: PathBuf,
+
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// The build id, where the input does not tell: in hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    build_id: Option<String>,
+
+    /// Version of the profile
+    #[arg(long, value_enum, default_value = "9", value_name = "VERSION")]
+    format_version: FormatVersion,
+}
+
+/// Runs `profkit mip create`.
+///
+/// # Errors
+/// If the input is neither a binary with a map nor a map, or the profile cannot be written.
+pub fn run(args: &CreateArgs) -> Result {
+    let build_id = match &args.build_id {
+        None => None,
+        Some(text) => Some(parse_build_id(text).ok_or_else(|| {
+            Failure::usage(format_args!(
+                "--build-id {text}: expected pairs of hexadecimal digits"
+            ))
+        })?),
+    };
+    let made = make(&args.input, &args.image, build_id)?;
+    write(
+        &args.profile,
+        &made.profile,
+        ProfileVersion::from(args.format_version),
+    )?;
+    let mut stderr = std::io::stderr().lock();
+    // Nobody is left to be told if stderr is closed.
+    for note in &made.notes {
+        let _ = writeln!(stderr, "note: {note}");
+    }
+    for dropped in &made.dropped {
+        let _ = writeln!(stderr, "warning: {dropped}");
+    }
+    let _ = writeln!(
+        stderr,
+        "wrote {}: an empty profile of {}",
+        args.profile.display(),
+        plural(made.profile.functions.len() as u64, "function")
+    );
+    Ok(Status::Done)
+}

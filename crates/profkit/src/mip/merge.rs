@@ -1,0 +1,448 @@
+//! `profkit mip merge`: raw files into the profile of their image.
+use super::profile::{FormatVersion, ImageArgs, make, open, write};
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Output, is_stdio};
+use crate::merge::inputs::InputList;
+use crate::merge::progress::Progress;
+use crate::merge::report::{grouped, plural};
+use clap::Args;
+use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
+use profkit_merge::Weight;
+use profkit_merge::mip::{MipMergeOptions, MipReason, MipReport, MipTarget, merge_mip};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Raw files find their profile by build id. Those of other builds, cut short or damaged are reported; of a file that is
+cut short the records before the cut are kept. Profiles (.mip) of the same build can be inputs too.
+
+Examples:
+  profkit mip merge -p program.mip *.mipraw
+  profkit mip merge -p program.mip --binary program runs/
+  profkit mip merge -p profiles/ --binary bin/ --strict -f list.txt";
+
+/// How many events of one reason people get to read; `--report` has up to a hundred times as many.
+const LINES_PER_REASON: usize = 10;
+
+/// Arguments of `profkit mip merge`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MergeArgs {
+    /// Raw files, profiles, folders of them (all files below), or - for one on standard input
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+
+    /// Take inputs from a list too: one path a line; - reads the list from standard input
+    #[arg(short = 'f', long, value_name = "LIST")]
+    input_files: Vec<PathBuf>,
+
+    /// The profile to merge into, or a folder with the profiles of several builds; may be repeated
+    ///
+    /// In a folder, each build id has a profile of its own: BUILD-ID.mip for those that are new.
+    #[arg(short, long, value_name = "FILE|DIR", required = true)]
+    profile: Vec<PathBuf>,
+
+    /// A binary or map to make a profile of where there is none yet, or a folder of binaries; may be repeated
+    #[arg(long, value_name = "BINARY|MAP|DIR")]
+    binary: Vec<PathBuf>,
+
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// Version of the profiles that are written; by default that of the profile that is there, else 9
+    #[arg(long, value_enum, value_name = "VERSION")]
+    format_version: Option<FormatVersion>,
+
+    /// Write nothing and end with exit code 1 if anything has to be left out
+    #[arg(long)]
+    strict: bool,
+
+    /// Write the report as JSON to a file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Do not print the report on stderr; errors are still printed
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Threads to use; by default one a core, as far as there are inputs for them
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+/// A profile on disk, there or to be made.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    version: ProfileVersion,
+    is_new: bool,
+}
+
+#[derive(Debug, Default)]
+struct Profiles {
+    targets: Vec<MipTarget>,
+    places: Vec<Place>,
+    /// Where profiles of further builds go.
+    folder: Option<PathBuf>,
+    /// A profile that is not there yet.
+    new_file: Option<PathBuf>,
+    notes: Vec<String>,
+}
+
+/// Runs `profkit mip merge`.
+///
+/// # Errors
+/// Whatever keeps the result from being written.
+pub fn run(args: &MergeArgs) -> Result {
+    let mut profiles = Profiles::collect(args)?;
+    let output = profiles.places.first().map(|place| place.path.clone());
+    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output.as_deref())?;
+    if inputs.files.iter().any(|file| file.weight != Weight::ONE) {
+        return Err(Failure::usage("runs of MIP have no weights")
+            .with_hint("name a file several times to count it so often"));
+    }
+    let own: Vec<_> = profiles
+        .places
+        .iter()
+        .filter_map(|place| fs::canonicalize(&place.path).ok())
+        .collect();
+    if !own.is_empty() {
+        inputs
+            .files
+            .retain(|file| !fs::canonicalize(&file.path).is_ok_and(|path| own.contains(&path)));
+    }
+    let mut notes = std::mem::take(&mut profiles.notes);
+    notes.append(&mut inputs.notes);
+    if inputs.files.is_empty() {
+        let failure = Failure::usage("no inputs");
+        return Err(notes
+            .iter()
+            .fold(failure, Failure::with_hint)
+            .with_hint("name raw files, folders of raw files, or a list of them with -f LIST"));
+    }
+    if let Some(report) = &args.report {
+        // Known before profiles are written, not after.
+        Output::new(report, Content::Text)?;
+    }
+    inputs.progress = Progress::new(inputs.files.len(), !args.quiet);
+    let options = MipMergeOptions::new()
+        .threads(args.threads)
+        .take_profiles(profiles.folder.is_some() || profiles.new_file.is_some());
+    let outcome = merge_mip(std::mem::take(&mut profiles.targets), &inputs, &options);
+    inputs.progress.finish();
+    let report = outcome.report;
+    let used = report.totals.raw_parts + report.totals.profiles;
+    if args.strict && !report.is_clean() {
+        tell(&report, &notes, &[], true, args)?;
+        return Err(Failure::input(
+            "nothing was written, because --strict allows nothing to be left out",
+        ));
+    }
+    if used == 0 {
+        tell(&report, &notes, &[], true, args)?;
+        return Err(Failure::input(format_args!(
+            "nothing of {} could be merged, nothing was written",
+            plural(report.totals.files, "file")
+        )));
+    }
+    let mut written = Vec::new();
+    for (index, target) in outcome.targets.iter().enumerate() {
+        let changed = report
+            .targets
+            .get(index)
+            .is_some_and(|target| target.runs_added > 0);
+        let place = profiles.place(index, &target.profile.identity)?;
+        if !changed && !place.is_new {
+            continue;
+        }
+        let version = args.format_version.map_or(place.version, Into::into);
+        write(&place.path, &target.profile, version)?;
+        written.push((place.path, &target.profile));
+    }
+    tell(&report, &notes, &written, !args.quiet, args)?;
+    Ok(Status::Done)
+}
+
+impl Profiles {
+    fn collect(args: &MergeArgs) -> Result<Self> {
+        let mut profiles = Profiles::default();
+        for path in &args.profile {
+            let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+            if is_folder {
+                profiles.add_folder(path)?;
+            } else if path.exists() {
+                profiles.add_file(path)?;
+            } else if profiles.new_file.replace(path.clone()).is_some() {
+                return Err(Failure::usage(format_args!(
+                    "{}: of several profiles that are not there yet, nobody knows which is whose",
+                    path.display()
+                ))
+                .with_hint("give a folder: -p FOLDER"));
+            }
+        }
+        let mut binaries = Vec::new();
+        for path in &args.binary {
+            if path.is_dir() {
+                let failed = |error| Failure::io("cannot read the folder", path.display(), &error);
+                for entry in fs::read_dir(path).map_err(failed)? {
+                    let path = entry.map_err(failed)?.path();
+                    // Binaries without a map are passed over, damaged ones are not.
+                    if path.is_file() && has_map(&path) {
+                        binaries.push(path);
+                    }
+                }
+            } else {
+                binaries.push(path.clone());
+            }
+        }
+        binaries.sort();
+        for path in &binaries {
+            profiles.add_binary(path, args)?;
+        }
+        if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
+            profiles.notes.push(
+                "there is no profile yet: it is made of the profiles among the inputs (or give --binary)".to_owned(),
+            );
+        }
+        Ok(profiles)
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<()> {
+        let opened = open(path)?;
+        let same = |target: &MipTarget| target.profile.identity == opened.profile.identity;
+        if let Some(other) = self.targets.iter().find(|target| same(target)) {
+            return Err(Failure::usage(format_args!(
+                "{} and {} are profiles of the same build, {}",
+                other.name,
+                path.display(),
+                opened.profile.identity
+            ))
+            .with_hint("make one the profile (-p), the other an input"));
+        }
+        self.targets.push(MipTarget {
+            name: opened.name,
+            profile: opened.profile,
+        });
+        self.places.push(Place {
+            path: path.to_owned(),
+            version: opened.version,
+            is_new: false,
+        });
+        Ok(())
+    }
+
+    fn add_folder(&mut self, folder: &Path) -> Result<()> {
+        if self.folder.replace(folder.to_owned()).is_some() {
+            return Err(Failure::usage(
+                "-p names several folders: new profiles go into one",
+            ));
+        }
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::io("cannot make the folder", folder.display(), &error))?;
+        let failed = |error| Failure::io("cannot read the folder", folder.display(), &error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let named = path.extension().is_some_and(|extension| extension == "mip");
+            if named && path.is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        found.iter().try_for_each(|path| self.add_file(path))
+    }
+
+    /// Adds the empty profile of a binary, unless its build has one.
+    fn add_binary(&mut self, path: &Path, args: &MergeArgs) -> Result<()> {
+        let made = make(path, &args.image, None)?;
+        let identity = &made.profile.identity;
+        if self
+            .targets
+            .iter()
+            .any(|target| target.profile.identity == *identity)
+        {
+            return Ok(());
+        }
+        self.notes.extend(made.notes);
+        self.notes.extend(made.dropped);
+        let target = match (&self.folder, self.new_file.take()) {
+            (_, Some(file)) => file,
+            (Some(folder), None) => folder.join(file_name(identity)),
+            (None, None) => {
+                return Err(Failure::usage(format_args!(
+                    "{}: a binary of another build ({identity}) than the profile",
+                    path.display()
+                ))
+                .with_hint("profiles of several builds go into a folder: -p FOLDER"));
+            }
+        };
+        self.targets.push(MipTarget {
+            name: target.display().to_string(),
+            profile: made.profile,
+        });
+        self.places.push(Place {
+            path: target,
+            version: ProfileVersion::V9,
+            is_new: true,
+        });
+        Ok(())
+    }
+
+    /// Where the target of an index goes: one that was known before, or one that came from the inputs.
+    fn place(&mut self, index: usize, identity: &Identity) -> Result<Place> {
+        if let Some(place) = self.places.get(index) {
+            // A map alone has learned its build id only from the raw files.
+            let path = match &self.folder {
+                Some(folder) if place.is_new => folder.join(file_name(identity)),
+                _ => place.path.clone(),
+            };
+            return Ok(Place { path, ..*place });
+        }
+        let path = match (&self.folder, self.new_file.take()) {
+            (_, Some(file)) => file,
+            (Some(folder), None) => folder.join(file_name(identity)),
+            (None, None) => {
+                return Err(Failure::input(format_args!(
+                    "there is no place for a profile of {identity}"
+                ))
+                .with_hint("profiles of several builds go into a folder: -p FOLDER"));
+            }
+        };
+        Ok(Place {
+            path,
+            version: ProfileVersion::V9,
+            is_new: true,
+        })
+    }
+}
+
+fn has_map(path: &Path) -> bool {
+    use profkit_object::binary::BinaryFile;
+    use profkit_object::mip_sections::MipSections;
+    let Ok(file) = BinaryFile::open(path) else {
+        return false;
+    };
+    file.images().is_ok_and(|images| {
+        images
+            .iter()
+            .any(|image| !matches!(MipSections::of(image), Ok(None)))
+    })
+}
+
+fn file_name(identity: &Identity) -> String {
+    match identity {
+        Identity::BuildId(id) if !id.0.is_empty() => format!("{id}.mip"),
+        Identity::BuildId(_) => "no-build-id.mip".to_owned(),
+        Identity::ModuleHash(hash) => format!("{hash:08x}.mip"),
+    }
+}
+
+/// Prints the report, and writes it as JSON where that was asked for.
+fn tell(
+    report: &MipReport,
+    notes: &[String],
+    written: &[(PathBuf, &MipProfile)],
+    print: bool,
+    args: &MergeArgs,
+) -> Result<()> {
+    if print {
+        // Nobody is left to be told if stderr is closed.
+        let _ = std::io::stderr().write_all(text(report, notes, written).as_bytes());
+    }
+    let Some(path) = &args.report else {
+        return Ok(());
+    };
+    #[derive(serde::Serialize)]
+    struct Full<'a> {
+        #[serde(flatten)]
+        report: &'a MipReport,
+        notes: &'a [String],
+        outputs: Vec<String>,
+    }
+    let full = Full {
+        report,
+        notes,
+        outputs: written
+            .iter()
+            .map(|(path, _)| path.display().to_string())
+            .collect(),
+    };
+    let mut json = serde_json::to_vec_pretty(&full)
+        .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
+    json.push(b'\n');
+    let output = Output::new(path, Content::Text)?;
+    match output.write(|sink| sink.put(&json)) {
+        Ok(_) => Ok(()),
+        // Whoever read the report has seen enough.
+        Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn text(report: &MipReport, notes: &[String], written: &[(PathBuf, &MipProfile)]) -> String {
+    let mut out = String::new();
+    for note in notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    let mut reasons: Vec<MipReason> = Vec::new();
+    for event in &report.events {
+        if !reasons.contains(&event.reason) {
+            reasons.push(event.reason);
+        }
+    }
+    for reason in reasons {
+        let label = if reason.is_note() { "note" } else { "warning" };
+        let events = || report.events.iter().filter(|event| event.reason == reason);
+        for event in events().take(LINES_PER_REASON) {
+            let _ = writeln!(out, "{label}: {event}");
+        }
+        let more = events().skip(LINES_PER_REASON).count() as u64
+            + report.omitted.get(&reason).copied().unwrap_or(0);
+        if more > 0 {
+            let _ = writeln!(out, "{label}: … and {} more of this kind", grouped(more));
+        }
+        let mut hints: Vec<&str> = Vec::new();
+        for hint in events().filter_map(|event| event.hint.as_deref()) {
+            if !hints.contains(&hint) {
+                hints.push(hint);
+                let _ = writeln!(out, "hint: {hint}");
+            }
+        }
+    }
+    let totals = &report.totals;
+    if totals.samples_dropped > 0 {
+        let _ = writeln!(
+            out,
+            "warning: {} of calls to no function of the profile were left out",
+            plural(totals.samples_dropped, "sample")
+        );
+    }
+    for (path, profile) in written {
+        let covered = profile
+            .functions
+            .iter()
+            .filter(|function| function.is_covered())
+            .count();
+        let _ = writeln!(
+            out,
+            "wrote {}: {} of {} covered, {}",
+            path.display(),
+            grouped(covered as u64),
+            plural(profile.functions.len() as u64, "function"),
+            plural(profile.runs, "run"),
+        );
+    }
+    if !written.is_empty() {
+        let used = totals.files_kept + totals.files_repaired;
+        let _ = write!(out, "merged {} from ", plural(totals.runs, "run"));
+        if used < totals.files {
+            let _ = write!(out, "{} of ", grouped(used));
+        }
+        let _ = writeln!(out, "{}", plural(totals.files, "file"));
+    }
+    out
+}

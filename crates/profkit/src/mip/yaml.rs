@@ -1,0 +1,95 @@
+//! `profkit mip mip2yaml` and `yaml2mip`: profiles as text.
+use super::profile::{FormatVersion, ImageArgs, locate, open, write};
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Input, Output};
+use crate::merge::report::plural;
+use clap::Args;
+use profkit_data::mip::yaml;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const TO_EXAMPLES: &str = "\
+The keys are those of the profile's version; docs/formats/mip.md lists them.
+
+Examples:
+  profkit mip mip2yaml -p program.mip
+  profkit mip mip2yaml -p program.mip --debug program -o program.yaml";
+
+const FROM_EXAMPLES: &str = "\
+Examples:
+  profkit mip yaml2mip -p program.mip program.yaml
+  sed 's/old/new/' program.yaml | profkit mip yaml2mip -p program.mip";
+
+/// Arguments of `profkit mip mip2yaml`.
+#[derive(Debug, Args)]
+#[command(after_help = TO_EXAMPLES)]
+pub struct ToYamlArgs {
+    /// The profile
+    #[arg(short, long, value_name = "FILE")]
+    profile: PathBuf,
+
+    /// Write the YAML here; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    image: ImageArgs,
+}
+
+/// Arguments of `profkit mip yaml2mip`.
+#[derive(Debug, Args)]
+#[command(after_help = FROM_EXAMPLES)]
+pub struct FromYamlArgs {
+    /// The YAML; - is standard input
+    #[arg(default_value = "-", value_name = "YAML")]
+    input: PathBuf,
+
+    /// Write the profile here
+    #[arg(short, long, value_name = "FILE")]
+    profile: PathBuf,
+
+    /// Version of the profile; by default the one that the YAML has the keys of
+    #[arg(long, value_enum, value_name = "VERSION")]
+    format_version: Option<FormatVersion>,
+}
+
+/// Runs `profkit mip mip2yaml`.
+///
+/// # Errors
+/// If the profile cannot be read, or the YAML not be written.
+pub fn to_yaml(args: &ToYamlArgs) -> Result {
+    let mut opened = open(&args.profile)?;
+    if let Some(file) = &args.image.debug {
+        let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
+        opened.profile.tables = located.tables;
+        for (function, stack) in opened.profile.functions.iter_mut().zip(located.stacks) {
+            function.location = stack;
+        }
+    }
+    let output = Output::new(&args.output, Content::Text)?;
+    let mut text = Vec::new();
+    yaml::write(&opened.profile, opened.version, &mut text)
+        .map_err(|error| Failure::file(&opened.name, &error))?;
+    output.write(|sink| sink.put(&text))?;
+    Ok(Status::Done)
+}
+
+/// Runs `profkit mip yaml2mip`.
+///
+/// # Errors
+/// If the YAML is no profile, or the profile cannot be written.
+pub fn from_yaml(args: &FromYamlArgs) -> Result {
+    let input = Input::open(&args.input)?;
+    let (profile, version) =
+        yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
+    let version = args.format_version.map_or(version, Into::into);
+    write(&args.profile, &profile, version)?;
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(
+        std::io::stderr(),
+        "wrote {}: a profile of {}",
+        args.profile.display(),
+        plural(profile.functions.len() as u64, "function")
+    );
+    Ok(Status::Done)
+}

@@ -149,7 +149,12 @@ fn blocks_that_never_ran_are_split_out_by_clang() {
             "clang {release}"
         );
         let answer = |program: &str| {
-            text(&run(Command::new(folder.path().join(program)).args(["7a-", "123"])).stdout)
+            text(
+                &run(Command::new(folder.path().join(program))
+                    .args(["7a-", "123"])
+                    .current_dir(folder.path()))
+                .stdout,
+            )
         };
         assert_eq!(answer("split"), answer("program"));
     }

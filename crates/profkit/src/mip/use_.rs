@@ -69,22 +69,22 @@ pub struct UseArgs {
 /// # Errors
 /// If the profile or the binary cannot be read or do not fit, or the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
-    let output = Output::new(&args.output, Content::Text)?;
-    let profile = profile_input::open(&args.profile)?;
-    if args.blocks {
-        blocks(args, &profile, output)
-    } else {
-        sample(args, &profile, output)
-    }
-}
-
-fn blocks(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
         Failure::usage(format_args!(
             "--llvm {}: the map of blocks has a form that can be read since LLVM 15",
             args.llvm
         ))
     })?;
+    let output = Output::new(&args.output, Content::Text)?;
+    let profile = profile_input::open(&args.profile)?;
+    if args.blocks {
+        blocks(args, &profile, version, output)
+    } else {
+        sample(args, &profile, output)
+    }
+}
+
+fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Output) -> Result {
     let name = args.binary.display().to_string();
     let bad = |error: profkit_data::Error| Failure::file(&name, &error);
     let file = open(&args.binary)?;

@@ -339,8 +339,8 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // The page's address stands shortly before, unless the two were pulled apart.
-        let Some(page_at) = (0..index).rev().take(16).find(|&at| match pieces.get(at) {
+        // The nearest one before that sets the register; schedulers pull the two apart.
+        let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
             }

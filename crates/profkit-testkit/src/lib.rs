@@ -14,6 +14,7 @@ mod llvm;
 pub mod matrix;
 pub mod mip;
 mod mutate;
+mod pages;
 mod process;
 pub mod program;
 
@@ -22,4 +23,5 @@ pub use bytes::{ByteBuilder, Endian};
 pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root};
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, skip};
 pub use mutate::{Rng, mutate};
+pub use pages::{PAGE, evict, resident};
 pub use process::{Measured, measure, with_memory_cap};

@@ -21,6 +21,10 @@ pub struct Measured {
     /// The largest resident set, in bytes. The kernel carries the spawning process's own resident set over `exec`,
     /// so a caller that measures small children stays small itself.
     pub peak_rss: u64,
+    /// Page faults that needed a read from the disk.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
 }
 
 impl Measured {
@@ -54,6 +58,8 @@ pub fn measure(command: &mut Command) -> io::Result<Measured> {
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         // Linux counts in KiB (getrusage(2)).
         peak_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
+        minor_faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
     };
     stdout.rewind()?;
     stdout.read_to_end(&mut measured.stdout)?;

@@ -2,7 +2,7 @@
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::size::{self, Image};
-use super::{build_profkit, fresh, succeed};
+use super::{build_profkit, fresh, layout, succeed};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::{measure, repo_root};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HELP: &str = "\
-cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--sources FOLDER] [--profkit FILE]
+cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--layout] [--sources FOLDER] [--profkit FILE]
 
 Builds lua 5.4, zstd, re2 and this repository's C++ program (clang-22 -O2; zstd -O3) plain, in modes function, unary
 and calls, and with -fprofile-generate (value profiling off) below target/bench-mip, and prints what instrumenting
@@ -19,6 +19,7 @@ slows all.
   --only PROGRAM   lua, zstd, re2 or station (default: all)
   --rounds N       rounds (default 7)
   --work N         how much each run does (default 8)
+  --layout         instead show what mip order and mip use --blocks do (default: to zstd and station)
   --merge          also time `mip merge` of 10,000 raw profiles of 10,000 functions beside cat
   --sources FOLDER take the .dsc and what it names from here rather than from apt
   --profkit FILE   the command to measure (default: target/release/profkit, built first)
@@ -49,7 +50,7 @@ struct Measured {
 pub fn run(args: &[String]) -> Result<()> {
     let folder = repo_root().join("target/bench-mip");
     let (mut only, mut rounds, mut work) = (Vec::new(), 7usize, 8u32);
-    let (mut merge, mut profkit, mut given) = (false, None, None);
+    let (mut merge, mut layouts, mut profkit, mut given) = (false, false, None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || {
@@ -65,6 +66,7 @@ pub fn run(args: &[String]) -> Result<()> {
             "--rounds" => rounds = value()?.parse().context("--rounds")?,
             "--work" => work = value()?.parse().context("--work")?,
             "--merge" => merge = true,
+            "--layout" => layouts = true,
             "--sources" => given = Some(PathBuf::from(value()?)),
             "--profkit" => profkit = Some(PathBuf::from(value()?)),
             "--help" | "-h" => {
@@ -87,10 +89,22 @@ pub fn run(args: &[String]) -> Result<()> {
             return Ok(());
         }
     }
+    let sources = Sources::new(&folder, given);
+    if layouts {
+        if only.is_empty() {
+            only = vec![Real::Zstd, Real::Station];
+        }
+        for real in only {
+            println!(
+                "{}",
+                layout::report(&profkit, &sources, real, rounds, &folder)?
+            );
+        }
+        return Ok(());
+    }
     if only.is_empty() {
         only = Real::ALL.to_vec();
     }
-    let sources = Sources::new(&folder, given);
     for real in only {
         let measured = program(&profkit, &sources, real, rounds, work, &folder)
             .with_context(|| real.name())?;
@@ -171,11 +185,11 @@ fn program(
     Ok(measured)
 }
 
-fn minimum(times: &[f64]) -> f64 {
+pub(super) fn minimum(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
@@ -224,7 +238,7 @@ fn print_table(real: Real, measured: &[Measured]) -> Result<()> {
     for other in others {
         let image = &other.image;
         let functions = i64::try_from(image.functions)?;
-        let (gain, gained) = size::gained(&plain.image, image);
+        let (commonest, gain, gained) = size::gained(&plain.image, image);
         let data = i64::try_from(image.records)?;
         let per_round: Vec<f64> = other
             .times
@@ -235,10 +249,10 @@ fn print_table(real: Real, measured: &[Measured]) -> Result<()> {
         let relocations = i64::try_from(image.dynamic_relocations)?
             - i64::try_from(plain.image.dynamic_relocations)?;
         println!(
-            "{:<26}{:>10}{:>11.2}{:>11.2}{:>+9.2}%{:>9.3}{:>9.3}{:>+8}{:>9}{:>9}",
+            "{:<26}{:>10}{:>11}{:>11.2}{:>+9.2}%{:>9.3}{:>9.3}{:>+8}{:>9}{:>9}",
             other.label,
             functions,
-            mean(gain, gained),
+            format!("{commonest}/{:.2}", mean(gain, gained)),
             mean(data, functions),
             (ratio(image.stripped, plain.image.stripped) - 1.0) * 100.0,
             minimum(&other.times) / minimum(&plain.times),

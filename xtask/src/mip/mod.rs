@@ -2,6 +2,7 @@
 pub mod bench;
 mod clang_counts;
 pub mod fuzz;
+mod layout;
 mod make;
 mod packages;
 pub mod programs;

@@ -137,11 +137,12 @@ fn entries(mut map: &[u8]) -> Result<u64> {
     Ok(count)
 }
 
-/// Text that instrumented functions gained, by the sizes of their symbols: total and number of functions that are in
-/// both programs once.
-pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64) {
+/// Text that instrumented functions gained, by the sizes of their symbols, over functions that are in both programs
+/// once: the commonest gain and the mean. The mean has branches in it that a probe made longer.
+pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64, i64) {
     let mut total = 0;
     let mut functions = 0;
+    let mut gains = BTreeMap::<i64, i64>::new();
     for (name, sizes) in &instrumented.function_sizes {
         if let ([after], Some([before])) = (
             &sizes[..],
@@ -151,10 +152,12 @@ pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64) {
             if gain != 0 {
                 total += gain;
                 functions += 1;
+                *gains.entry(gain).or_default() += 1;
             }
         }
     }
-    (total, functions)
+    let commonest = gains.into_iter().max_by_key(|(_, count)| *count);
+    (commonest.map_or(0, |(gain, _)| gain), total, functions)
 }
 
 /// Symbols that one program has and the other has not, `+` or `-` before the name.

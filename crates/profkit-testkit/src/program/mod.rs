@@ -84,6 +84,9 @@ impl Program {
     }
 }
 
+/// A weak function that every file defines. Copies that are not used stay in the program.
+pub const WEAK_FUNCTION: &str = "shared_weak";
+
 /// Which file holds function `index`: they alternate, so that calls cross files.
 fn file_of(index: usize, files: usize) -> usize {
     index % files

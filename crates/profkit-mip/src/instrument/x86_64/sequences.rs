@@ -72,13 +72,11 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // The stub saves what it uses: nothing is known to be dead in every calling convention.
+            // Every function pays for a stub in the file, so that the helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
-                cold: Some(format!(
-                    "{stub}:\n\tpushq %rax\n\tleaq {record}(%rip), %rax\n\tcallq {first}\n\tpopq %rax\n\tjmp {back}\n"
-                )),
+                cold: Some(format!("{stub}:\n\tcallq {first}\n\tjmp {back}\n")),
             }
         }
     }
@@ -178,8 +176,38 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// Helper of the first call: takes the next ordinal for the record at rax.
+/// Helper of the first call: takes the next ordinal for the record of the stub that calls it. It saves what it uses:
+/// nothing is known to be dead in every calling convention.
 const FIRST: &str = "__profkit_mip_first";
+
+/// Finds the record of the stub whose call returns to the address at `32(%rsp)`, into rax. Uses rcx, rdx and rsi.
+///
+/// The stub's jump leads to the end of the probe, `incl record(%rip); je stub`, so that the increment has the record's
+/// offset. Both jumps have 8 or 32 bits as the assembler chose. A `je` of 8 bits is known by its target, the stub: if
+/// its two bytes were the upper half of 32 bits, those would be a distance of more than 2^16, and the 8 bits are less.
+const FIND_RECORD: &str = "\
+\tmovq 32(%rsp), %rsi
+\tmovsbq 1(%rsi), %rax
+\tleaq 2(%rsi,%rax), %rax
+\tcmpb $0xeb, (%rsi)
+\tje 1f
+\tmovslq 1(%rsi), %rax
+\tleaq 5(%rsi,%rax), %rax
+1:
+\tsubq $5, %rsi
+\tmovsbq -1(%rax), %rcx
+\taddq %rax, %rcx
+\tleaq -2(%rax), %rdx
+\tcmpb $0x74, (%rdx)
+\tjne 2f
+\tcmpq %rcx, %rsi
+\tje 3f
+2:
+\tleaq -6(%rax), %rdx
+3:
+\tmovslq -4(%rdx), %rax
+\taddq %rdx, %rax
+";
 
 /// Helper of return addresses, one a size of the ring.
 fn edge_helper(slots: u32) -> String {
@@ -223,7 +251,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     helper(
         FIRST,
         &format!(
-            "\tpushq %rcx\n\tpushq %rdx\n{}\tpopq %rdx\n\tpopq %rcx\n\tret\n",
+            "\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{FIND_RECORD}{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tret\n",
             assign_ordinal(
                 &format!("{ordinal}(%rip)"),
                 match format {

@@ -139,6 +139,8 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
             .arg("60")
             .arg(executable)
             .args(arguments)
+            // What else it writes (-pg leaves a gmon.out) stays beside it.
+            .current_dir(executable.parent().unwrap_or(Path::new(".")))
             .env("LLVM_MIP_PROFILE_FILENAME", raw)
             .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),
     )

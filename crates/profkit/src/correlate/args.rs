@@ -22,8 +22,8 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "FOLDER", default_value = SYSTEM_DEBUG_FOLDER)]
     pub debug_file_directory: Vec<PathBuf>,
 
-    /// Ask the servers in DEBUGINFOD_URLS for binaries that are in no folder
-    #[arg(long)]
+    /// Ask the servers in DEBUGINFOD_URLS for binaries that are in no folder (not in this release)
+    #[arg(long, hide = true)]
     pub debuginfod: bool,
 
     /// Do not read or write the index of binaries in the cache folder

@@ -1,30 +1,26 @@
-//! Asking debuginfod servers, in builds with the feature of that name.
+//! Asking debuginfod servers: this release has no client. What its callers need is here, so that they say so.
+use profkit_data::Error;
+use profkit_data::ids::BuildId;
+use std::path::PathBuf;
 
-/// No client: this build was made without it.
-#[cfg(not(feature = "debuginfod"))]
+/// No client: there is no value of this type.
 #[derive(Debug)]
 pub struct Client(std::convert::Infallible);
 
-#[cfg(not(feature = "debuginfod"))]
 impl Client {
     /// Never called: there is no client.
-    pub fn debug_info(
-        &self,
-        _: &profkit_data::ids::BuildId,
-    ) -> Result<std::path::PathBuf, profkit_data::Error> {
+    ///
+    /// # Errors
+    /// None.
+    pub fn debug_info(&self, _: &BuildId) -> Result<PathBuf, Error> {
         match self.0 {}
     }
 }
 
-/// What a build without the client says.
-#[cfg(not(feature = "debuginfod"))]
-pub const NOT_BUILT: &str = "this build of profkit has no debuginfod client; build it with cargo build --features debuginfod";
-
 /// The client that the environment asks for.
 ///
 /// # Errors
-/// Always: this build has no client.
-#[cfg(not(feature = "debuginfod"))]
+/// Always: this release has none.
 pub fn from_environment() -> Result<Client, String> {
-    Err(NOT_BUILT.to_owned())
+    Err("--debuginfod is not supported by this release of profkit: fetch the file with debuginfod-find, or name a folder of binaries".to_owned())
 }

@@ -214,11 +214,11 @@ fn every_form_of_debug_info() {
 fn gcc() {
     let _ = require_or_skip!(22);
     let folder = tempfile::tempdir().expect("a folder");
-    if Command::new("g++").arg("--version").output().is_err() {
-        return skip("g++ is not installed");
+    if Command::new("g++-12").arg("--version").output().is_err() {
+        return skip("g++-12 is not installed");
     }
     for options in [["-O2", "-g"], ["-O3", "-g1"]] {
-        check(&build(Path::new("g++"), folder.path(), "gcc", &options));
+        check(&build(Path::new("g++-12"), folder.path(), "gcc", &options));
     }
 }
 

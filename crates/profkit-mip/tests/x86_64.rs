@@ -497,3 +497,110 @@ fn text_grows_by_the_probe_alone() {
         }
     }
 }
+
+#[test]
+fn threads_give_each_function_one_ordinal() {
+    use std::fmt::Write as _;
+    const FUNCTIONS: usize = 150;
+    let bench = Bench::new();
+    let mut source = String::from("#include <pthread.h>\n");
+    for i in 0..FUNCTIONS {
+        writeln!(
+            source,
+            "__attribute__((noinline)) void f{i}(void) {{ __asm__ volatile(\"\"); }}"
+        )
+        .unwrap();
+    }
+    source.push_str("static void (*const all[])(void) = {");
+    for i in 0..FUNCTIONS {
+        write!(source, "f{i}, ").unwrap();
+    }
+    write!(
+        source,
+        "}};\nstatic pthread_barrier_t barrier;\n\
+         static void *calls(void *start) {{\n\
+         pthread_barrier_wait(&barrier);\n\
+         for (unsigned long i = 0; i < {FUNCTIONS}; i++) all[(i + (unsigned long)start) % {FUNCTIONS}]();\n\
+         return 0;\n}}\n\
+         int main(void) {{\n\
+         pthread_t threads[4];\n\
+         all[7]();\n\
+         pthread_barrier_init(&barrier, 0, 4);\n\
+         for (unsigned long i = 0; i < 4; i++) pthread_create(&threads[i], 0, calls, (void *)(i % 2));\n\
+         for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);\n\
+         return 0;\n}}\n"
+    )
+    .unwrap();
+    let (c, assembly) = (bench.path("threads.c"), bench.path("threads.s"));
+    fs::write(&c, source).unwrap();
+    let compiler = &compilers()[0];
+    run(Command::new(&compiler.c)
+        .args(["-O1", "-S", "-o"])
+        .arg(&assembly)
+        .arg(&c));
+    let mut options = Options::default();
+    options.mode = Mode::Calls {
+        return_addresses: None,
+    };
+    let text = fs::read(&assembly).unwrap();
+    let made = instrument(&text, "threads.s", None, &options).unwrap();
+    assert_eq!(made.functions, FUNCTIONS + 2);
+    let object = bench.assemble(compiler, &made.text, "threads.o");
+    let image = bench.link(compiler, "bfd", &["-pthread"], &[&object]);
+    let entries = map(&image);
+    for _ in 0..20 {
+        let (_, records) = bench.records(&image);
+        let mut ordinals = BTreeSet::new();
+        for entry in &entries {
+            let ordinal = u32_at(&records[entry.record..], record::ORDINAL_OFFSET);
+            assert_ne!(
+                ordinal,
+                record::INITIAL_WORD,
+                "{} has no ordinal",
+                entry.name
+            );
+            assert!(ordinals.insert(ordinal), "{ordinal} was given twice");
+            let expected = match entry.name.as_str() {
+                "main" => Some(1),
+                "f7" => Some(2),
+                "calls" => Some(3),
+                _ => None,
+            };
+            // Four threads come to `calls` at once; each may take a number, and one is stored.
+            if entry.name == "calls" {
+                assert!((3..=6).contains(&ordinal), "calls: {ordinal}");
+            } else if let Some(expected) = expected {
+                assert_eq!(ordinal, expected, "{}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_assemblers_errors_are_at_the_lines_of_the_input() {
+    let bench = Bench::new();
+    let text = "\t.type f, @function\nf:\n\tdecl %edi\n\tje .L1\n\tmovl %nothing, %eax\n.L1:\n\tret\n\t.size f, .-f\n\t.unheard_of 1\n";
+    let mut options = modes().remove(2);
+    options.blocks = true;
+    let made = instrument(text.as_bytes(), "in.s", None, &options).unwrap();
+    for compiler in compilers() {
+        let lines = |text: &[u8]| {
+            let source = bench.path("in.s");
+            fs::write(&source, text).unwrap();
+            let output = Command::new(&compiler.c)
+                .args(["-c", "-o", "/dev/null"])
+                .arg(&source)
+                .output()
+                .unwrap();
+            assert!(!output.status.success());
+            let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+            let lines: Vec<u32> = messages
+                .lines()
+                .filter_map(|line| line.split_once("in.s:")?.1.split(':').next()?.parse().ok())
+                .collect();
+            lines
+        };
+        assert_eq!(lines(text.as_bytes()), [5, 9], "{compiler:?}");
+        assert_eq!(lines(&made.text), [5, 9], "{compiler:?}");
+    }
+}

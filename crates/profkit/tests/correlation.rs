@@ -470,7 +470,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1 of 1 programs found; 1 inputs need a binary, 0 do not
     warning: raw: repaired: the file ends within a section in counters at offset 0x90: found 36 bytes left, expected 48 bytes
     hint: the file was cut, or its header is damaged: a program that is killed while it writes leaves such files
-    warning: raw: repaired: the counters of 1 functions are cut off at offset 0x90
+    warning: raw: repaired: the counters of 1 function are cut off at offset 0x90
     hint: the program was stopped while it wrote, or the disk was full: run it again
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes); 1 repaired; 1 function of a file dropped
     ");

@@ -1,5 +1,6 @@
 //! Generated C programs print the same with and without instrumentation, and their calls are those that clang counts.
 //! `cargo xtask mip-fuzz` does the same for many more programs, compilers and options.
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::program::counts::{self, Counts};
 use profkit_testkit::program::{
     MIP_MODES, MipMode, Program, Setting, Size, WEAK_FUNCTION, compare, outcome,

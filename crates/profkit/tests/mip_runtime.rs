@@ -611,6 +611,9 @@ fn rust_1_63_compiles_it_for_every_architecture_and_it_runs_on_arm() {
     let Some(rustc) = old_rustc() else {
         return skip("no Rust 1.63 of Debian's (PROFKIT_OLD_RUSTC, see .ci/run)");
     };
+    if Command::new("clang-22").arg("--version").output().is_err() {
+        return skip("no clang-22");
+    }
     let sources = repo_root().join("tests/programs/mip");
     for (triple, emulator) in [
         ("aarch64-linux-gnu", "qemu-aarch64"),

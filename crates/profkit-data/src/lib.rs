@@ -17,6 +17,7 @@ pub mod instr;
 pub mod limits;
 pub mod mip;
 pub mod names;
+pub mod sample;
 pub mod summary;
 pub mod tables;
 

@@ -1,0 +1,220 @@
+//! The names of one sample profile, each held once and known by a number.
+use crate::ids::NameRef;
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+use std::fmt;
+use twox_hash::XxHash3_64;
+
+/// The number of a name in the [`SampleNames`] of its profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
+impl NameId {
+    /// The number as an index into what runs parallel to the names.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A name as a profile holds it: spelled, or only its hash (MD5 name tables). LLVM's `FunctionId`.
+///
+/// The order is LLVM's: hashes ascending, before all spelled names bytewise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleName<'a> {
+    /// The hash alone.
+    Guid(NameRef),
+    /// The name.
+    Text(&'a [u8]),
+}
+
+impl SampleName<'_> {
+    /// The hash of the name.
+    pub fn guid(self) -> NameRef {
+        match self {
+            SampleName::Guid(guid) => guid,
+            SampleName::Text(text) => NameRef::of(text),
+        }
+    }
+}
+
+impl Ord for SampleName<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (SampleName::Text(one), SampleName::Text(two)) => one.cmp(two),
+            (SampleName::Guid(one), SampleName::Guid(two)) => one.cmp(two),
+            (SampleName::Guid(_), SampleName::Text(_)) => Ordering::Less,
+            (SampleName::Text(_), SampleName::Guid(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for SampleName<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As LLVM prints it: a hash is a decimal number.
+impl fmt::Display for SampleName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SampleName::Guid(guid) => write!(f, "{}", guid.0),
+            SampleName::Text(text) => f.write_str(&String::from_utf8_lossy(text)),
+        }
+    }
+}
+
+/// All names of a profile: functions, inlined functions, call targets, vtables.
+///
+/// Memory: the bytes of the names once, and about 30 bytes a name.
+#[derive(Clone, Debug, Default)]
+pub struct SampleNames {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// From a hash of the bytes (the MD5 for hashes) to the name; where two names share one, the later stands at the
+    /// next free number.
+    ids: FxHashMap<u64, NameId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Guid(u64),
+    Text { start: u64, len: u32 },
+}
+
+impl SampleNames {
+    /// No names.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many names there are; numbers are below.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The number of a name, added if it is new. Names beyond 2^32 − 1, or as long, are refused with `None`.
+    pub fn insert(&mut self, name: SampleName<'_>) -> Option<NameId> {
+        let mut key = key(name);
+        loop {
+            match self.ids.get(&key) {
+                Some(&id) if self.get(id) == name => return Some(id),
+                Some(_) => key = key.wrapping_add(1),
+                None => break,
+            }
+        }
+        let id = NameId(u32::try_from(self.entries.len()).ok()?);
+        let entry = match name {
+            SampleName::Guid(guid) => Entry::Guid(guid.0),
+            SampleName::Text(text) => {
+                let start = self.bytes.len() as u64;
+                let len = u32::try_from(text.len()).ok()?;
+                self.bytes.extend_from_slice(text);
+                Entry::Text { start, len }
+            }
+        };
+        self.entries.push(entry);
+        self.ids.insert(key, id);
+        Some(id)
+    }
+
+    /// The number of a name, if it is here.
+    pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
+        let mut key = key(name);
+        loop {
+            let &id = self.ids.get(&key)?;
+            if self.get(id) == name {
+                return Some(id);
+            }
+            key = key.wrapping_add(1);
+        }
+    }
+
+    /// The name of a number; the empty name for a number of another profile.
+    #[inline]
+    pub fn get(&self, id: NameId) -> SampleName<'_> {
+        match self.entries.get(id.index()) {
+            Some(&Entry::Guid(guid)) => SampleName::Guid(NameRef(guid)),
+            Some(&Entry::Text { start, len }) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX);
+                let end = start.saturating_add(len as usize);
+                SampleName::Text(self.bytes.get(start..end).unwrap_or_default())
+            }
+            None => SampleName::Text(b""),
+        }
+    }
+
+    /// All names by number.
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, SampleName<'_>)> {
+        (0u32..)
+            .map(NameId)
+            .take(self.entries.len())
+            .map(|id| (id, self.get(id)))
+    }
+
+    /// Adds all names of another table and gives their numbers here, by their numbers there. `None` if there are more
+    /// than 2^32 − 1 names.
+    pub fn insert_all(&mut self, other: &SampleNames) -> Option<Vec<NameId>> {
+        other.iter().map(|(_, name)| self.insert(name)).collect()
+    }
+
+    /// For each name its place in the order of names.
+    pub fn ranks(&self) -> Vec<u32> {
+        let mut sorted: Vec<(SampleName<'_>, NameId)> =
+            self.iter().map(|(id, name)| (name, id)).collect();
+        sorted.sort_unstable();
+        let mut ranks = vec![0; sorted.len()];
+        for (rank, (_, id)) in (0u32..).zip(sorted) {
+            if let Some(slot) = ranks.get_mut(id.index()) {
+                *slot = rank;
+            }
+        }
+        ranks
+    }
+}
+
+fn key(name: SampleName<'_>) -> u64 {
+    match name {
+        SampleName::Guid(guid) => guid.0,
+        SampleName::Text(text) => XxHash3_64::oneshot(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_held_once_and_hashes_sort_first() {
+        let mut names = SampleNames::new();
+        let b = names.insert(SampleName::Text(b"b")).unwrap();
+        let a = names.insert(SampleName::Text(b"a")).unwrap();
+        let guid = names.insert(SampleName::Guid(NameRef(7))).unwrap();
+        assert_eq!(names.insert(SampleName::Text(b"b")), Some(b));
+        assert_eq!(names.find(SampleName::Guid(NameRef(7))), Some(guid));
+        assert_eq!(names.find(SampleName::Guid(NameRef(8))), None);
+        assert_eq!(names.len(), 3);
+        assert_eq!(names.ranks(), [2, 1, 0]);
+        let mut other = SampleNames::new();
+        other.insert(SampleName::Text(b"c"));
+        other.insert(SampleName::Text(b"a"));
+        assert_eq!(names.insert_all(&other).unwrap(), [NameId(3), a]);
+    }
+
+    #[test]
+    fn names_whose_keys_collide_stay_apart() {
+        let mut names = SampleNames::new();
+        let text = names.insert(SampleName::Text(b"some name")).unwrap();
+        let twin = SampleName::Guid(NameRef(key(SampleName::Text(b"some name"))));
+        let guid = names.insert(twin).unwrap();
+        assert_ne!(text, guid);
+        assert_eq!(names.find(twin), Some(guid));
+        assert_eq!(names.find(SampleName::Text(b"some name")), Some(text));
+    }
+}

@@ -823,7 +823,12 @@ fn thumb_functions() {
 }
 
 /// Mach-O objects can be made here, but not run: what is in them is read.
-fn mach_o(triple: &str, source_name: &str, options: &Options) -> Option<(Vec<u8>, String)> {
+fn mach_o(
+    triple: &str,
+    flags: &[&str],
+    source_name: &str,
+    options: &Options,
+) -> Option<(Vec<u8>, String)> {
     for tool in ["clang-22", "llvm-objdump-22"] {
         if find(tool).is_none() {
             profkit_testkit::skip(&format!("{tool} is not installed"));
@@ -836,6 +841,7 @@ fn mach_o(triple: &str, source_name: &str, options: &Options) -> Option<(Vec<u8>
     let assembly = succeed(
         command
             .args(["-target", triple, "-w", "-O1", "-S"])
+            .args(flags)
             .arg(&source)
             .args(["-o", "-"]),
     );
@@ -915,9 +921,9 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
 }
 
 /// Checks an object: probes, and map entries whose addresses are relocations against the function and its record.
-fn check_mach_o(triple: &str, mode: Mode, blocks: bool) {
+fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
     let options = options(mode, blocks);
-    let Some((bytes, code)) = mach_o(triple, "macho.c", &options) else {
+    let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {
         return;
     };
     let is_arm64 = triple.starts_with("arm64");
@@ -1008,7 +1014,11 @@ fn check_mach_o(triple: &str, mode: Mode, blocks: bool) {
 
 #[test]
 fn mach_o_objects() {
-    for triple in ["arm64-apple-macos13", "x86_64-apple-macos13"] {
+    for (triple, flags) in [
+        ("arm64-apple-macos13", [].as_slice()),
+        ("x86_64-apple-macos13", &[]),
+        ("x86_64-apple-macos13", &["-masm=intel"]),
+    ] {
         for mode in [
             STORE,
             UNARY,
@@ -1017,8 +1027,8 @@ fn mach_o_objects() {
                 return_addresses: Some(16),
             },
         ] {
-            check_mach_o(triple, mode, false);
-            check_mach_o(triple, mode, true);
+            check_mach_o(triple, flags, mode, false);
+            check_mach_o(triple, flags, mode, true);
         }
     }
 }

@@ -143,6 +143,8 @@ unsafe fn number_of(mut text: *const u8) -> i32 {
     number
 }
 
+/// # Safety
+/// Called once, by the image's constructor.
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 unsafe fn register_fork_handler() {
     // SAFETY: a handler that any child may run.
@@ -198,6 +200,8 @@ macro_rules! function {
     }};
 }
 
+/// # Safety
+/// Called once, by the image's constructor.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 unsafe fn register_fork_handler() {
     type Register = extern "C" fn(usize, usize, extern "C" fn(), *mut u8) -> i32;

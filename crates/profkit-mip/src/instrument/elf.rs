@@ -1,9 +1,10 @@
 //! What an ELF object gets behind its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
+use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
 use super::target::Backend;
 use super::{Mode, Options};
 use crate::asm::{Module, SectionId};
-use profkit_abi::mip::{map_entry, mode, record, ring, section, symbol};
+use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
 /// The subsection for cold stubs: the last one that assemblers take, so that it stands behind the file's own.
@@ -17,13 +18,6 @@ pub(super) fn tail(
     options: &Options,
     out: &mut String,
 ) {
-    if module
-        .statements
-        .last()
-        .is_some_and(|last| last.context.intel)
-    {
-        out.push_str("\t.att_syntax prefix\n");
-    }
     let mut rest = planned;
     // Functions that stand together in one section share its record and map sections.
     while let Some(first) = rest.first() {
@@ -82,19 +76,7 @@ fn of_section(
         "\t.section {},\"awo{join}\",%progbits,{linked}",
         section::RECORDS
     );
-    let align = options.record_align();
-    for plan in run {
-        if align > 1 {
-            let _ = writeln!(out, "\t.balign {align}");
-        }
-        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
-        let _ = writeln!(
-            out,
-            "{}:\n\t.fill {size}, 1, {}",
-            plan.labels.record(),
-            record::INITIAL_BYTE
-        );
-    }
+    records(run, options, out);
     if in_group {
         select(module, id, out);
     }
@@ -105,86 +87,8 @@ fn of_section(
         map_entry::ALIGN
     );
     for plan in run {
-        let start = plan.labels.start();
-        entry(
-            &Entry {
-                flags: plan.flags,
-                record: &plan.labels.record(),
-                function: &start,
-                size: &format!("{}-{start}", plan.end),
-                signature: plan.signature,
-                blocks: (0..plan.blocks)
-                    .map(|block| plan.labels.block(block))
-                    .collect(),
-                name: plan.name,
-            },
-            backend,
-            out,
-        );
+        function_entry(plan, backend, out);
     }
-}
-
-/// One entry of the map, whose addresses and sizes are expressions.
-pub(super) struct Entry<'e> {
-    pub(super) flags: u16,
-    pub(super) record: &'e str,
-    pub(super) function: &'e str,
-    pub(super) size: &'e str,
-    pub(super) signature: u32,
-    pub(super) blocks: Vec<String>,
-    pub(super) name: &'e [u8],
-}
-
-/// One map entry, field by field in the order of [`map_entry`].
-pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
-    let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
-    let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
-    let address = |name: &str| {
-        if backend.is_64_bit() {
-            format!("\t.8byte {name}\n")
-        } else {
-            format!("\t.4byte {name}\n\t.4byte 0\n")
-        }
-    };
-    let _ = write!(
-        out,
-        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
-        entry.flags,
-        address(entry.record),
-        address(entry.function),
-        entry.size,
-        entry.signature,
-        entry.blocks.len(),
-        entry.name.len(),
-    );
-    for block in &entry.blocks {
-        let _ = writeln!(out, "\t.4byte {block}-{}", entry.function);
-    }
-    if !entry.name.is_empty() {
-        let _ = writeln!(out, "\t.ascii \"{}\"", escaped(entry.name));
-    }
-    let padding = whole - fixed - entry.name.len();
-    if padding > 0 {
-        let _ = writeln!(out, "\t.zero {padding}");
-    }
-}
-
-/// A name for `.ascii`.
-fn escaped(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for &byte in name {
-        match byte {
-            b'"' | b'\\' => {
-                text.push('\\');
-                text.push(char::from(byte));
-            }
-            b' '..=b'~' => text.push(char::from(byte)),
-            _ => {
-                let _ = write!(text, "\\{byte:03o}");
-            }
-        }
-    }
-    text
 }
 
 /// What the image has once, in COMDAT groups: the anchor of the map, the mode word, the ring.

@@ -2,11 +2,11 @@
 //!
 //! Each record and each map entry is an atom of its own: its label begins with `l`, which the linker sees and the final
 //! symbol table does not. Map entries are live if what they name is, so that dead functions leave none behind.
-use super::elf::{Entry, entry};
+use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
 use super::target::Backend;
 use super::{Mode, Options};
-use profkit_abi::mip::{map_entry, mode, record, ring, section, symbol};
+use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
 /// Whether a text is for Mach-O.
@@ -35,39 +35,12 @@ pub(super) fn tail(
 ) {
     let segment = section::MACHO_SEGMENT;
     let _ = writeln!(out, "\t.section {segment},{},regular", section::RECORDS);
-    let align = options.record_align().trailing_zeros();
-    for plan in planned {
-        if align > 0 {
-            let _ = writeln!(out, "\t.p2align {align}");
-        }
-        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
-        let _ = writeln!(
-            out,
-            "{}:\n\t.fill {size}, 1, {}",
-            plan.labels.record(),
-            record::INITIAL_BYTE
-        );
-    }
+    records(planned, options, out);
     let align = map_entry::ALIGN.trailing_zeros();
     map_section(out);
     for plan in planned {
-        let start = plan.labels.start();
         let _ = writeln!(out, "\t.p2align {align}\n{}:", plan.labels.map());
-        entry(
-            &Entry {
-                flags: plan.flags,
-                record: &plan.labels.record(),
-                function: &start,
-                size: &format!("{}-{start}", plan.end),
-                signature: plan.signature,
-                blocks: (0..plan.blocks)
-                    .map(|block| plan.labels.block(block))
-                    .collect(),
-                name: plan.name,
-            },
-            backend,
-            out,
-        );
+        function_entry(plan, backend, out);
     }
     once(backend, options, out);
     out.push_str(&backend.once(options));

@@ -28,6 +28,7 @@ mod landing;
 mod list;
 mod macho;
 mod options;
+mod parts;
 mod plan;
 pub mod target;
 #[cfg(test)]
@@ -186,6 +187,9 @@ pub fn instrument<'t>(
     // What stands in one section of code shares a section of records.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
+    if module.statements.last().is_some_and(|it| it.context.intel) {
+        tail.push_str("\t.att_syntax prefix\n");
+    }
     match syntax.format {
         ObjectFormat::Elf => elf::tail(&module, &planned, backend, options, &mut tail),
         ObjectFormat::MachO => macho::tail(&planned, backend, options, &mut tail),

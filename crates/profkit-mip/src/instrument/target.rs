@@ -45,11 +45,11 @@ impl Target {
     /// Its back end.
     pub fn backend(self) -> &'static dyn Backend {
         match self {
-            Target::X86_64Elf => &x86_64::Elf,
-            Target::Aarch64Elf => &aarch64::Elf,
+            Target::X86_64Elf => &x86_64::ELF,
+            Target::Aarch64Elf => &aarch64::ELF,
             Target::ArmElf => &arm::Elf,
-            Target::X86_64MachO => &x86_64::MachO,
-            Target::Aarch64MachO => &aarch64::MachO,
+            Target::X86_64MachO => &x86_64::MACH_O,
+            Target::Aarch64MachO => &aarch64::MACH_O,
         }
     }
 }

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 use super::*;
 
-fn graph_of(text: &str) -> String {
-    let backend = Target::X86_64Elf.backend();
+fn graph_of(text: &str, target: Target) -> String {
+    let backend = target.backend();
     let scanned = Scanned::new(text.as_bytes(), backend.syntax());
     let module = Module::parse(&scanned, backend.syntax());
     let found = functions::find(&module, backend);
@@ -38,7 +38,14 @@ fn graph_of(text: &str) -> String {
 
 /// A function with this body, whose first line is line 3.
 fn body(text: &str) -> String {
-    graph_of(&format!(".type f,@function\nf:\n{text}\n.size f, .-f\n"))
+    let text = format!(".type f,@function\nf:\n{text}\n.size f, .-f\n");
+    graph_of(&text, Target::X86_64Elf)
+}
+
+/// The same for Mach-O.
+fn mach_o_body(text: &str) -> String {
+    let text = format!(".section __TEXT,__text,regular,pure_instructions\n_f:\n{text}\n");
+    graph_of(&text, Target::X86_64MachO)
 }
 
 #[test]
@@ -64,6 +71,8 @@ fn flow_of_control() {
     // What no probe may be put into, and what is not understood.
     insta::assert_snapshot!(body("lock\n.L1: incl (%rdi)\nje .L1\nret"), @"f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
     insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
+    insta::assert_snapshot!(mach_o_body("lock\nL1: incl (%rdi)\nje L1\nret"), @"_f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
+    insta::assert_snapshot!(mach_o_body("L1: jrcxz L1\nret"), @"_f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
     insta::assert_snapshot!(body("jmp .+5\nret"), @"f: it branches relative to the location counter");
     insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: it has a conditional directive");
     insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it has a macro or a repetition");
@@ -99,6 +108,20 @@ fn where_the_entry_probe_goes() {
     // Behind the frame that debuggers look for, but before what jumps come to.
     insta::assert_snapshot!(at("pushq %rbp\n.cfi_def_cfa_offset 16\nmovq %rsp, %rbp\n.cfi_def_cfa_register 6\n.loc 1 3\nleave\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .loc 1 3");
     insta::assert_snapshot!(at(".intel_syntax noprefix\npush rbp\nmov rbp, rsp\n.L1: dec edi\njne .L1\nret"), @"mov byte ptr [rip + .Lprofkit_mip_r0], 0; .L1: dec edi");
+    let mach_o = |text: &str| {
+        let text = format!(".section __TEXT,__text,regular,pure_instructions\n_f:\n{text}\n");
+        let target = Some(Target::X86_64MachO);
+        let made = instrument(text.as_bytes(), "in.s", target, &Options::default()).unwrap();
+        String::from_utf8(made.text.into_owned()).unwrap()
+    };
+    insta::assert_snapshot!(mach_o("pushq %rbp\nmovq %rsp, %rbp\nretq").lines().nth(4).unwrap(), @"movb $0, l_profkit_mip_r0(%rip); retq; Lprofkit_mip_e0:");
+    // What comes behind the file is in AT&T syntax.
+    let intel = mach_o(".intel_syntax noprefix\nret");
+    insta::assert_snapshot!(intel.lines().skip(3).take(3).collect::<Vec<_>>().join("\n"), @r"
+    mov byte ptr [rip + l_profkit_mip_r0], 0; ret; Lprofkit_mip_e0:
+    	.att_syntax prefix
+    	.section __DATA,__llvm_mipraw,regular
+    ");
     insta::assert_snapshot!(at("pushq %rbp\n.L1: movq %rsp, %rbp\njmp .L1"), @"movb $0, .Lprofkit_mip_r0(%rip); pushq %rbp");
 }
 

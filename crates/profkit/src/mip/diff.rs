@@ -1,6 +1,6 @@
 //! `profkit mip diff`: which functions are called anew or no more, and which earlier or later.
 use super::order::Format;
-use super::profile_input;
+use super::profile;
 use crate::exit::{Failure, Result, Status};
 use clap::Args;
 use profkit_mip::diff::{Difference, Moved, diff};
@@ -35,8 +35,8 @@ pub struct DiffArgs {
 /// If a profile cannot be read, or the answer not be printed.
 pub fn run(args: &DiffArgs) -> Result {
     let (old, new) = (
-        profile_input::open(&args.old)?,
-        profile_input::open(&args.new)?,
+        profile::open(&args.old)?.profile,
+        profile::open(&args.new)?.profile,
     );
     let difference = diff(&old, &new);
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -9,7 +9,6 @@ mod merge;
 mod options;
 mod order;
 mod profile;
-mod profile_input;
 mod runtime;
 mod show;
 mod use_;

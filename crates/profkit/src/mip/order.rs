@@ -1,5 +1,5 @@
 //! `profkit mip order`: the order in which a linker should lay out functions.
-use super::profile_input;
+use super::profile;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Input, Output};
 use clap::{Args, ValueEnum};
@@ -98,7 +98,7 @@ pub fn run(args: &OrderArgs) -> Result {
         );
     }
     let output = Output::new(&args.output, Content::Text)?;
-    let profile = profile_input::open(&args.profile)?;
+    let profile = profile::open(&args.profile)?.profile;
     let mut order = match args.algorithm {
         Algorithm::Mean => by_mean(&profile),
         Algorithm::Balanced => {

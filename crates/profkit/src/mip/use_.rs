@@ -1,6 +1,6 @@
 //! `profkit mip use`: what stock compilers can take from a MIP profile.
 use super::order::Format;
-use super::profile_input;
+use super::profile;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Output};
 use clap::{ArgGroup, Args};
@@ -76,7 +76,7 @@ pub fn run(args: &UseArgs) -> Result {
         ))
     })?;
     let output = Output::new(&args.output, Content::Text)?;
-    let profile = profile_input::open(&args.profile)?;
+    let profile = profile::open(&args.profile)?.profile;
     if args.blocks {
         blocks(args, &profile, version, output)
     } else {

@@ -1,6 +1,8 @@
 //! Probes of a function's blocks, all at once: each needs to know the function around it.
 use super::reach::{self, Piece};
-use super::{Format, flow, registers, sequences};
+use super::sequences::{Addressing, separator};
+use super::{flow, registers, sequences};
+use crate::asm::ObjectFormat;
 use crate::asm::{Instruction, Kind, Module, Statement};
 use crate::instrument::functions::{Function, Part};
 use crate::instrument::target::{BlockProbes, Flow, Site};
@@ -123,14 +125,14 @@ pub(super) fn probes(
     site: &Site<'_, '_>,
     part: usize,
     starts: &[usize],
-    format: Format,
+    format: ObjectFormat,
 ) -> Result<BlockProbes, String> {
     let module = site.module;
     let bodies: Vec<Body> = (0..=site.function.parts.len())
         .map(|part| Body::new(module, site.function, part))
         .collect();
     let body = bodies.get(part).ok_or("it has no such part")?;
-    let addressing = format.addressing(site.options);
+    let addressing = Addressing::new(format, site.options);
     let free = free_everywhere(module, &bodies);
     let exclusive = body.lines.iter().any(
         |line| matches!(&line.what, What::Instruction(word, _) if flow::is_store_exclusive(word)),
@@ -328,11 +330,11 @@ fn mend(
     site: &Site<'_, '_>,
     body: &Body,
     probes: &[(usize, String)],
-    format: Format,
+    format: ObjectFormat,
 ) -> Result<Vec<(usize, String)>, String> {
     let mut inserted: FxHashMap<usize, u32> = FxHashMap::default();
     for (statement, text) in probes {
-        let bytes = 4 * text.split(format.separator()).count();
+        let bytes = 4 * text.split(separator(format)).count();
         *inserted.entry(*statement).or_default() += u32::try_from(bytes).unwrap_or(u32::MAX);
     }
     let mut pieces = Vec::with_capacity(body.lines.len() + probes.len());
@@ -373,7 +375,7 @@ fn mend(
             .map_or(0, |statement| statement.line);
         format!("it would grow too much: line {line}: {reason}")
     })?;
-    let separator = format.separator();
+    let separator = separator(format);
     let mut replaced: Vec<(usize, String)> = fit
         .pieces
         .into_iter()

@@ -11,40 +11,24 @@ mod sequences;
 
 use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::{Mode, Options};
-use crate::asm::{Instruction, Syntax};
+use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
-/// AArch64 ELF.
+/// AArch64 with one of the object formats.
 #[derive(Debug)]
-pub(super) struct Elf;
+pub(super) struct Aarch64 {
+    format: ObjectFormat,
+}
+
+/// AArch64 ELF.
+pub(super) static ELF: Aarch64 = Aarch64 {
+    format: ObjectFormat::Elf,
+};
 
 /// arm64 Mach-O.
-#[derive(Debug)]
-pub(super) struct MachO;
-
-/// The object formats that there are sequences for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Elf,
-    MachO,
-}
-
-impl Format {
-    /// Between statements of a line, with a space behind.
-    fn separator(self) -> &'static str {
-        match self {
-            Format::Elf => "; ",
-            Format::MachO => "%% ",
-        }
-    }
-
-    fn addressing(self, options: &Options) -> Addressing {
-        Addressing {
-            format: self,
-            large: self == Format::Elf && options.large_code_model,
-        }
-    }
-}
+pub(super) static MACH_O: Aarch64 = Aarch64 {
+    format: ObjectFormat::MachO,
+};
 
 /// Files of more statements than this may have sections in which a `cbz`, which reaches 1 MiB, does not reach the cold
 /// stubs behind all code. Their probes have a branch more. A quarter of the reach, because block probes come on top.
@@ -55,18 +39,12 @@ fn is_far(site: &Site<'_, '_>) -> bool {
     site.module.statements.len() > NEAR
 }
 
-fn supports(options: &Options) -> Result<(), String> {
-    match options.mode {
-        Mode::Calls {
-            return_addresses: Some(0),
-        } => Err("cannot have a ring of 0 return addresses".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-impl Backend for Elf {
+impl Backend for Aarch64 {
     fn syntax(&self) -> &'static Syntax {
-        &Syntax::AARCH64_ELF
+        match self.format {
+            ObjectFormat::Elf => &Syntax::AARCH64_ELF,
+            ObjectFormat::MachO => &Syntax::AARCH64_MACHO,
+        }
     }
 
     fn is_64_bit(&self) -> bool {
@@ -74,7 +52,12 @@ impl Backend for Elf {
     }
 
     fn supports(&self, options: &Options) -> Result<(), String> {
-        supports(options)
+        match options.mode {
+            Mode::Calls {
+                return_addresses: Some(0),
+            } => Err("cannot have a ring of 0 return addresses".to_owned()),
+            _ => Ok(()),
+        }
     }
 
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
@@ -94,7 +77,7 @@ impl Backend for Elf {
     }
 
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
-        entry(site, Format::Elf)
+        entry(site, self.format)
     }
 
     fn blocks(
@@ -103,58 +86,11 @@ impl Backend for Elf {
         part: usize,
         starts: &[usize],
     ) -> Result<BlockProbes, String> {
-        blocks::probes(site, part, starts, Format::Elf)
+        blocks::probes(site, part, starts, self.format)
     }
 
     fn once(&self, options: &Options) -> String {
-        sequences::once(options, Format::Elf.addressing(options))
-    }
-}
-
-impl Backend for MachO {
-    fn syntax(&self) -> &'static Syntax {
-        &Syntax::AARCH64_MACHO
-    }
-
-    fn is_64_bit(&self) -> bool {
-        true
-    }
-
-    fn supports(&self, options: &Options) -> Result<(), String> {
-        supports(options)
-    }
-
-    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
-        flow::of(instruction)
-    }
-
-    fn is_landing(&self, instruction: &Instruction<'_>) -> bool {
-        flow::is_landing(instruction)
-    }
-
-    fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
-        flow::is_nop(instruction)
-    }
-
-    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
-        false
-    }
-
-    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
-        entry(site, Format::MachO)
-    }
-
-    fn blocks(
-        &self,
-        site: &Site<'_, '_>,
-        part: usize,
-        starts: &[usize],
-    ) -> Result<BlockProbes, String> {
-        blocks::probes(site, part, starts, Format::MachO)
-    }
-
-    fn once(&self, options: &Options) -> String {
-        sequences::once(options, Format::MachO.addressing(options))
+        sequences::once(options, Addressing::new(self.format, options))
     }
 }
 
@@ -166,11 +102,11 @@ const REGISTER_THUNKS: [&str; 4] = [
     "__hwasan_check_",
 ];
 
-fn entry(site: &Site<'_, '_>, format: Format) -> Result<Sequence, String> {
+fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Result<Sequence, String> {
     let name = String::from_utf8_lossy(site.function.name);
     let plain = name
         .strip_prefix('_')
-        .filter(|_| format == Format::MachO)
+        .filter(|_| format == ObjectFormat::MachO)
         .unwrap_or(&name);
     if REGISTER_THUNKS
         .iter()
@@ -180,7 +116,7 @@ fn entry(site: &Site<'_, '_>, format: Format) -> Result<Sequence, String> {
     }
     Ok(sequences::entry(
         site,
-        format.addressing(site.options),
+        Addressing::new(format, site.options),
         is_far(site),
     ))
 }

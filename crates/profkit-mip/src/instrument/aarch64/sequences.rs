@@ -1,5 +1,5 @@
 //! The code of probes. docs/formats/mip-code.md has their bytes.
-use super::Format;
+use crate::asm::ObjectFormat;
 use crate::instrument::options::{Counter, Mode, Options};
 use crate::instrument::target::{Sequence, Site};
 use profkit_abi::mip::{record, ring, section, symbol};
@@ -8,25 +8,42 @@ use std::fmt::Write as _;
 /// How code addresses data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
-    pub(super) format: Format,
+    pub(super) format: ObjectFormat,
     /// Whole addresses in the code, where data may be farther than 4 GiB.
     pub(super) large: bool,
 }
 
+/// Between statements of a line, with a space behind.
+pub(super) fn separator(format: ObjectFormat) -> &'static str {
+    match format {
+        ObjectFormat::Elf => "; ",
+        ObjectFormat::MachO => "%% ",
+    }
+}
+
 impl Addressing {
+    pub(super) fn new(format: ObjectFormat, options: &Options) -> Self {
+        Addressing {
+            format,
+            large: format == ObjectFormat::Elf && options.large_code_model,
+        }
+    }
+
     /// The name of a global symbol in assembly.
     fn global(self, name: &str) -> String {
         match self.format {
-            Format::Elf => name.to_owned(),
-            Format::MachO => format!("_{name}"),
+            ObjectFormat::Elf => name.to_owned(),
+            ObjectFormat::MachO => format!("_{name}"),
         }
     }
 
     /// Statements that bring a register near `place`: what is left to add is [`low`](Self::low).
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
-            Format::Elf => place.elf(),
-            Format::MachO => return vec![format!("adrp {register}, {}", place.mach_o("PAGE"))],
+            ObjectFormat::Elf => place.elf(),
+            ObjectFormat::MachO => {
+                return vec![format!("adrp {register}, {}", place.mach_o("PAGE"))];
+            }
         };
         if !self.large {
             return vec![format!("adrp {register}, {place}")];
@@ -42,9 +59,9 @@ impl Addressing {
     /// What is missing behind [`page`](Self::page), as an operand; `None` if nothing is.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
-            Format::MachO => Some(place.mach_o("PAGEOFF")),
-            Format::Elf if self.large => None,
-            Format::Elf => Some(format!(":lo12:{}", place.elf())),
+            ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),
+            ObjectFormat::Elf if self.large => None,
+            ObjectFormat::Elf => Some(format!(":lo12:{}", place.elf())),
         }
     }
 
@@ -102,7 +119,7 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
     let record = Place::new(site.labels.record());
     let page = addressing.page("x16", &record);
     let memory = addressing.memory("x16", &record);
-    let separator = addressing.format.separator();
+    let separator = separator(addressing.format);
     let joined = |statements: &[String]| statements.join(separator);
     match site.options.mode {
         Mode::Function(Counter::Store) => {
@@ -188,14 +205,14 @@ pub(super) fn block(
     statements.push(format!("strb wzr, {}", addressing.memory(&name, &place)));
     if register.is_none() {
         let below = match addressing.format {
-            Format::Elf => 16,
-            Format::MachO => 16 + RED_ZONE,
+            ObjectFormat::Elf => 16,
+            ObjectFormat::MachO => 16 + RED_ZONE,
         };
         statements.insert(0, format!("str {name}, [sp, #-{below}]!"));
         statements.push(format!("ldr {name}, [sp], #{below}"));
     }
     Sequence {
-        inline: statements.join(addressing.format.separator()),
+        inline: statements.join(separator(addressing.format)),
         cold: None,
     }
 }
@@ -215,11 +232,11 @@ fn edge_helper(slots: u32) -> String {
 fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
     let name = addressing.global(name);
     let _ = match addressing.format {
-        Format::Elf => write!(
+        ObjectFormat::Elf => write!(
             out,
             "\t.section .text.{name},\"axG\",%progbits,{name},comdat\n\t.p2align 2\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, %function\n{name}:\n"
         ),
-        Format::MachO => write!(
+        ObjectFormat::MachO => write!(
             out,
             "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
         ),
@@ -230,7 +247,7 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
         let _ = writeln!(out, "\t{statement}");
     }
     out.push_str("\tret\n");
-    if addressing.format == Format::Elf {
+    if addressing.format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.size {name}, .-{name}");
     }
 }
@@ -243,7 +260,7 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     };
     let hidden = |name: &str, out: &mut String| {
         let name = addressing.global(name);
-        if addressing.format == Format::Elf {
+        if addressing.format == ObjectFormat::Elf {
             let _ = writeln!(out, "\t.hidden {name}");
         }
         Place::new(name)
@@ -294,10 +311,10 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let ring_place =
         Place::new(addressing.global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX)));
     let start = Place::new(match addressing.format {
-        Format::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
-        Format::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
+        ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
+        ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
     });
-    if addressing.format == Format::Elf {
+    if addressing.format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.hidden {}", next.symbol);
     }
     let line = str::to_owned;

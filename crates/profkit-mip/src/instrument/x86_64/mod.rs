@@ -10,17 +10,28 @@ use super::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 
-/// x86-64 ELF.
+/// x86-64 with one of the object formats.
 #[derive(Debug)]
-pub(super) struct Elf;
+pub(super) struct X86_64 {
+    format: ObjectFormat,
+}
+
+/// x86-64 ELF.
+pub(super) static ELF: X86_64 = X86_64 {
+    format: ObjectFormat::Elf,
+};
 
 /// x86-64 Mach-O.
-#[derive(Debug)]
-pub(super) struct MachO;
+pub(super) static MACH_O: X86_64 = X86_64 {
+    format: ObjectFormat::MachO,
+};
 
-impl Backend for Elf {
+impl Backend for X86_64 {
     fn syntax(&self) -> &'static Syntax {
-        &Syntax::X86_ELF
+        match self.format {
+            ObjectFormat::Elf => &Syntax::X86_ELF,
+            ObjectFormat::MachO => &Syntax::X86_MACHO,
+        }
     }
 
     fn is_64_bit(&self) -> bool {
@@ -95,7 +106,7 @@ impl Backend for Elf {
     }
 
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
-        Ok(sequences::entry(site, ObjectFormat::Elf))
+        Ok(sequences::entry(site, self.format))
     }
 
     fn blocks(
@@ -108,54 +119,7 @@ impl Backend for Elf {
     }
 
     fn once(&self, options: &Options) -> String {
-        sequences::once(options, ObjectFormat::Elf)
-    }
-}
-
-impl Backend for MachO {
-    fn syntax(&self) -> &'static Syntax {
-        &Syntax::X86_MACHO
-    }
-
-    fn is_64_bit(&self) -> bool {
-        true
-    }
-
-    fn supports(&self, options: &Options) -> Result<(), String> {
-        Elf.supports(options)
-    }
-
-    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
-        flow::of(instruction)
-    }
-
-    fn is_landing(&self, instruction: &Instruction<'_>) -> bool {
-        Elf.is_landing(instruction)
-    }
-
-    fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
-        flow::is_nop(instruction)
-    }
-
-    fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool {
-        flow::is_entry_hook(instruction)
-    }
-
-    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
-        Ok(sequences::entry(site, ObjectFormat::MachO))
-    }
-
-    fn blocks(
-        &self,
-        site: &Site<'_, '_>,
-        _part: usize,
-        starts: &[usize],
-    ) -> Result<BlockProbes, String> {
-        Ok(blocks(site, starts))
-    }
-
-    fn once(&self, options: &Options) -> String {
-        sequences::once(options, ObjectFormat::MachO)
+        sequences::once(options, self.format)
     }
 }
 

@@ -1,0 +1,106 @@
+//! What objects of all formats get: records and map entries as data directives.
+use super::Options;
+use super::plan::Planned;
+use super::target::Backend;
+use profkit_abi::mip::{map_entry, record};
+use std::fmt::Write as _;
+
+/// Records of functions, in the section that is open.
+pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut String) {
+    let align = options.record_align().trailing_zeros();
+    for plan in planned {
+        if align > 0 {
+            let _ = writeln!(out, "\t.p2align {align}");
+        }
+        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
+        let _ = writeln!(
+            out,
+            "{}:\n\t.fill {size}, 1, {}",
+            plan.labels.record(),
+            record::INITIAL_BYTE
+        );
+    }
+}
+
+/// One entry of the map, whose addresses and sizes are expressions.
+pub(super) struct Entry<'e> {
+    pub(super) flags: u16,
+    pub(super) record: &'e str,
+    pub(super) function: &'e str,
+    pub(super) size: &'e str,
+    pub(super) signature: u32,
+    pub(super) blocks: Vec<String>,
+    pub(super) name: &'e [u8],
+}
+
+/// One map entry, field by field in the order of [`map_entry`].
+pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
+    let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
+    let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
+    let address = |name: &str| {
+        if backend.is_64_bit() {
+            format!("\t.8byte {name}\n")
+        } else {
+            format!("\t.4byte {name}\n\t.4byte 0\n")
+        }
+    };
+    let _ = write!(
+        out,
+        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
+        entry.flags,
+        address(entry.record),
+        address(entry.function),
+        entry.size,
+        entry.signature,
+        entry.blocks.len(),
+        entry.name.len(),
+    );
+    for block in &entry.blocks {
+        let _ = writeln!(out, "\t.4byte {block}-{}", entry.function);
+    }
+    if !entry.name.is_empty() {
+        let _ = writeln!(out, "\t.ascii \"{}\"", escaped(entry.name));
+    }
+    let padding = whole - fixed - entry.name.len();
+    if padding > 0 {
+        let _ = writeln!(out, "\t.zero {padding}");
+    }
+}
+
+/// The map entry of a function.
+pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mut String) {
+    let start = plan.labels.start();
+    entry(
+        &Entry {
+            flags: plan.flags,
+            record: &plan.labels.record(),
+            function: &start,
+            size: &format!("{}-{start}", plan.end),
+            signature: plan.signature,
+            blocks: (0..plan.blocks)
+                .map(|block| plan.labels.block(block))
+                .collect(),
+            name: plan.name,
+        },
+        backend,
+        out,
+    );
+}
+
+/// A name for `.ascii`.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for &byte in name {
+        match byte {
+            b'"' | b'\\' => {
+                text.push('\\');
+                text.push(char::from(byte));
+            }
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => {
+                let _ = write!(text, "\\{byte:03o}");
+            }
+        }
+    }
+    text
+}

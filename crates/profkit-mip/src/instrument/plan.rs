@@ -243,7 +243,12 @@ impl<'m, 'a> Planner<'m, 'a> {
             .unwrap_or(end.saturating_sub(1));
         if let Some(place) = statement(place) {
             let separator = self.backend.syntax().separator;
-            let lines: Vec<&str> = stub.lines().map(str::trim).collect();
+            let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
+            if place.context.intel {
+                // Stubs are in AT&T syntax. Clang, which alone assembles Mach-O, has no `.intel_syntax prefix`.
+                lines.insert(0, ".att_syntax prefix");
+                lines.push(".intel_syntax noprefix");
+            }
             let joined = lines.join(&format!("{separator} "));
             self.edits
                 .insert(place.end, format!("{separator} {joined}").as_bytes());

@@ -568,7 +568,11 @@ fn object_for(target: Option<&str>, rustc: Option<&Path>) -> Vec<u8> {
 
 #[test]
 fn the_object_has_no_panic_and_no_global_name_but_its_own() {
-    check_object(&object_for(None, None), "embedded");
+    let bytes = object_for(None, None);
+    check_object(&bytes, "embedded");
+    // No landing pad either: each function that has one has a table.
+    let object = object::File::parse(&*bytes).unwrap();
+    assert!(object.section_by_name(".eh_frame").is_none());
 }
 
 #[test]

@@ -233,10 +233,13 @@ unsafe fn build_id(start: *const u8, size: usize, align: usize) -> &'static [u8]
                 && name == 4
                 && get::<[u8; 4]>(start, offset + 12) == *b"GNU\0"
             {
-                return core::slice::from_raw_parts(
-                    start.add(text),
-                    description.min(raw_header::BUILD_ID_MAX),
-                );
+                // `Ord::min` would bring a landing pad, and with it an unwind table.
+                let length = if description < raw_header::BUILD_ID_MAX {
+                    description
+                } else {
+                    raw_header::BUILD_ID_MAX
+                };
+                return core::slice::from_raw_parts(start.add(text), length);
             }
             offset = next;
         }

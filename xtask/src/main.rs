@@ -1,5 +1,6 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
+mod bench_correlate;
 mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
@@ -71,6 +72,11 @@ const TASKS: &[Task] = &[
         "bench-mip-merge",
         "time profkit mip merge of 10,000 raw files beside cat",
         bench_mip_merge::run,
+    ),
+    Task(
+        "bench-correlate",
+        "time 500 raw profiles without metadata and 200 binaries beside llvm-profdata-22",
+        bench_correlate::run,
     ),
     Task(
         "clients",

@@ -20,6 +20,14 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         ],
         &[],
     )?;
+    for features in [&["--features", "https"][..], &["--no-default-features"]] {
+        let clippy = [
+            &["clippy", "-p", "profkit"],
+            features,
+            &["--", "-D", "warnings"],
+        ];
+        cargo(&clippy.concat(), &[])?;
+    }
     cargo(&["test", "--workspace"], &[])?;
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])

@@ -9,6 +9,8 @@ pub mod binary;
 pub mod build_id;
 pub mod correlate;
 pub mod debug_files;
+#[cfg(feature = "debuginfod")]
+pub mod debuginfod;
 pub mod functions;
 pub mod index;
 pub mod mip_sections;

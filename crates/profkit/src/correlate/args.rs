@@ -6,6 +6,7 @@ use clap::Args;
 use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER};
 use profkit_object::index::{BinaryIndex, IndexCache};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the binaries of raw profiles without metadata are.
 #[derive(Debug, Default, Args)]
@@ -22,9 +23,21 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "FOLDER", default_value = SYSTEM_DEBUG_FOLDER)]
     pub debug_file_directory: Vec<PathBuf>,
 
-    /// Ask the servers in DEBUGINFOD_URLS for binaries that are in no folder (not in this release)
-    #[arg(long, hide = true)]
+    /// Ask the debuginfod servers in DEBUGINFOD_URLS for binaries that are in no folder
+    ///
+    /// Files are kept in the cache of debuginfod-find, in DEBUGINFOD_CACHE_PATH or ~/.cache/debuginfod_client, and taken
+    /// from there without asking. DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE count as they do there.
+    #[arg(long)]
     pub debuginfod: bool,
+
+    /// How long all downloads together may take
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "debuginfod",
+        default_value_t = 600
+    )]
+    pub debuginfod_budget: u64,
 
     /// Do not read or write the index of binaries in the cache folder
     #[arg(long)]
@@ -37,11 +50,11 @@ impl BinaryArgs {
         !self.binaries.is_empty() || self.debuginfod
     }
 
-    /// Indexes the binaries. What is odd goes into `notes`.
+    /// Indexes the binaries. What is odd goes into `notes`; `progress` of downloads is shown on a terminal.
     ///
     /// # Errors
     /// If a path that was named is not there or is no binary.
-    pub fn index(&self, notes: &mut Vec<String>) -> Result<Binaries> {
+    pub fn index(&self, notes: &mut Vec<String>, progress: bool) -> Result<Binaries> {
         let mut cache = match cache_file() {
             Some(file) if !self.no_index_cache => IndexCache::open(&file),
             _ => IndexCache::none(),
@@ -64,7 +77,11 @@ impl BinaryArgs {
             notes.push(format!("{}: passed over: {reason}", path.display()));
         }
         let servers = match self.debuginfod {
-            true => Some(debuginfod::from_environment().map_err(Failure::usage)?),
+            true => {
+                let budget = Duration::from_secs(self.debuginfod_budget);
+                let servers = debuginfod::from_environment(Some(budget), progress);
+                Some(servers.map_err(Failure::usage)?)
+            }
             false => None,
         };
         Ok(Binaries {

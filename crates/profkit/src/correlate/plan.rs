@@ -1,5 +1,5 @@
 //! Which raw profile goes to which binary.
-use super::debuginfod;
+use super::debuginfod::{self, Artifact};
 use super::joined::{Joined, Key, profiles_in};
 use profkit_abi::raw::VERSION_LLVM_22;
 use profkit_data::detect::{FileKind, detect};
@@ -270,7 +270,18 @@ impl Binaries {
         {
             return Ok(None);
         }
-        servers.debug_info(id).map(Some)
+        // A debug file has the sections for correlation too; those that the program itself uses are in the program.
+        let debug_info = servers.find(id, Artifact::DebugInfo);
+        if let Ok(path) = &debug_info
+            && (key.debug_info || wanted.read(path, &key.ids).is_ok())
+        {
+            return debug_info.map(Some);
+        }
+        match (debug_info, servers.find(id, Artifact::Executable)) {
+            (_, Ok(path)) if wanted.read(&path, &key.ids).is_ok() => Ok(Some(path)),
+            (Ok(path), _) | (Err(_), Ok(path)) => Ok(Some(path)),
+            (Err(error), Err(_)) => Err(error),
+        }
     }
 
     /// For profiles without a build id: the one binary there is.

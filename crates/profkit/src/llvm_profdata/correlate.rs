@@ -5,7 +5,7 @@ use super::inputs::InputList;
 use super::lines::Lines;
 use super::messages::{Fault, Messages, fault_text};
 use super::{output, path_from_bytes};
-use crate::correlate::debuginfod;
+use crate::correlate::debuginfod::{self, Artifact};
 use crate::correlate::joined::{Joined, Key, profiles_in};
 use crate::exit::io_text;
 use crate::io::Output;
@@ -93,7 +93,7 @@ pub fn source(
             let finder = Finder {
                 folders,
                 servers: match use_debuginfod {
-                    true => Some(debuginfod::from_environment().map_err(Fault::new)?),
+                    true => Some(debuginfod::from_environment(None, false).map_err(Fault::new)?),
                     false => None,
                 },
             };
@@ -266,7 +266,7 @@ impl Finder {
             .filter_map(|folder| DebugFolders::build_id_path(folder, id, ".debug"));
         paths
             .find(|path| path.exists())
-            .or_else(|| self.servers.as_ref()?.debug_info(id).ok())
+            .or_else(|| self.servers.as_ref()?.find(id, Artifact::DebugInfo).ok())
     }
 }
 

@@ -39,7 +39,7 @@ pub fn merge(args: MergeArgs) -> Result {
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("no binaries").with_hint(
-            "name programs, libraries, debug files or folders of them with --binaries",
+            "name programs, libraries, debug files or folders of them with --binaries, or ask servers with --debuginfod",
         ));
     }
     let reporting = match args.dry_run {
@@ -117,7 +117,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     }
     let mut correlation = None;
     if args.correlation.is_used() {
-        let binaries = args.correlation.index(&mut notes)?;
+        let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
         let paths: Vec<_> = inputs
             .files
             .iter()

@@ -68,7 +68,9 @@ mod tests {
 
     #[test]
     fn variables_have_the_meaning_of_elfutils() {
-        let cache = |variables| client(variables).map(|client| client.cache);
+        fn cache(variables: &[(&str, &str)]) -> std::result::Result<PathBuf, String> {
+            client(variables).map(|client| client.cache)
+        }
         let path = |text: &str| Ok(PathBuf::from(text));
         let (home, xdg) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"));
         assert_eq!(cache(&[home]), path("/h/.cache/debuginfod_client"));

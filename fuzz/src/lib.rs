@@ -8,6 +8,7 @@
 )]
 
 mod assembly;
+mod gcov;
 mod indexed;
 mod list;
 mod merge;
@@ -88,5 +89,10 @@ pub const TARGETS: &[Target] = &[
         name: "assembly",
         run: assembly::assembly,
         seeds: &["s"],
+    },
+    Target {
+        name: "gcov",
+        run: gcov::gcov,
+        seeds: &["afdo"],
     },
 ];

@@ -26,6 +26,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     debug_info(&mut writer)?;
     assembly(&mut writer)?;
     readme(&mut writer)?;
+    gcov(&mut writer)?;
     writer.finish()
 }
 
@@ -53,6 +54,62 @@ fn debug_info(writer: &mut Writer) -> Result<()> {
             &name,
             &std::fs::read(&program)?,
             &format!("clang-22 {options} -o OUT/program"),
+        )?;
+    }
+    Ok(())
+}
+
+/// GCC's sample profiles, by Debian's autofdo package, of a program whose functions are taken to have run from start to
+/// end, each a thousand times more often than the one before.
+fn gcov(writer: &mut Writer) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let file = |name: &str| scratch.path().join(name);
+    let compile = "gcc-12 -O2 -gdwarf-4 -no-pie -nostdlib -static inlined.c";
+    let mut words = compile.split(' ');
+    let mut gcc = Command::new(words.next().unwrap_or_default());
+    gcc.args(words).arg("-o").arg(file("program"));
+    gcc.current_dir(repo_root().join("tests/programs"));
+    ensure!(gcc.status()?.success(), "{gcc:?}");
+    let symbols = Command::new("nm")
+        .arg("-S")
+        .arg(file("program"))
+        .output()?
+        .stdout;
+    let mut ranges = Vec::new();
+    for line in String::from_utf8(symbols)?.lines() {
+        if let [start, size, "t" | "T", _] = line.split(' ').collect::<Vec<_>>()[..] {
+            let start = u64::from_str_radix(start, 16)?;
+            ranges.push((start, start + u64::from_str_radix(size, 16)? - 1));
+        }
+    }
+    // Addresses count from where the program is loaded.
+    let base = 0x40_0000;
+    let mut samples = format!("{}\n", ranges.len());
+    for (number, (start, end)) in (1u64..).zip(&ranges) {
+        let _ = writeln!(
+            samples,
+            "{:x}-{:x}:{}",
+            start - base,
+            end - base,
+            number * 1000
+        );
+    }
+    samples.push_str("0\n0\n");
+    std::fs::write(file("samples"), samples)?;
+    for (name, version) in [("v1", "1"), ("v407", "875575082")] {
+        let mut create = Command::new("create_gcov");
+        create.arg(format!("-binary={}", file("program").display()));
+        create.arg(format!("-profile={}", file("samples").display()));
+        create.arg(format!("-gcov={}", file(name).display()));
+        create.args(["-profiler=text", &format!("-gcov_version={version}")]);
+        ensure!(create.output()?.status.success(), "{create:?}");
+        let how = format!(
+            "{compile} -o OUT/program\n    create_gcov -binary=OUT/program -profile=OUT/samples -profiler=text -gcov_version={version}"
+        );
+        writer.add(
+            &format!("gcov/create_gcov-{name}.afdo"),
+            &std::fs::read(file(name))?,
+            &how,
         )?;
     }
     Ok(())
@@ -252,7 +309,15 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 6] = ["raw", "indexed", "text", "debug_info", "assembly", "readme"];
+const FOLDERS: [&str; 7] = [
+    "raw",
+    "indexed",
+    "text",
+    "debug_info",
+    "assembly",
+    "readme",
+    "gcov",
+];
 
 impl Writer {
     fn new() -> Result<Writer> {

@@ -9,6 +9,9 @@ pub const INFLATE_RATIO: usize = 64;
 pub const INFLATE_FLOOR: usize = 1 << 20;
 /// The most bytes that all compressed blobs of one file may inflate to together, beyond 3 × the file's size.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
+/// How deep functions inlined into one another may nest in a sample profile of GCC. Compilers stop at some tens; each
+/// level costs a stack frame of the reader.
+pub const GCOV_INLINE_DEPTH: u32 = 512;
 /// How often the reader of a damaged raw file searches for the next profile by its magic. A hostile file of headers
 /// alone costs its size in time for each search.
 pub const RAW_PROFILE_SEARCHES: usize = 64;

@@ -17,11 +17,12 @@ mod mutate;
 mod pages;
 mod process;
 pub mod program;
+pub mod sample;
 
 pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};
 pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root};
-pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, skip};
+pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, on_path, skip};
 pub use mutate::{Rng, mutate};
 pub use pages::{PAGE, evict, resident};
 pub use process::{Measured, measure, with_memory_cap};

@@ -105,7 +105,8 @@ macro_rules! require_or_skip {
     };
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
+/// A program on `PATH`.
+pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())

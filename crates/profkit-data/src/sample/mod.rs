@@ -1,5 +1,6 @@
 //! Sample profiles (AutoFDO, CSSPGO): the owned model, and the encodings one folder each.
 mod add;
+pub mod gcov;
 mod model;
 mod names;
 #[cfg(test)]

@@ -1,0 +1,131 @@
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+
+/// `GCOV_DATA_MAGIC`, "gcda".
+pub(super) const MAGIC: u32 = 0x6763_6461;
+/// The summary, of version 3 (`GCOV_TAG_AFDO_SUMMARY`).
+pub(super) const TAG_SUMMARY: u32 = 0xa800_0000;
+/// The names (`GCOV_TAG_AFDO_FILE_NAMES`).
+pub(super) const TAG_NAMES: u32 = 0xaa00_0000;
+/// The functions (`GCOV_TAG_AFDO_FUNCTION`).
+pub(super) const TAG_FUNCTIONS: u32 = 0xac00_0000;
+/// The modules (`GCOV_TAG_MODULE_GROUPING`).
+pub(super) const TAG_MODULES: u32 = 0xae00_0000;
+/// The working sets (`GCOV_TAG_AFDO_WORKING_SET`).
+pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
+/// The only sort of value there is: targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
+pub(super) const INDIRECT_CALLS: u32 = 7;
+/// How many working sets there are (`NUM_GCOV_WORKING_SETS`).
+pub(super) const WORKING_SETS: usize = 128;
+/// A name of no file.
+pub(super) const NO_FILE: u32 = u32::MAX;
+
+/// The version of a GCC sample profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GcovVersion {
+    /// `406p`: GCC 4.6 of Google.
+    Gcc46,
+    /// `407*`: GCC 4.7 of Google. The version that LLVM reads.
+    Gcc47,
+    /// GCC 5 to 11.
+    V1,
+    /// GCC 12 to 15.
+    V2,
+    /// GCC 16.
+    V3,
+}
+
+impl GcovVersion {
+    /// Every version with its word.
+    const WORDS: [(Self, u32); 5] = [
+        (Self::Gcc46, 0x3430_3670),
+        (Self::Gcc47, 0x3430_372a),
+        (Self::V1, 1),
+        (Self::V2, 2),
+        (Self::V3, 3),
+    ];
+
+    /// The word in the header.
+    pub fn word(self) -> u32 {
+        let found = Self::WORDS.iter().find(|(version, _)| *version == self);
+        found.map_or(0, |(_, word)| *word)
+    }
+
+    /// The version of a word.
+    pub fn of_word(word: u32) -> Option<Self> {
+        let found = Self::WORDS.iter().find(|(_, known)| *known == word);
+        found.map(|(version, _)| *version)
+    }
+
+    /// The version that a release of GCC reads (GCC 5 is the first that reads any).
+    pub fn of_gcc(release: u32) -> Option<Self> {
+        match release {
+            0..=4 => None,
+            5..=11 => Some(Self::V1),
+            12..=15 => Some(Self::V2),
+            _ => Some(Self::V3),
+        }
+    }
+
+    /// Whether the length of a string is in words, and zeros fill the last.
+    pub(super) fn pads_strings(self) -> bool {
+        self < Self::V2
+    }
+}
+
+/// The discriminator of a place in version 3, as GCC 16 builds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GcovDiscriminator(pub u32);
+
+impl GcovDiscriminator {
+    /// The discriminator of the source's statement: bits 0 to 7.
+    pub fn base(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    /// How many copies of the statement one sample stands for: bits 8 to 14. 0 if the statement was not duplicated.
+    pub fn multiplicity(self) -> u32 {
+        self.0 >> 8 & 0x7f
+    }
+
+    /// Which copy of the statement it is, as far as the 16 bits of a place hold it: bit 15.
+    pub fn copy(self) -> u32 {
+        self.0 >> 15
+    }
+}
+
+/// What the header says: byte order and version.
+pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
+    let endian = match data.first_chunk::<4>() {
+        Some(b"gcda") => Endian::Big,
+        _ => Endian::Little,
+    };
+    let mut cursor = Cursor::new(data, 0, endian);
+    let read = |cursor: &mut Cursor<'_>| -> Result<GcovVersion> {
+        let magic = cursor.u32()?;
+        if magic != MAGIC {
+            return Err(
+                Error::new(ErrorKind::UnrecognizedFormat, "no sample profile of GCC")
+                    .at(0)
+                    .found(format_args!("{magic:#010x}"))
+                    .expected("the magic \"adcg\" or \"gcda\""),
+            );
+        }
+        let at = cursor.offset();
+        let word = cursor.u32()?;
+        let version = GcovVersion::of_word(word).ok_or_else(|| {
+            Error::new(
+                ErrorKind::UnsupportedVersion,
+                "an unknown version of GCC's sample profile",
+            )
+            .at(at)
+            .found(format_args!("{word:#x}"))
+            .expected("1, 2, 3, 407* or 406p")
+            .with_hint("a file that gcc -fprofile-generate wrote (.gcda) is no sample profile; gcov reads it")
+        })?;
+        cursor.u32()?;
+        Ok(version)
+    };
+    let version = read(&mut cursor).map_err(|error| error.within("header"))?;
+    Ok((cursor, version))
+}

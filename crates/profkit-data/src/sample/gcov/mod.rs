@@ -1,0 +1,37 @@
+//! GCC's sample profile (`.afdo`, `fbdata.afdo`): what `create_gcov` writes and `gcc -fauto-profile` reads.
+//!
+//! Words are 32 bits, in the byte order of the machine that wrote them; the magic tells which. Counts are two words,
+//! the lower first.
+//!
+//! ```text
+//! magic "gcda" as a word | version | 0
+//! (version 3) 0xa8000000 | total, max, max head, counts, functions: u64 each | entries: u64
+//!             | entries of (cutoff: u32, least count: u64, counts: u64)
+//! 0xaa000000 | length | (version 3) files | strings | names | names of (string, (version 3) file: u32)
+//! 0xac000000 | length | functions | functions of (head: u64, instance)
+//! 0xae000000 | length | modules | modules
+//! 0xaf000000 | length | 128 of (counts: u32, least count: u64)
+//!
+//! instance: name: u32 | lines | call sites
+//!           | lines of (place: u32, targets, count: u64, targets of (7, name: u64, count: u64))
+//!           | call sites of (place: u32, instance)
+//! place: line << 16 | discriminator
+//! ```
+//!
+//! | version | who | strings | further |
+//! |---|---|---|---|
+//! | `407*` (0x3430372a), `406p` | GCC 4.6 and 4.7 of Google, LLVM's reader | length in words, with zeros | modules |
+//! | 1 | GCC 5 to 11 | as before | |
+//! | 2 | GCC 12 to 15 | length in bytes, one zero | |
+//! | 3 | GCC 16 | as in 2 | file names, the summary, discriminators with multiplicity |
+//!
+//! Total samples are not stored: they are the sum of what is. docs/formats/gcov.md says where each fact comes from.
+mod header;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use header::{GcovDiscriminator, GcovVersion};
+pub use reader::GcovProfile;
+pub use writer::{GcovLosses, GcovOptions, GcovWriter};

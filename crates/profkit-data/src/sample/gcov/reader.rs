@@ -1,0 +1,339 @@
+use super::header::{
+    GcovVersion, INDIRECT_CALLS, NO_FILE, TAG_FUNCTIONS, TAG_MODULES, TAG_NAMES, TAG_SUMMARY,
+    TAG_WORKING_SETS, WORKING_SETS, read_header,
+};
+use crate::bytes::{Cursor, Endian};
+use crate::limits;
+use crate::sample::{AddOutcome, Hints, Location, NameId, SampleName, SampleProfile, Samples};
+use crate::{Error, ErrorKind, Result};
+
+/// A sample profile of GCC, read whole.
+#[derive(Clone, Debug)]
+pub struct GcovProfile {
+    /// Its version.
+    pub version: GcovVersion,
+    /// Its byte order.
+    pub endian: Endian,
+    /// The functions, added up where one stands twice. `total` is what `create_gcov` counts: the sum of all lines.
+    pub profile: SampleProfile,
+    /// Source files, of version 3.
+    pub files: Vec<Box<[u8]>>,
+    /// The source file of each name, by [`NameId`]; short or `None` where it has none.
+    pub file_of: Vec<Option<u32>>,
+    /// Names that stand in the table for several files (static functions): they are one name here.
+    pub shared_names: u64,
+    /// What is wrong with the file behind the functions that were read.
+    pub damage: Option<Error>,
+}
+
+/// The least bytes of a function and of what it consists of: more of them than that many bytes hold are not reserved
+/// for.
+const NAME_BYTES: usize = 4;
+
+impl GcovProfile {
+    /// Reads a profile. What is damaged behind the names does not keep the functions before it from being read:
+    /// [`damage`](Self::damage) says it.
+    ///
+    /// Memory is at most some multiple of the file's size, and nesting ends at [`limits::GCOV_INLINE_DEPTH`].
+    ///
+    /// # Errors
+    /// If the header or the names cannot be read.
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        let (mut cursor, version) = read_header(data)?;
+        let mut profile = GcovProfile {
+            version,
+            endian: cursor.endian(),
+            profile: SampleProfile::new(),
+            files: Vec::new(),
+            file_of: Vec::new(),
+            shared_names: 0,
+            damage: None,
+        };
+        let names = profile
+            .read_names(&mut cursor)
+            .map_err(|error| error.within("names"))?;
+        profile.damage = profile.read_rest(&mut cursor, &names).err();
+        Ok(profile)
+    }
+
+    /// The table of names, after the summary that version 3 has.
+    fn read_names(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<NameId>> {
+        let mut at = cursor.offset();
+        let mut tag = cursor.u32()?;
+        if tag == TAG_SUMMARY && self.version == GcovVersion::V3 {
+            skip_summary(cursor).map_err(|error| error.within("summary"))?;
+            at = cursor.offset();
+            tag = cursor.u32()?;
+        }
+        expect_tag(at, tag, TAG_NAMES)?;
+        // The length: in words, in bytes or 0, as the writer liked it.
+        cursor.u32()?;
+        if self.version == GcovVersion::V3 {
+            let count = read_count(cursor, NAME_BYTES, "files")?;
+            self.files.reserve(count);
+            for _ in 0..count {
+                self.files.push(self.read_string(cursor)?.into());
+            }
+        }
+        let count = read_count(cursor, NAME_BYTES, "names")?;
+        let mut names = Vec::with_capacity(count);
+        for _ in 0..count {
+            let name = self.read_string(cursor)?;
+            let known = self.profile.names.find(SampleName::Text(name)).is_some();
+            let id = intern(&mut self.profile, name, cursor.offset())?;
+            names.push(id);
+            if self.version != GcovVersion::V3 {
+                continue;
+            }
+            let at = cursor.offset();
+            let file = cursor.u32()?;
+            if file != NO_FILE && file as usize >= self.files.len() {
+                return Err(
+                    Error::new(ErrorKind::Malformed, "a file that is not in the table")
+                        .at(at)
+                        .found(file)
+                        .expected(format_args!("below {}, or 0xffffffff", self.files.len())),
+                );
+            }
+            if known && !name.is_empty() {
+                self.shared_names += 1;
+            } else if file != NO_FILE {
+                if self.file_of.len() <= id.index() {
+                    self.file_of.resize(id.index() + 1, None);
+                }
+                if let Some(slot) = self.file_of.get_mut(id.index()) {
+                    *slot = Some(file);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// A string without the zeros at its end.
+    fn read_string<'data>(&self, cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
+        let at = cursor.offset();
+        let length = u64::from(cursor.u32()?);
+        let bytes = match self.version.pads_strings() {
+            true => cursor.take_u64(length * 4)?,
+            false => cursor.take_u64(length)?,
+        };
+        let end = bytes.iter().position(|&byte| byte == 0);
+        match end {
+            Some(end) => Ok(bytes.get(..end).unwrap_or_default()),
+            None if bytes.is_empty() => Ok(bytes),
+            None => Err(Error::new(ErrorKind::Malformed, "a string does not end")
+                .at(at)
+                .found(format_args!("{} bytes without a zero", bytes.len()))),
+        }
+    }
+
+    /// Functions, and what follows them.
+    fn read_rest(&mut self, cursor: &mut Cursor<'_>, names: &[NameId]) -> Result<()> {
+        let functions = |error: Error| error.within("functions");
+        let at = cursor.offset();
+        let tag = cursor.u32().map_err(functions)?;
+        expect_tag(at, tag, TAG_FUNCTIONS).map_err(functions)?;
+        cursor.u32().map_err(functions)?;
+        let count = cursor.u32().map_err(functions)?;
+        for _ in 0..count {
+            self.read_function(cursor, names).map_err(functions)?;
+        }
+        if cursor.is_empty() {
+            // GCC 12 and later look no further.
+            return Ok(());
+        }
+        skip_modules(cursor).map_err(|error| error.within("modules"))?;
+        skip_working_sets(cursor).map_err(|error| error.within("working sets"))
+    }
+
+    /// A function, added to the one of its name only if it can be read whole.
+    fn read_function(&mut self, cursor: &mut Cursor<'_>, names: &[NameId]) -> Result<()> {
+        let head = read_u64(cursor)?;
+        let mut samples = Samples::default();
+        let mut reader = InstanceReader {
+            names,
+            outcome: AddOutcome::default(),
+        };
+        reader.read(cursor, &mut samples, 0)?;
+        samples.head = head;
+        let index = self.profile.find_or_add(&[], samples.name);
+        if let Some(sum) = self.profile.samples_mut(index) {
+            sum.merge(&samples, |name| name, 1, &mut reader.outcome);
+        }
+        Ok(())
+    }
+}
+
+/// Reads instances of functions, of which each holds those that were inlined into it.
+struct InstanceReader<'n> {
+    names: &'n [NameId],
+    outcome: AddOutcome,
+}
+
+impl InstanceReader<'_> {
+    fn read(&mut self, cursor: &mut Cursor<'_>, samples: &mut Samples, depth: u32) -> Result<()> {
+        if depth > limits::GCOV_INLINE_DEPTH {
+            return Err(too_deep(cursor.offset()));
+        }
+        let at = cursor.offset();
+        let name = cursor.u32()?;
+        samples.name = self.name(u64::from(name), at)?;
+        self.read_samples(cursor, samples, depth)
+    }
+
+    /// What follows the name.
+    fn read_samples(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        samples: &mut Samples,
+        depth: u32,
+    ) -> Result<()> {
+        let lines = cursor.u32()?;
+        let sites = cursor.u32()?;
+        let mut hints = Hints::default();
+        for _ in 0..lines {
+            let location = read_place(cursor)?;
+            let targets = cursor.u32()?;
+            let count = read_u64(cursor)?;
+            samples.add_line(&mut hints, location, count, 1, &mut self.outcome);
+            self.outcome.accumulate(&mut samples.total, count, 1);
+            for _ in 0..targets {
+                let at = cursor.offset();
+                let sort = cursor.u32()?;
+                if sort != INDIRECT_CALLS {
+                    return Err(Error::new(ErrorKind::Malformed, "an unknown sort of value")
+                        .at(at)
+                        .found(sort)
+                        .expected("7, targets of indirect calls"));
+                }
+                let at = cursor.offset();
+                let index = read_u64(cursor)?;
+                let name = self.name(index, at)?;
+                let count = read_u64(cursor)?;
+                samples.add_target(&mut hints, location, name, count, 1, &mut self.outcome);
+            }
+        }
+        for _ in 0..sites {
+            let location = read_place(cursor)?;
+            if depth >= limits::GCOV_INLINE_DEPTH {
+                return Err(too_deep(cursor.offset()));
+            }
+            let at = cursor.offset();
+            let index = cursor.u32()?;
+            let name = self.name(u64::from(index), at)?;
+            let (inlined, _) = samples.inlined_at(&mut hints, location, name);
+            let before = inlined.total;
+            self.read_samples(cursor, inlined, depth + 1)?;
+            let added = inlined.total - before;
+            self.outcome.accumulate(&mut samples.total, added, 1);
+        }
+        Ok(())
+    }
+
+    fn name(&self, index: u64, at: u64) -> Result<NameId> {
+        let found = usize::try_from(index).ok();
+        let name = found.and_then(|index| self.names.get(index));
+        name.copied().ok_or_else(|| {
+            Error::new(ErrorKind::Malformed, "a name that is not in the table")
+                .at(at)
+                .found(index)
+                .expected(format_args!("below {}", self.names.len()))
+        })
+    }
+}
+
+#[cold]
+fn too_deep(at: u64) -> Error {
+    Error::new(
+        ErrorKind::LimitExceeded,
+        "inlined functions nest too deeply",
+    )
+    .at(at)
+    .expected(format_args!("at most {} levels", limits::GCOV_INLINE_DEPTH))
+}
+
+fn intern(profile: &mut SampleProfile, name: &[u8], at: u64) -> Result<NameId> {
+    let id = profile.intern(SampleName::Text(name));
+    id.ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "more than 2^32 names").at(at))
+}
+
+fn read_u64(cursor: &mut Cursor<'_>) -> Result<u64> {
+    let low = cursor.u32()?;
+    let high = cursor.u32()?;
+    Ok(u64::from(high) << 32 | u64::from(low))
+}
+
+fn read_place(cursor: &mut Cursor<'_>) -> Result<Location> {
+    let place = cursor.u32()?;
+    Ok(Location::new(place >> 16, place & 0xffff))
+}
+
+/// A number of things of at least `least` bytes each.
+fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize> {
+    let at = cursor.offset();
+    let count = cursor.u32()? as usize;
+    match count.checked_mul(least) {
+        Some(bytes) if bytes <= cursor.remaining() => Ok(count),
+        _ => Err(Error::new(ErrorKind::Truncated, "the data end too early")
+            .at(at)
+            .found(format_args!(
+                "{count} {what} in {} bytes",
+                cursor.remaining()
+            ))),
+    }
+}
+
+fn expect_tag(at: u64, found: u32, expected: u32) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(
+        Error::new(ErrorKind::Malformed, "another section than expected")
+            .at(at)
+            .found(format_args!("tag {found:#010x}"))
+            .expected(format_args!("tag {expected:#010x}")),
+    )
+}
+
+/// The summary is a function of the rest.
+fn skip_summary(cursor: &mut Cursor<'_>) -> Result<()> {
+    cursor.take(5 * 8)?;
+    let entries = read_u64(cursor)?;
+    cursor.take_u64(entries.saturating_mul(4 + 8 + 8))?;
+    Ok(())
+}
+
+/// Which source files were compiled how. GCC's LIPO had a use for it; current writers leave it empty.
+fn skip_modules(cursor: &mut Cursor<'_>) -> Result<()> {
+    let at = cursor.offset();
+    let tag = cursor.u32()?;
+    expect_tag(at, tag, TAG_MODULES)?;
+    let words = u64::from(cursor.u32()?);
+    let modules = cursor.u32()?;
+    if modules > 0 {
+        // The length counts the number of modules too.
+        cursor.take_u64(words.saturating_sub(1) * 4)?;
+    }
+    Ok(())
+}
+
+fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
+    let at = cursor.offset();
+    let tag = cursor.u32()?;
+    expect_tag(at, tag, TAG_WORKING_SETS)?;
+    cursor.u32()?;
+    if cursor.remaining() > 4 {
+        cursor.take(WORKING_SETS * (4 + 8))?;
+    } else {
+        // One writer leaves a single 0 here.
+        cursor.take(cursor.remaining())?;
+    }
+    match cursor.remaining() {
+        0 => Ok(()),
+        more => Err(
+            Error::new(ErrorKind::Malformed, "bytes behind the last section")
+                .at(cursor.offset())
+                .found(format_args!("{more} bytes")),
+        ),
+    }
+}

@@ -1,0 +1,459 @@
+use super::header::{
+    GcovVersion, INDIRECT_CALLS, MAGIC, NO_FILE, TAG_FUNCTIONS, TAG_MODULES, TAG_NAMES,
+    TAG_SUMMARY, TAG_WORKING_SETS, WORKING_SETS,
+};
+use crate::bytes::{Endian, Sink};
+use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::indexed::SUMMARY_CUTOFFS;
+
+/// How to write.
+#[derive(Clone, Debug)]
+pub struct GcovOptions {
+    /// The version.
+    pub version: GcovVersion,
+    /// The byte order: that of the machine that GCC runs on.
+    pub endian: Endian,
+    /// Source files, for version 3.
+    pub files: Vec<Box<[u8]>>,
+    /// The source file of each name, by [`NameId`].
+    pub file_of: Vec<Option<u32>>,
+}
+
+impl GcovOptions {
+    /// A little-endian file without file names.
+    pub fn new(version: GcovVersion) -> Self {
+        GcovOptions {
+            version,
+            endian: Endian::Little,
+            files: Vec::new(),
+            file_of: Vec::new(),
+        }
+    }
+}
+
+/// What has no place in GCC's encoding and was left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcovLosses {
+    /// Lines, targets and inlined calls at places beyond 16 bits of line or of discriminator.
+    pub places: u64,
+    /// Functions whose total is not the sum of their lines; GCC has the sum.
+    pub totals: u64,
+    /// Functions with the checksum of pseudo probes.
+    pub checksums: u64,
+    /// Functions with attributes.
+    pub attributes: u64,
+    /// Vtables.
+    pub vtables: u64,
+    /// Names of the profile symbol list.
+    pub symbols: u64,
+    /// Names that are known by their hash only; the hash stands as a decimal number, which GCC does not find.
+    pub hashes: u64,
+    /// Names of source files, which version 3 alone has.
+    pub files: u64,
+}
+
+impl GcovLosses {
+    /// The counts that are not 0, each with what it counts.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        [
+            (self.places, "places beyond line or discriminator 65535"),
+            (self.totals, "totals that are not the sum of lines"),
+            (self.checksums, "checksums"),
+            (self.attributes, "attributes"),
+            (self.vtables, "vtables"),
+            (self.symbols, "names of the symbol list"),
+            (self.hashes, "names known by their hash only"),
+            (self.files, "names of source files"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+    }
+}
+
+/// Writes a sample profile for GCC.
+#[derive(Debug)]
+pub struct GcovWriter<'p> {
+    profile: &'p SampleProfile,
+    options: &'p GcovOptions,
+    losses: GcovLosses,
+    /// The number of each name in the file, by [`NameId`]; 0, the empty name, for those that are not needed.
+    numbers: Vec<u32>,
+    /// The names that are needed, in the order of the file.
+    names: Vec<NameId>,
+    /// Functions in the order of the file: by name.
+    order: Vec<usize>,
+    out: Vec<u8>,
+}
+
+impl<'p> GcovWriter<'p> {
+    /// Writes a whole file and says what was left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotRepresent`] for a profile with calling contexts, which are to be nested first;
+    /// [`ErrorKind::WriteFailed`] from the sink.
+    pub fn write(
+        sink: &mut dyn Sink,
+        profile: &'p SampleProfile,
+        options: &'p GcovOptions,
+    ) -> Result<GcovLosses> {
+        let mut contexts = profile.functions().iter();
+        if contexts.any(|function| !function.callers.is_empty()) {
+            return Err(Error::new(
+                ErrorKind::CannotRepresent,
+                "GCC's encoding has no place for calling contexts",
+            )
+            .with_hint("nest them first"));
+        }
+        let mut writer = GcovWriter {
+            profile,
+            options,
+            losses: GcovLosses::default(),
+            numbers: Vec::new(),
+            names: Vec::new(),
+            order: Vec::new(),
+            out: Vec::new(),
+        };
+        writer.plan();
+        writer.header();
+        sink.put(&writer.out)?;
+        writer.out.clear();
+        writer.functions();
+        writer.tail();
+        sink.put(&writer.out)?;
+        Ok(writer.losses)
+    }
+
+    fn fits(location: Location) -> bool {
+        location.line <= 0xffff && location.discriminator <= 0xffff
+    }
+
+    /// Numbers names and functions, and counts losses.
+    fn plan(&mut self) {
+        self.numbers = vec![0; self.profile.names.len()];
+        let mut needed = Vec::new();
+        for function in self.profile.functions() {
+            self.plan_instance(&function.samples, &mut needed);
+        }
+        self.losses.symbols = self.profile.symbols.len() as u64;
+        if self.options.version < GcovVersion::V3 {
+            self.losses.files = self.options.files.len() as u64;
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        let spelled = |id: &NameId| spell(self.profile.names.get(*id));
+        needed.sort_by_cached_key(spelled);
+        for (number, id) in (1u32..).zip(&needed) {
+            if let Some(slot) = self.numbers.get_mut(id.index()) {
+                *slot = number;
+            }
+        }
+        for id in &needed {
+            if let SampleName::Guid(_) = self.profile.names.get(*id) {
+                self.losses.hashes += 1;
+            }
+        }
+        self.names = needed;
+        let mut order: Vec<usize> = (0..self.profile.functions().len()).collect();
+        let number = |index: &usize| {
+            let function = self.profile.functions().get(*index);
+            function.map_or(0, |function| self.number(function.samples.name))
+        };
+        order.sort_by_key(number);
+        self.order = order;
+    }
+
+    fn plan_instance(&mut self, samples: &Samples, needed: &mut Vec<NameId>) -> u64 {
+        needed.push(samples.name);
+        self.losses.checksums += u64::from(samples.checksum != 0);
+        self.losses.attributes += u64::from(samples.attributes != 0);
+        self.losses.vtables += samples.vtables.len() as u64;
+        let mut sum = 0u64;
+        for line in &samples.body {
+            sum = sum.saturating_add(line.samples);
+            self.losses.places += u64::from(!Self::fits(line.location));
+        }
+        for target in &samples.targets {
+            if Self::fits(target.location) {
+                needed.push(target.name);
+            }
+        }
+        for inlined in &samples.inlined {
+            sum = sum.saturating_add(inlined.samples.total);
+            if Self::fits(inlined.location) {
+                self.plan_instance(&inlined.samples, needed);
+            } else {
+                self.losses.places += 1;
+            }
+        }
+        self.losses.totals += u64::from(sum != samples.total);
+        sum
+    }
+
+    fn number(&self, id: NameId) -> u32 {
+        self.numbers.get(id.index()).copied().unwrap_or(0)
+    }
+
+    fn word(&mut self, word: u32) {
+        let bytes = self.options.endian.u32_bytes(word);
+        self.out.extend_from_slice(&bytes);
+    }
+
+    /// A number of things. There are never 2^32 of them in memory that came from places of 32 bits.
+    fn count(&mut self, count: usize) {
+        self.word(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
+    fn wide(&mut self, value: u64) {
+        let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
+        self.word(u32::from_le_bytes([a, b, c, d]));
+        self.word(u32::from_le_bytes([e, f, g, h]));
+    }
+
+    fn string(&mut self, text: &[u8]) {
+        if self.options.version.pads_strings() {
+            let words = (text.len() + 4) / 4;
+            self.count(words);
+            let end = self.out.len() + words * 4;
+            self.out.extend_from_slice(text);
+            self.out.resize(end, 0);
+        } else {
+            self.count(text.len() + 1);
+            self.out.extend_from_slice(text);
+            self.out.push(0);
+        }
+    }
+
+    /// Everything before the functions.
+    fn header(&mut self) {
+        self.word(MAGIC);
+        self.word(self.options.version.word());
+        self.word(0);
+        let has_files = self.options.version == GcovVersion::V3;
+        if has_files {
+            self.summary();
+        }
+        self.word(TAG_NAMES);
+        let length_at = self.out.len();
+        self.word(0);
+        let start = self.out.len();
+        let options = self.options;
+        if has_files {
+            self.count(options.files.len());
+            for file in &options.files {
+                self.string(file);
+            }
+        }
+        self.count(self.names.len() + 1);
+        self.string(b"");
+        if has_files {
+            self.word(NO_FILE);
+        }
+        for id in std::mem::take(&mut self.names) {
+            self.string(&for_gcc(spell(self.profile.names.get(id))));
+            if has_files {
+                let file = options.file_of.get(id.index()).copied().flatten();
+                self.word(file.unwrap_or(NO_FILE));
+            }
+        }
+        self.set_length(length_at, start);
+    }
+
+    /// Fills in the length of a section: in words before version 2, in bytes since, as `create_gcov` meant it to be.
+    fn set_length(&mut self, at: usize, start: usize) {
+        let bytes = self.out.len() - start;
+        let length = match self.options.version.pads_strings() {
+            true => bytes / 4,
+            false => bytes,
+        };
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        let word = self.options.endian.u32_bytes(length);
+        if let Some(slot) = self.out.get_mut(at..at + 4) {
+            slot.copy_from_slice(&word);
+        }
+    }
+
+    fn functions(&mut self) {
+        self.word(TAG_FUNCTIONS);
+        let length_at = self.out.len();
+        self.word(0);
+        let start = self.out.len();
+        self.count(self.order.len());
+        for index in std::mem::take(&mut self.order) {
+            let Some(function) = self.profile.functions().get(index) else {
+                continue;
+            };
+            self.wide(function.samples.head);
+            self.word(self.number(function.samples.name));
+            self.instance(&function.samples);
+        }
+        self.set_length(length_at, start);
+    }
+
+    /// An instance behind its name.
+    fn instance(&mut self, samples: &Samples) {
+        let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
+        let sites = || {
+            let inlined = samples.inlined.iter();
+            inlined.filter(|inlined| Self::fits(inlined.location))
+        };
+        self.count(lines().count());
+        self.count(sites().count());
+        for line in lines() {
+            self.place(line.location);
+            let mut targets: Vec<(u32, u64)> = samples
+                .targets_at(line.location)
+                .iter()
+                .map(|target| (self.number(target.name), target.count))
+                .collect();
+            targets.sort_unstable();
+            self.count(targets.len());
+            self.wide(line.samples);
+            for (name, count) in targets {
+                self.word(INDIRECT_CALLS);
+                self.wide(u64::from(name));
+                self.wide(count);
+            }
+        }
+        let mut sites: Vec<_> = sites().collect();
+        sites.sort_by_key(|site| (site.location, self.number(site.samples.name)));
+        for site in sites {
+            self.place(site.location);
+            self.word(self.number(site.samples.name));
+            self.instance(&site.samples);
+        }
+    }
+
+    fn place(&mut self, location: Location) {
+        self.word(location.line << 16 | location.discriminator);
+    }
+
+    /// All counts of lines that are written, largest first.
+    fn counts(&self) -> Vec<u64> {
+        fn add(samples: &Samples, counts: &mut Vec<u64>) {
+            let lines = samples.body.iter();
+            let kept = lines.filter(|line| GcovWriter::fits(line.location));
+            counts.extend(kept.map(|line| line.samples));
+            for inlined in &samples.inlined {
+                if GcovWriter::fits(inlined.location) {
+                    add(&inlined.samples, counts);
+                }
+            }
+        }
+        let mut counts = Vec::new();
+        for function in self.profile.functions() {
+            add(&function.samples, &mut counts);
+        }
+        counts.sort_unstable_by(|one, two| two.cmp(one));
+        counts
+    }
+
+    fn summary(&mut self) {
+        let counts = self.counts();
+        let total = counts
+            .iter()
+            .fold(0u64, |sum, &count| sum.saturating_add(count));
+        let functions = self.profile.functions();
+        let heads = functions.iter().map(|function| function.samples.head);
+        self.word(TAG_SUMMARY);
+        self.wide(total);
+        self.wide(counts.first().copied().unwrap_or(0));
+        self.wide(heads.max().unwrap_or(0));
+        self.wide(counts.len() as u64);
+        self.wide(functions.len() as u64);
+        self.wide(SUMMARY_CUTOFFS.len() as u64);
+        let mut largest = Largest::new(&counts);
+        for cutoff in SUMMARY_CUTOFFS {
+            let share = u128::from(total) * u128::from(cutoff) / 1_000_000;
+            largest.advance(share);
+            self.word(cutoff);
+            self.wide(largest.least);
+            self.wide(largest.taken as u64);
+        }
+    }
+
+    /// Modules, of which there are none, and working sets: for each 128th of all samples how many of the largest
+    /// counts make it up, and the least of them.
+    fn tail(&mut self) {
+        self.word(TAG_MODULES);
+        let none = if self.options.version.pads_strings() {
+            1
+        } else {
+            0
+        };
+        self.word(none);
+        self.word(0);
+        self.word(TAG_WORKING_SETS);
+        self.count(WORKING_SETS * 3);
+        let counts = self.counts();
+        let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        let mut largest = Largest::new(&counts);
+        for set in 1..=WORKING_SETS {
+            largest.advance(total * set as u128 / WORKING_SETS as u128);
+            self.count(largest.taken);
+            self.wide(largest.least);
+        }
+    }
+}
+
+/// How many of the largest counts make up a sum.
+struct Largest<'c> {
+    /// Descending.
+    counts: &'c [u64],
+    taken: usize,
+    least: u64,
+    sum: u128,
+}
+
+impl<'c> Largest<'c> {
+    fn new(counts: &'c [u64]) -> Self {
+        Largest {
+            counts,
+            taken: 0,
+            least: 0,
+            sum: 0,
+        }
+    }
+
+    /// Takes counts until their sum is reached, equal ones together.
+    fn advance(&mut self, wanted: u128) {
+        while self.sum < wanted {
+            let Some(&count) = self.counts.get(self.taken) else {
+                return;
+            };
+            self.least = count;
+            while self.counts.get(self.taken) == Some(&count) {
+                self.sum += u128::from(count);
+                self.taken += 1;
+            }
+        }
+    }
+}
+
+fn spell(name: SampleName<'_>) -> Vec<u8> {
+    match name {
+        SampleName::Text(text) => text.to_vec(),
+        SampleName::Guid(_) => name.to_string().into_bytes(),
+    }
+}
+
+/// GCC names the base object's constructor and destructor in debug info by a variant that no object file has
+/// (<https://gcc.gnu.org/bugzilla/show_bug.cgi?id=64346>): `create_gcov` writes C2 for C4 and D2 for D4.
+fn for_gcc(mut name: Vec<u8>) -> Vec<u8> {
+    const VARIANTS: [(&[u8], usize); 4] = [
+        (b"D4Ev", 5),
+        (b"C4Ev", 5),
+        (b"C4EPKc", 7),
+        (b"C4EPKcRKS2_", 12),
+    ];
+    for (ending, least) in VARIANTS {
+        if name.len() > least && name.ends_with(ending) {
+            let digit = name.len() - ending.len() + 1;
+            if let Some(digit) = name.get_mut(digit) {
+                *digit = b'2';
+            }
+            break;
+        }
+    }
+    name
+}

@@ -1,0 +1,199 @@
+//! Generated sample profiles, as text that every LLVM reads: overlapping functions, inlined calls, call targets,
+//! contexts and probes.
+use crate::Rng;
+use std::fmt::Write as _;
+
+/// What a generated sample profile is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleShape {
+    /// Lines and inlined calls below the functions that they were inlined into.
+    Nested,
+    /// The same by probes, with checksums and attributes.
+    Probes,
+    /// A function once a context: the chain of its callers.
+    Context,
+    /// Contexts by probes.
+    ContextProbes,
+}
+
+impl SampleShape {
+    /// Every shape.
+    pub const ALL: [Self; 4] = [
+        Self::Nested,
+        Self::Probes,
+        Self::Context,
+        Self::ContextProbes,
+    ];
+
+    fn has_probes(self) -> bool {
+        matches!(self, Self::Probes | Self::ContextProbes)
+    }
+
+    fn has_contexts(self) -> bool {
+        matches!(self, Self::Context | Self::ContextProbes)
+    }
+}
+
+/// How a profile is generated.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleOptions {
+    /// Functions of the profile.
+    pub functions: usize,
+    /// Names that they are drawn from; other profiles of the same pool have some of them in common.
+    pub pool: usize,
+    /// Lines of a function, at most.
+    pub lines: usize,
+    /// What it is like.
+    pub shape: SampleShape,
+}
+
+/// The name of a function of the pool.
+pub fn sample_name(index: usize) -> String {
+    const WORDS: [&str; 8] = [
+        "parser", "reader", "visit", "table", "merge", "encode", "hash", "queue",
+    ];
+    let word = WORDS[index % 8];
+    let own = format!("{word}_{index}");
+    format!("_ZN4prof{}{word}{}{own}Ev", word.len(), own.len())
+}
+
+/// A profile as text: a function of the options and the seed.
+pub fn sample_text(options: &SampleOptions, seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    let mut text = String::with_capacity(options.functions * 160);
+    let pool = options.pool.max(options.functions).max(1);
+    // Numbers that step through the pool by an amount that has no divisor in common with it are all different.
+    let start = rng.below(pool);
+    let mut step = rng.below(pool) | 1;
+    while gcd(step, pool) != 1 {
+        step += 2;
+    }
+    for number in 0..options.functions {
+        let function = (start + number * step) % pool;
+        write_function(&mut text, &mut rng, options, function, pool);
+    }
+    text
+}
+
+fn gcd(one: usize, two: usize) -> usize {
+    if two == 0 { one } else { gcd(two, one % two) }
+}
+
+/// Lines of the body of one function with the sum of their counts.
+struct Body {
+    text: String,
+    total: usize,
+}
+
+fn write_function(
+    text: &mut String,
+    rng: &mut Rng,
+    options: &SampleOptions,
+    function: usize,
+    pool: usize,
+) {
+    let hot = if rng.below(10) == 0 { 20_000 } else { 200 };
+    let body = body(rng, options, function, pool, hot, 1);
+    let mut head = sample_name(function);
+    if options.shape.has_contexts() {
+        let mut frames = Vec::new();
+        for depth in 0..rng.below(4) {
+            let caller = (function * 7 + depth * 13 + rng.below(3)) % pool;
+            let line = depth + 1 + rng.below(4);
+            let site = location(rng, options, line);
+            frames.push(format!("{}:{site}", sample_name(caller)));
+        }
+        frames.push(head);
+        head = format!("[{}]", frames.join(" @ "));
+    }
+    let _ = writeln!(text, "{head}:{}:{}", body.total, rng.below(hot));
+    text.push_str(&body.text);
+}
+
+fn location(rng: &mut Rng, options: &SampleOptions, line: usize) -> String {
+    match rng.below(8) {
+        0 if !options.shape.has_probes() => format!("{line}.{}", 1 + rng.below(5)),
+        _ => line.to_string(),
+    }
+}
+
+fn body(
+    rng: &mut Rng,
+    options: &SampleOptions,
+    function: usize,
+    pool: usize,
+    hot: usize,
+    depth: usize,
+) -> Body {
+    let mut body = Body {
+        text: String::new(),
+        total: 0,
+    };
+    let indent = " ".repeat(depth);
+    let mut line = 0;
+    for _ in 0..1 + rng.below(options.lines.max(1)) {
+        line += 1 + rng.below(4);
+        let count = rng.below(hot);
+        body.total += count;
+        let place = location(rng, options, line);
+        let _ = write!(body.text, "{indent}{place}: {count}");
+        if rng.below(6) == 0 {
+            for target in 0..1 + rng.below(3) {
+                let callee = sample_name((function * 3 + target * 5 + 1) % pool);
+                let _ = write!(body.text, " {callee}:{}", 1 + rng.below(count + 1));
+            }
+        }
+        body.text.push('\n');
+    }
+    if !options.shape.has_contexts() && depth < 4 {
+        for site in 0..rng.below(3) {
+            line += 1 + rng.below(3);
+            let callee = (function * 11 + site * 17 + depth) % pool;
+            let place = location(rng, options, line);
+            let inner = self::body(rng, options, callee, pool, hot, depth + 1);
+            let _ = writeln!(
+                body.text,
+                "{indent}{place}: {}:{}",
+                sample_name(callee),
+                inner.total
+            );
+            body.text.push_str(&inner.text);
+            body.total += inner.total;
+        }
+    }
+    if options.shape.has_probes() {
+        // The same in every profile: another checksum would be another build of the function.
+        let checksum = (function as u64 + 1).wrapping_mul(0x0001_0001_9e37);
+        let _ = writeln!(body.text, "{indent}!CFGChecksum: {checksum}");
+        if options.shape.has_contexts() {
+            let _ = writeln!(body.text, "{indent}!Attributes: {}", function % 4);
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_is_there_once_and_the_seed_decides() {
+        let options = SampleOptions {
+            functions: 40,
+            pool: 100,
+            lines: 5,
+            shape: SampleShape::Nested,
+        };
+        let text = sample_text(&options, 7);
+        let mut heads: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        heads.sort_unstable();
+        heads.dedup();
+        assert_eq!(heads.len(), 40);
+        assert_eq!(text, sample_text(&options, 7));
+        assert_ne!(text, sample_text(&options, 8));
+    }
+}

@@ -1,0 +1,26 @@
+//! GCC's sample profiles: what was read can be written, and is then sound and the same.
+use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
+
+/// Reads any bytes; writes what was read in every version, reads that, and writes it again.
+pub fn gcov(data: &[u8]) {
+    let Ok(read) = GcovProfile::parse(data) else {
+        return;
+    };
+    for version in [GcovVersion::V1, GcovVersion::V2, GcovVersion::V3] {
+        let mut options = GcovOptions::new(version);
+        options.endian = read.endian;
+        let write = |profile: &GcovProfile| {
+            let mut bytes = Vec::new();
+            GcovWriter::write(&mut bytes, &profile.profile, &options).expect("it has no contexts");
+            bytes
+        };
+        let bytes = write(&read);
+        let again = GcovProfile::parse(&bytes).expect("what was written can be read");
+        assert_eq!(again.damage, None);
+        assert_eq!(
+            again.profile.functions().len(),
+            read.profile.functions().len()
+        );
+        assert_eq!(write(&again), bytes);
+    }
+}

@@ -1,4 +1,6 @@
 //! GCC's sample profiles beside the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
 use profkit_testkit::{fixture, on_path, repo_root, require_or_skip, skip};
 use std::path::{Path, PathBuf};

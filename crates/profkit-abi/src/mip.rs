@@ -46,7 +46,10 @@ pub mod mode {
     /// The byte of function coverage counts calls from 0 to 8 in unary: each shifts it right by one. Stands with
     /// [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// All that version 9 knows.
+    /// A part of a function that stands elsewhere (gcc's and clang's `F.cold`). Control comes to it by jumps: the entry's
+    /// part of its record is never touched, its blocks are. In map entries only, with [`BLOCK_COVERAGE`].
+    pub const PART: u16 = 0x40;
+    /// All that version 9 knows of an image.
     pub const ALL: u16 = 0x3f;
     /// Mode `calls`: count and order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;

@@ -431,7 +431,8 @@ fn blocks_are_covered_exactly_where_an_emulator_saw_them_run() {
         };
         let (mut covered, mut not, mut cold) = (0, 0, 0);
         for entry in map(&image) {
-            let is_part = entry.name.ends_with(".cold");
+            let is_part = entry.flags & mode::PART != 0;
+            assert_eq!(is_part, entry.name.ends_with(".cold"), "{}", entry.name);
             for (block, &offset) in entry.blocks.iter().enumerate() {
                 let byte = records[entry.record + record::COVERAGE_SIZE + block];
                 let address = entry.address + u64::from(offset);

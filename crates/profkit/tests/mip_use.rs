@@ -364,3 +364,131 @@ fn linkers_take_the_order_and_profiles_are_compared() {
         .expect("profkit");
     assert_eq!(refused.status.code(), Some(1));
 }
+
+/// Functions that a start calls, each between functions that nothing calls and that are larger than what the kernel
+/// maps around a fault.
+const STARTING: usize = 48;
+
+/// A program that counts the page faults of its start, from text that it has made the kernel forget.
+fn scattered() -> String {
+    use std::fmt::Write as _;
+    let mut source = String::from(
+        "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <sys/resource.h>\n\
+         #include <unistd.h>\nvolatile int sink;\nextern char __executable_start[], etext[];\n",
+    );
+    for number in 0..STARTING {
+        let _ = writeln!(
+            source,
+            "void idle{number}(void) {{ __asm__ volatile(\".skip 100000\"); }}\n\
+             __attribute__((noinline)) void start{number}(void) {{ sink += {number}; }}"
+        );
+    }
+    source.push_str("static long faults(void) {\n  struct rusage used;\n  getrusage(RUSAGE_SELF, &used);\n  return used.ru_majflt + used.ru_minflt;\n}\n");
+    source.push_str("int main(void) {\n  int self = open(\"/proc/self/exe\", O_RDONLY);\n");
+    // No read-ahead: what is read is what is touched. Where the file system keeps its pages the fault is a minor one.
+    source.push_str("  madvise(__executable_start, etext - __executable_start, MADV_RANDOM);\n  posix_fadvise(self, 0, 0, POSIX_FADV_DONTNEED);\n  sink = 0;\n  faults();\n  long before = faults();\n");
+    // Backwards, so that the order is the profile's and not the source's.
+    for number in (0..STARTING).rev() {
+        let _ = writeln!(source, "  start{number}();");
+    }
+    source.push_str("  printf(\"%ld\\n\", faults() - before);\n  return 0;\n}\n");
+    source
+}
+
+#[test]
+fn an_ordered_program_starts_with_fewer_page_faults() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("scattered.c"), scattered()).expect("written");
+    let compile = ["-O2", "-ffunction-sections", "-fuse-ld=lld"];
+    run(profkit(folder.path())
+        .args(["cc", "--mode", "calls", "--"])
+        .arg(llvm.clang())
+        .args(compile)
+        .args(["scattered.c", "-o", "instrumented"]));
+    profile(folder.path(), "instrumented", &[], "start.mip");
+    let made = run(profkit(folder.path()).args([
+        "order",
+        "start.mip",
+        "--format",
+        "json",
+        "-o",
+        "order.txt",
+    ]));
+    let told: serde_json::Value = serde_json::from_slice(&made.stderr).expect("JSON");
+    let faults = |options: &[&str]| -> u64 {
+        run(Command::new(llvm.clang())
+            .args(compile)
+            .args(options)
+            .args(["scattered.c", "-o", "program"])
+            .current_dir(folder.path()));
+        let ran = run(Command::new(path("program")).current_dir(folder.path()));
+        text(&ran.stdout).trim().parse().expect("a number")
+    };
+    let before = faults(&[]);
+    let after = faults(&["-Wl,--symbol-ordering-file=order.txt"]);
+    let starting = STARTING as u64;
+    // One less where the last is beside `main`, some more for data and what a page boundary divides.
+    assert!(
+        (starting - 2..=starting + 4).contains(&before),
+        "{before} faults: {told}"
+    );
+    assert!(after <= 4, "{after} faults: {told}");
+    // What the profile says is what was measured.
+    let pages = |key: &str| told[key].as_u64().expect("a number");
+    assert!(pages("pages_before").abs_diff(before) <= 4, "{told}");
+    assert!(pages("pages_after").abs_diff(after) <= 3, "{told}");
+}
+
+/// Parts of functions are no functions that nothing called, and lines of parts that ran have their weight.
+#[test]
+fn parts_count_with_their_function() {
+    if !Path::new("/usr/bin/gcc").exists() {
+        return profkit_testkit::skip("gcc is not installed");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    run(profkit(folder.path())
+        .args(["cc", "--mode", "calls,block", "--", "gcc"])
+        .args(["-O2", "-g", "-Wl,--build-id"])
+        .arg(repo_root().join("tests/programs/cold_parts.c"))
+        .args(["-o", "program"]));
+    profile(folder.path(), "program", &[], "program.mip");
+    let said = |arguments: &[&str]| {
+        let made = run(profkit(folder.path()).args(arguments));
+        text(&made.stdout)
+    };
+    let info = said(&["info", "-p", "program.mip"]);
+    assert!(
+        info.contains("Total Machine Functions: 4\nProfiled Machine Functions: 4\n"),
+        "{info}"
+    );
+    assert_eq!(
+        said(&["show", "-p", "program.mip", "-r", "cold"]),
+        "work.cold\n  Part of a function, which no call enters\n  Block Coverage:\n     HOT \n\n\
+         idle.cold\n  Part of a function, which no call enters\n  Block Coverage:\n     COLD\n\n"
+    );
+    let yaml = said(&["mip2yaml", "-p", "program.mip"]);
+    assert!(yaml.contains("Function Part"), "{yaml}");
+    said(&[
+        "use",
+        "--sample",
+        "program.mip",
+        "program",
+        "-o",
+        "program.prof",
+    ]);
+    let samples = std::fs::read_to_string(folder.path().join("program.prof")).expect("a profile");
+    // Lines of the two calls of `complain`, from the line of the function on.
+    let of = |name: &str| {
+        let start = samples.find(&format!("{name}:")).expect("the function");
+        let lines: Vec<&str> = samples[start..]
+            .lines()
+            .skip(1)
+            .take_while(|line| line.starts_with(' '))
+            .collect();
+        lines.join("\n")
+    };
+    assert!(of("work").contains(" 2: 5\n 3: 5"), "{samples}");
+    assert!(of("idle").contains(" 2: 0\n 3: 0"), "{samples}");
+}

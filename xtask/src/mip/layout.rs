@@ -80,7 +80,7 @@ pub fn report(
             let raws = place.join("unused-raws");
             std::fs::create_dir_all(&raws)?;
             let done = real
-                .test(&tools, &tree, &raws, None)
+                .test(&tools, &tree, &raws, None, true)
                 .context(layout.label)?;
             println!(
                 "{} {}: passed {}",

@@ -179,6 +179,14 @@ impl Real {
         })
     }
 
+    /// The binary that its own tests run, or one of them.
+    pub fn tested(self, tree: &Path) -> PathBuf {
+        match self {
+            Real::Re2 => tree.join("obj/test/re2_test"),
+            _ => self.executable(tree),
+        }
+    }
+
     /// Command lines that use the program as people do, without its own tests: deterministic, one thread each. More
     /// rounds take longer.
     ///
@@ -220,7 +228,9 @@ impl Real {
         })
     }
 
-    /// Runs the program's own tests. The raw profiles are merged below `raws`, a folder that exists.
+    /// Runs the program's own tests. The raw profiles are merged below `raws`, a folder that exists. Without `whole`
+    /// zstd's are `playTests.sh`, not its fuzzers, and re2's are linked with the archive, not a second time with the
+    /// shared library.
     ///
     /// # Errors
     /// If a test fails.
@@ -230,8 +240,9 @@ impl Real {
         tree: &Path,
         raws: &Path,
         lua_tests: Option<&Path>,
+        whole: bool,
     ) -> Result<Vec<String>> {
-        let run = Run { tree, raws };
+        let run = Run { tree, raws, whole };
         match self {
             Real::Lua => test_lua(&run, lua_tests),
             Real::Zstd => test_zstd(&run, tools),
@@ -285,14 +296,22 @@ fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> 
 /// The driver of this repository, linked with the library.
 fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
     let source = repo_root().join("tests/programs/regex_bench.cpp");
-    let line = format!(
-        "{} -O2 -std=c++14 {} -I. -pthread -o obj/regex_bench {} obj/libre2.a {}",
+    let compile = format!(
+        "{} -O2 -std=c++14 {} -I. -pthread -c -o obj/regex_bench.o {}",
         tools.cxx,
         tools.flags(),
-        source.display(),
+        source.display()
+    );
+    let link = format!(
+        "{} -pthread -o obj/regex_bench obj/regex_bench.o obj/libre2.a {}",
+        tools.cxx,
         tools.link_flags()
     );
-    logged(Command::new("sh").current_dir(tree).args(["-c", &line]))
+    let mut log = String::new();
+    for line in [compile, link] {
+        log += &logged(Command::new("sh").current_dir(tree).args(["-c", &line]))?;
+    }
+    Ok(log)
 }
 
 fn station(tree: &Path, tools: &Toolchain) -> Result<String> {
@@ -334,6 +353,8 @@ fn station(tree: &Path, tools: &Toolchain) -> Result<String> {
 struct Run<'a> {
     tree: &'a Path,
     raws: &'a Path,
+    /// The long form of the tests.
+    whole: bool,
 }
 
 impl Run<'_> {
@@ -395,20 +416,15 @@ fn test_zstd(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     let cc = tools.cc("");
     let flags = format!("MOREFLAGS={}", tools.flags());
     let link = format!("LDFLAGS={}", tools.link_flags());
-    make(
-        run.tree,
-        &[
-            "-C",
-            "tests",
-            "datagen",
-            "fuzzer",
-            "zstreamtest",
-            "poolTests",
-            &cc,
-            &flags,
-            &link,
-        ],
-    )?;
+    let fuzzers: &[&str] = if run.whole {
+        &["fuzzer", "zstreamtest", "poolTests"]
+    } else {
+        &[]
+    };
+    let mut arguments = vec!["-C", "tests", "datagen"];
+    arguments.extend(fuzzers);
+    arguments.extend([cc.as_str(), &flags, &link]);
+    make(run.tree, &arguments)?;
     let tests = run.tree.join("tests");
     // What `make check` runs, on the zstd that was built already.
     run.logged(
@@ -419,6 +435,9 @@ fn test_zstd(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     )
     .context("playTests.sh")?;
     let mut done = vec!["playTests.sh".to_owned()];
+    if !run.whole {
+        return Ok(done);
+    }
     for line in [
         "fuzzer -v -s17 -i60",
         "zstreamtest -v -s17 -i60",
@@ -440,7 +459,8 @@ fn test_zstd(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
 
 fn test_re2(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     let mut done = Vec::new();
-    for (target, programs) in [("static-test", "TESTS"), ("shared-test", "STESTS")] {
+    let targets = [("static-test", "TESTS"), ("shared-test", "STESTS")];
+    for (target, programs) in targets.into_iter().take(1 + usize::from(run.whole)) {
         // The test target would compile with the environment of the tests; compile first.
         let cxx = tools.cxx();
         let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());

@@ -2,6 +2,7 @@
 pub mod bench;
 mod clang_counts;
 pub mod fuzz;
+mod inlined;
 mod layout;
 mod make;
 mod packages;

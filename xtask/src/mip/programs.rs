@@ -2,7 +2,9 @@
 //! `profkit mip cc`, under their own tests, compared with plain builds and with clang's own counts.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
-use super::{build_profkit, clang_counts, fresh, mip_counts, mip_profile, raws_in, size, succeed};
+use super::{
+    build_profkit, clang_counts, fresh, inlined, mip_counts, mip_profile, raws_in, size, succeed,
+};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts;
 use profkit_testkit::program::{MIP_MODES, MipMode};
@@ -16,7 +18,8 @@ cargo xtask mip-programs [--only PROGRAM]... [--mode MODE]... [--step STEP]... [
 
 Builds lua 5.4, zstd and re2 from Debian's sources (apt-get source) by their own makefiles with `profkit mip cc` below
 target/mip-programs, and checks:
-  tests      their own tests in every mode with clang-22, and in two with gcc-12
+  tests      their own tests in every mode with clang-22, and in two with gcc-12; zstd's fuzzers and re2's tests of
+             the shared library in modes function and calls with clang-22
   counts     calls and coverage against clang's -fprofile-instr-generate in the same binary, function by function
   sections   --gc-sections with GNU ld and lld: the same functions stay as in a plain build; symbols, dynamic
              relocations, warnings of the linkers
@@ -179,22 +182,27 @@ fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result
     if !warnings.is_empty() {
         bail!("the linker warns: {}", warnings.join("\n"));
     }
-    let done = real.test(&tools, &tree, &raws, options.lua_tests.as_deref())?;
+    // The long form once for each kind of record; parts that only repeat the code are left out elsewhere.
+    let whole = compiler == "clang-22" && ["function", "calls"].contains(&mode.name);
+    let done = real.test(&tools, &tree, &raws, options.lua_tests.as_deref(), whole)?;
     let written = raws_in(&raws)?;
     if written.is_empty() {
         bail!("no profile was written to {}", raws.display());
     }
-    let binary = real.executable(&tree);
+    let binary = real.tested(&tree);
     let profile = place.join("all.mip");
     let own = raws_of(&options.profkit, &binary, &written, &profile)?;
     let covered = mip_counts(&options.profkit, &profile, true)?;
     let (all, hit) = sum(&covered);
+    if hit == 0 {
+        bail!("no function of {} is covered", binary.display());
+    }
     std::fs::remove_dir_all(&tree)?;
     Ok(format!(
-        "passed {}; {} binaries wrote profiles, {own} of them {}: {hit} of {all} functions covered",
+        "passed {}; {} raw profiles, {own} of them of {}: {hit} of {all} functions covered",
         done.join(", "),
         written.len(),
-        real.name(),
+        binary.file_name().unwrap_or_default().display(),
     ))
 }
 
@@ -229,18 +237,14 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     fresh(&place)?;
     let (tree, raws) = (place.join("tree"), place.join("raws"));
     std::fs::create_dir_all(&raws)?;
-    let flags: &[&str] = if exact {
+    let mut flags = vec!["-fprofile-instr-generate", "-fprofile-update=atomic"];
+    if exact {
         // No call may become a loop either.
-        &[
-            "-fprofile-instr-generate",
-            "-fprofile-update=atomic",
-            "-fno-inline",
-            "-fno-optimize-sibling-calls",
-        ]
+        flags.extend(["-fno-inline", "-fno-optimize-sibling-calls"]);
     } else {
-        &["-fprofile-instr-generate", "-fprofile-update=atomic"]
-    };
-    let tools = Toolchain::mip("clang-22", &options.profkit, mode).with(what, flags, &[]);
+        flags.extend(inlined::FLAGS);
+    }
+    let tools = Toolchain::mip("clang-22", &options.profkit, mode).with(what, &flags, &[]);
     real.build(&options.sources, &tools, &tree)?;
     let mut clang_raws = Vec::new();
     for (number, line) in real.workload(&tree, 1)?.iter().enumerate() {
@@ -270,10 +274,19 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     let found = counts::compare(&clang, &mip);
     clang_counts::judge(&found, exact)?;
     let report = place.join("comparison.txt");
-    std::fs::write(&report, format!("{found:#?}\n"))?;
+    let list = if exact {
+        format!("{found:#?}\n")
+    } else {
+        inlined::explain(
+            &found,
+            &inlined::Evidence::of(&real.executable(&tree), &tree)?,
+        )?
+    };
+    std::fs::write(&report, list)?;
     std::fs::remove_dir_all(&tree)?;
     Ok(format!(
-        "{} functions equal, {} partly inlined, {} inlined away, {} that clang does not count; see {}",
+        "{} functions equal; each of the others has its reason: {} have fewer calls, {} no code of their own; {} that \
+         clang does not count; see {}",
         found.equal,
         found.partly_inlined.len(),
         found.inlined_away.len(),

@@ -21,6 +21,8 @@ impl Modes {
     pub const RETURN_ADDRESSES: Modes = Modes(mode::RETURN_ADDRESSES);
     /// The byte of function coverage counts from 0 to 8.
     pub const UNARY_COUNTER: Modes = Modes(mode::UNARY_COUNTER);
+    /// A part of a function, which no call enters. Only functions have it, images do not.
+    pub const PART: Modes = Modes(mode::PART);
     /// Count and order of calls.
     pub const CALLS: Modes = Modes(mode::CALLS);
 
@@ -38,7 +40,9 @@ impl Modes {
     /// What the entry's part of a record is, if the flags go together.
     pub fn entry(self) -> Option<EntryKind> {
         let unary = self.contains(Self::UNARY_COUNTER);
-        let unknown = self.0 & !mode::ALL != 0;
+        let part = self.contains(Self::PART);
+        let unknown =
+            self.0 & !(mode::ALL | mode::PART) != 0 || part && !self.contains(Self::BLOCK_COVERAGE);
         match self.0 & (mode::FUNCTION_COVERAGE | mode::CALLS) {
             _ if unknown => None,
             mode::FUNCTION_COVERAGE if unary => Some(EntryKind::Unary),
@@ -58,13 +62,14 @@ impl Modes {
 }
 
 /// Flags with their names.
-pub const MODE_NAMES: [(Modes, &str); 6] = [
+pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::FUNCTION_COVERAGE, "Function Coverage"),
     (Modes::BLOCK_COVERAGE, "Block Coverage"),
     (Modes::FIRST_CALL, "Function Timestamp"),
     (Modes::CALL_COUNT, "Function Call Count"),
     (Modes::RETURN_ADDRESSES, "Return Address"),
     (Modes::UNARY_COUNTER, "Unary Counter"),
+    (Modes::PART, "Function Part"),
 ];
 
 /// The part of a record that stands for the function's entry.
@@ -164,13 +169,23 @@ impl Default for MipProfile {
 }
 
 impl MipProfile {
-    /// The modes that functions have.
+    /// The modes that functions have, as the header of a raw file tells them: without that of parts.
     pub fn modes(&self) -> Modes {
-        self.functions
+        let all = self
+            .functions
             .iter()
             .fold(Modes::default(), |modes, function| {
                 modes.union(function.modes)
-            })
+            });
+        Modes(all.0 & !mode::PART)
+    }
+
+    /// How many functions there are and how many of them are covered. Parts are counted with their functions.
+    pub fn function_counts(&self) -> (u64, u64) {
+        let whole = self.functions.iter().filter(|function| !function.is_part());
+        whole.fold((0, 0), |(all, covered), function| {
+            (all + 1, covered + u64::from(function.is_covered()))
+        })
     }
 
     /// Forgets what runs did: the functions are left.
@@ -254,7 +269,12 @@ impl Function {
         Some(self.modes.entry()?.size() + blocks)
     }
 
-    /// Whether any run entered it.
+    /// Whether it is a part of a function that stands elsewhere: no call enters it.
+    pub fn is_part(&self) -> bool {
+        self.modes.contains(Modes::PART)
+    }
+
+    /// Whether any run entered it. A part is entered by jumps alone: only its blocks tell.
     pub fn is_covered(&self) -> bool {
         self.called_runs > 0
     }

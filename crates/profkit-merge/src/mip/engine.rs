@@ -6,8 +6,7 @@ use super::sums::RecordSums;
 use crate::Inputs;
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
-    Function, Identity, ImageId, MipKind, MipProfile, RawPart, RawParts, has_magic, is_map,
-    preamble,
+    Identity, ImageId, MipKind, MipProfile, RawPart, RawParts, has_magic, is_map, preamble,
 };
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::FxHashMap;
@@ -587,11 +586,7 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
         }
         _ => {}
     }
-    let modes = profile
-        .functions
-        .iter()
-        .map(|function: &Function| function.modes);
-    let modes = modes.fold(part.modes, |modes, more| modes.union(more));
+    let modes = part.modes.union(profile.modes());
     if modes != part.modes {
         return Err(mismatch("records of another mode")
             .found(format_args!("{:#x}", part.modes.0))
@@ -669,21 +664,19 @@ fn finish(
     report.targets = targets
         .iter()
         .enumerate()
-        .map(|(index, target)| TargetReport {
-            name: target.name.clone(),
-            identity: target.profile.identity.to_string(),
-            runs_added: target
-                .profile
-                .runs
-                .saturating_sub(before.get(index).copied().unwrap_or(0)),
-            runs: target.profile.runs,
-            functions: target.profile.functions.len() as u64,
-            covered: target
-                .profile
-                .functions
-                .iter()
-                .filter(|function| function.is_covered())
-                .count() as u64,
+        .map(|(index, target)| {
+            let (functions, covered) = target.profile.function_counts();
+            TargetReport {
+                name: target.name.clone(),
+                identity: target.profile.identity.to_string(),
+                runs_added: target
+                    .profile
+                    .runs
+                    .saturating_sub(before.get(index).copied().unwrap_or(0)),
+                runs: target.profile.runs,
+                functions,
+                covered,
+            }
         })
         .collect();
     report.finish();

@@ -115,7 +115,9 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         backend,
         out,
     );
-    let mut modes: Vec<u16> = planned.iter().map(|plan| plan.flags).collect();
+    // A part has the record of a function.
+    let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
+    let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();
     modes.dedup();
     for flags in modes {

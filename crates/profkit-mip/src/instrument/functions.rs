@@ -347,7 +347,7 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
 
 /// The function that a symbol is a part of, going by its name: gcc's and clang's `F.cold`, older gcc's `F.cold.N`,
 /// clang's `F.__part.N` and `F.eh`.
-fn part_of(name: &[u8]) -> Option<&[u8]> {
+pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
         return Some(whole);
     }

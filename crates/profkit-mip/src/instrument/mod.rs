@@ -36,6 +36,7 @@ mod tests;
 mod x86_64;
 
 pub use error::{Error, Result};
+pub(crate) use functions::part_of;
 pub use functions::{Function, Part, SkipReason};
 pub use list::{IgnoreList, ListError};
 pub use options::{Counter, Mode, Options};

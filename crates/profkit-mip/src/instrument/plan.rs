@@ -158,7 +158,7 @@ impl<'m, 'a> Planner<'m, 'a> {
                 },
                 labels,
                 signature,
-                flags,
+                flags | mode::PART,
                 blocks,
                 None,
             );

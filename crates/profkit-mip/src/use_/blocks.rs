@@ -85,6 +85,9 @@ pub fn hot_blocks<'p>(
     let maps: FxHashMap<u64, &FunctionBlocks> = maps.iter().map(|map| (map.address, map)).collect();
     let mut list = BlockList::default();
     for function in &profile.functions {
+        if function.is_part() {
+            continue;
+        }
         if !function.is_covered() {
             list.never_called += 1;
             continue;

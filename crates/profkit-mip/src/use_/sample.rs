@@ -7,6 +7,7 @@
 //!
 //! Text form: a function is `NAME:TOTAL:HEAD`, its lines ` OFFSET[.DISCRIMINATOR]: COUNT [CALLEE:COUNT…]`, and functions
 //! inlined into it ` OFFSET: NAME:TOTAL` with their lines one column further in (LLVM `SampleProfReader.h`).
+use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
@@ -93,17 +94,25 @@ pub fn sample_profile(
 ) -> SampleProfile {
     let mut made = SampleProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    let called: Vec<(&Function, u64)> = profile
-        .functions
-        .iter()
-        .filter(|function| function.is_covered())
-        .filter_map(|function| Some((function, address_of(function)?)))
-        .collect();
+    // A part has the signature of its function, which tells it from others of that name.
+    let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
+    for function in profile.functions.iter().filter(|one| one.is_covered()) {
+        whole.insert((&function.name, function.signature), function);
+    }
+    let called = profile.functions.iter().filter_map(|function| {
+        let whole = if function.is_part() {
+            whole.get(&(part_of(&function.name)?, function.signature))?
+        } else {
+            Some(function).filter(|one| one.is_covered())?
+        };
+        Some((function, whole, address_of(function)?))
+    });
+    let called: Vec<(&Function, &Function, u64)> = called.collect();
     let mut rest = &*called;
     while !rest.is_empty() {
         let mut addresses = Vec::new();
         let mut taken = 0;
-        for (function, start) in rest {
+        for (function, _, start) in rest {
             let size = function.size as usize;
             if taken > 0 && addresses.len() + size > ADDRESSES_AT_ONCE {
                 break;
@@ -115,8 +124,8 @@ pub fn sample_profile(
         let locations = symbolizer.symbolize(&addresses);
         let (now, later) = rest.split_at(taken);
         let mut first = 0;
-        for (function, _) in now {
-            made.add_function(function, &locations, first);
+        for (function, whole, _) in now {
+            made.add_function(function, whole, &locations, first);
             first += function.size as usize;
         }
         rest = later;
@@ -133,14 +142,14 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// The weight of the code from each offset on, until the next.
-fn weights(function: &Function) -> Vec<(u32, u64)> {
-    let entry = entry_weight(function);
-    let mut weights = vec![(0, entry)];
+/// The weight of the code from each offset on, until the next. `whole` is the function, or that which it is a part of.
+fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
+    let entry = entry_weight(whole);
+    let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
     if function.modes.contains(Modes::BLOCK_COVERAGE) {
         weights.extend(function.blocks.iter().map(|block| {
-            let share = u128::from(entry) * u128::from(block.runs)
-                / u128::from(function.called_runs.max(1));
+            let share =
+                u128::from(entry) * u128::from(block.runs) / u128::from(whole.called_runs.max(1));
             let weight = u64::try_from(share).unwrap_or(u64::MAX).min(entry);
             (
                 block.offset,
@@ -153,9 +162,15 @@ fn weights(function: &Function) -> Vec<(u32, u64)> {
 }
 
 impl SampleProfile {
-    /// Adds the lines of a function, whose addresses begin at index `first`.
-    fn add_function(&mut self, function: &Function, locations: &Locations, first: usize) {
-        let weights = weights(function);
+    /// Adds the lines of a function or part, whose addresses begin at index `first`.
+    fn add_function(
+        &mut self,
+        function: &Function,
+        whole: &Function,
+        locations: &Locations,
+        first: usize,
+    ) {
+        let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
         // Many addresses share a frame.
@@ -181,7 +196,9 @@ impl SampleProfile {
                 record.count = record.count.max(weight);
             }
         }
-        if starts > 0 {
+        if function.is_part() {
+            // Its function has the head, and is counted if it has no lines.
+        } else if starts > 0 {
             let samples = self.functions.entry(name.to_vec()).or_default();
             samples.head = samples.head.saturating_add(entry_weight(function));
         } else if lines > 0 {

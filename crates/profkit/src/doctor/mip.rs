@@ -110,13 +110,11 @@ fn profile(diagnosis: &mut Diagnosis, data: &[u8]) {
             );
         }
         Ok(profile) => {
-            diagnosis.functions = profile.functions.len() as u64;
-            let covered = profile.functions.iter().filter(|one| one.is_covered());
+            let (functions, covered) = profile.function_counts();
+            diagnosis.functions = functions;
             diagnosis.what = format!(
                 "{}, {} of {} functions covered",
-                diagnosis.what,
-                covered.count(),
-                diagnosis.functions
+                diagnosis.what, covered, diagnosis.functions
             );
             note_identity(diagnosis, &profile.identity);
             let name = quoted(&diagnosis.name);

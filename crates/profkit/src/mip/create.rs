@@ -71,7 +71,7 @@ pub fn run(args: &CreateArgs) -> Result {
         stderr,
         "wrote {}: an empty profile of {}",
         args.profile.display(),
-        plural(made.profile.functions.len() as u64, "function")
+        plural(made.profile.function_counts().0, "function")
     );
     Ok(Status::Done)
 }

@@ -52,8 +52,7 @@ pub fn run(args: &InfoArgs) -> Result {
     let profile = &opened.profile;
     let functions = &profile.functions;
     let count = |number: usize| number as u64;
-    let covered = functions.iter().filter(|function| function.is_covered());
-    let covered = count(covered.count());
+    let (whole, covered) = profile.function_counts();
     let blocks = functions.iter().flat_map(|function| &function.blocks);
     let info = Info {
         version: 1,
@@ -71,10 +70,10 @@ pub fn run(args: &InfoArgs) -> Result {
         },
         modes: profile.modes().names().collect(),
         runs: profile.runs,
-        functions: count(functions.len()),
+        functions: whole,
         covered_functions: covered,
         // The entry is a block too.
-        blocks: count(functions.len() + blocks.clone().count()),
+        blocks: whole + count(blocks.clone().count()),
         covered_blocks: covered + count(blocks.filter(|block| block.runs > 0).count()),
         call_edges: count(profile.edges.len()),
         located_functions: count(

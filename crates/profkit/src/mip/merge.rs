@@ -422,17 +422,13 @@ fn text(report: &MipReport, notes: &[String], written: &[(PathBuf, &MipProfile)]
         );
     }
     for (path, profile) in written {
-        let covered = profile
-            .functions
-            .iter()
-            .filter(|function| function.is_covered())
-            .count();
+        let (functions, covered) = profile.function_counts();
         let _ = writeln!(
             out,
             "wrote {}: {} of {} covered, {}",
             path.display(),
-            grouped(covered as u64),
-            plural(profile.functions.len() as u64, "function"),
+            grouped(covered),
+            plural(functions, "function"),
             plural(profile.runs, "run"),
         );
     }

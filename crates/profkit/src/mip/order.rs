@@ -124,7 +124,7 @@ pub fn run(args: &OrderArgs) -> Result {
     let json_alone = args.format == Format::Json && crate::io::is_stdio(&args.output);
     let mut report = serde_json::json!({
         "schema_version": 1,
-        "functions": profile.functions.len(),
+        "functions": profile.function_counts().0,
         "ordered": touched.functions,
         "names": listed.names.len(),
         "repeated_names": listed.repeated,
@@ -156,7 +156,7 @@ pub fn run(args: &OrderArgs) -> Result {
         stderr,
         "{} of {} functions ordered for {file}: {} bytes of text, on {} pages before, on {} after",
         touched.functions,
-        profile.functions.len(),
+        profile.function_counts().0,
         touched.bytes,
         touched.pages_before,
         touched.pages_after

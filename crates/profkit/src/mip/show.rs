@@ -125,6 +125,12 @@ impl View<'_> {
             if let Some(frame) = self.frames(index).first() {
                 writeln!(out, "  Source Info: {}", place(frame))?;
             }
+            if function.is_part() {
+                writeln!(out, "  Part of a function, which no call enters")?;
+                self.blocks(function, out)?;
+                writeln!(out)?;
+                continue;
+            }
             let covered = if function.is_covered() { "yes" } else { "no" };
             writeln!(
                 out,
@@ -167,10 +173,8 @@ impl View<'_> {
     fn blocks(&self, function: &Function, out: &mut impl Write) -> io::Result<()> {
         write!(out, "  Block Coverage:")?;
         let blocks = function.blocks.iter().map(|block| block.runs > 0);
-        for (index, hot) in std::iter::once(function.is_covered())
-            .chain(blocks)
-            .enumerate()
-        {
+        let entry = (!function.is_part()).then(|| function.is_covered());
+        for (index, hot) in entry.into_iter().chain(blocks).enumerate() {
             if index % BLOCKS_PER_LINE == 0 {
                 write!(out, "\n    ")?;
             }

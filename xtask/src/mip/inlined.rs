@@ -1,0 +1,207 @@
+//! Why an optimised program calls a function less often than its source: the compiler's own word on what it inlined and
+//! which recursion it made a loop, and the debug info of the linked program.
+use super::succeed;
+use anyhow::{Context, Result, bail};
+use profkit_testkit::program::counts::Comparison;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// What clang is to be told, so that [`Evidence::of`] finds something. The letters are those that the passes `inline` and
+/// `tailcallelim` share.
+pub const FLAGS: [&str; 3] = [
+    "-g",
+    "-fsave-optimization-record",
+    "-foptimization-record-passes=li",
+];
+
+/// Names of functions by what happened to them.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// The debug info has an inlined copy.
+    copied: BTreeSet<String>,
+    /// The inliner says that it inlined a call.
+    inlined: BTreeSet<String>,
+    /// A call of itself became a jump.
+    looped: BTreeSet<String>,
+}
+
+impl Evidence {
+    /// Of a program and the tree that it was built in.
+    ///
+    /// # Errors
+    /// If there is no debug info or no record.
+    pub fn of(binary: &Path, tree: &Path) -> Result<Evidence> {
+        let text = succeed(
+            Command::new("llvm-dwarfdump-22")
+                .arg("--debug-info")
+                .arg(binary),
+        )?;
+        let mut made = Evidence {
+            copied: of_dump(&text),
+            ..Evidence::default()
+        };
+        let mut folders = vec![tree.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    folders.push(entry.path());
+                } else if entry.file_name().to_string_lossy().ends_with(".opt.yaml") {
+                    made.add_record(&std::fs::read_to_string(entry.path())?);
+                }
+            }
+        }
+        if made.copied.is_empty() || made.inlined.is_empty() {
+            bail!(
+                "{} was not compiled with {}",
+                binary.display(),
+                FLAGS.join(" ")
+            );
+        }
+        Ok(made)
+    }
+
+    /// Adds a file that `-fsave-optimization-record` wrote.
+    fn add_record(&mut self, text: &str) {
+        for remark in text.split("--- !").filter(|one| one.starts_with("Passed")) {
+            let value = |key: &str| {
+                let line = remark
+                    .lines()
+                    .find_map(|line| line.trim_start_matches([' ', '-']).strip_prefix(key))?;
+                Some(line.trim().trim_matches('\'').to_owned())
+            };
+            match value("Pass:").as_deref() {
+                Some("inline") => self.inlined.extend(value("Callee:")),
+                Some("tailcallelim") => self.looped.extend(value("Function:")),
+                _ => {}
+            }
+        }
+    }
+
+    fn reason(&self, name: &str) -> Option<&'static str> {
+        let has = |names: &BTreeSet<String>| names.contains(name);
+        if has(&self.copied) {
+            Some("an inlined copy in the debug info")
+        } else if has(&self.inlined) {
+            Some("inlined, by the compiler's record")
+        } else if has(&self.looped) {
+            Some("its call of itself is a loop")
+        } else {
+            None
+        }
+    }
+}
+
+/// The names that `llvm-dwarfdump` prints of what inlined copies are copies of.
+fn of_dump(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.contains("DW_TAG_") {
+            inside = line.contains("DW_TAG_inlined_subroutine");
+        } else if inside
+            && line.trim_start().starts_with("DW_AT_abstract_origin")
+            && let Some((_, name)) = line.split_once(" \"")
+            && let Some((name, _)) = name.rsplit_once('"')
+        {
+            found.insert(name.to_owned());
+        }
+    }
+    found
+}
+
+/// A list of every function whose calls or coverage MIP and clang tell differently, each with the reason.
+///
+/// # Errors
+/// The functions that have none.
+pub fn explain(found: &Comparison, evidence: &Evidence) -> Result<String> {
+    let mut list = String::new();
+    let mut unexplained = Vec::new();
+    let partly = found.partly_inlined.iter().map(|(name, clang, mip)| {
+        let counts = format!("clang {clang:?}, MIP {mip:?}");
+        (name, counts)
+    });
+    let away = found.inlined_away.iter();
+    let away = away.map(|name| (name, "clang has a count, MIP no function".to_owned()));
+    for (name, what) in partly.chain(away) {
+        match evidence.reason(name) {
+            Some(reason) => writeln!(list, "{name}: {what}: {reason}").context("a string")?,
+            None => unexplained.push(format!("  {name}: {what}")),
+        }
+    }
+    if unexplained.is_empty() {
+        Ok(list)
+    } else {
+        bail!("no reason is known of:\n{}", unexplained.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "\
+0x0000002a:   DW_TAG_subprogram
+                DW_AT_name\t(\"whole\")
+
+0x0000003a:     DW_TAG_inlined_subroutine
+                  DW_AT_abstract_origin\t(0x00000023 \"_ZN1a1bEv\")
+                  DW_AT_low_pc\t(0x0000000000000010)
+
+0x0000004a:       DW_TAG_formal_parameter
+                    DW_AT_abstract_origin\t(0x00000029 \"parameter\")
+";
+
+    const RECORD: &str = "\
+--- !Passed
+Pass:            inline
+Name:            Inlined
+Function:        around
+Args:
+  - String:          ''''
+  - Callee:          small
+...
+--- !Missed
+Pass:            inline
+Function:        around
+Args:
+  - Callee:          large
+...
+--- !Passed
+Pass:            tailcallelim
+Name:            tailcall-recursion
+Function:        again
+...
+";
+
+    #[test]
+    fn each_difference_wants_a_reason() {
+        let mut evidence = Evidence {
+            copied: of_dump(DUMP),
+            ..Evidence::default()
+        };
+        evidence.add_record(RECORD);
+        let mut found = Comparison {
+            inlined_away: vec!["_ZN1a1bEv".to_owned(), "small".to_owned()],
+            partly_inlined: vec![("again".to_owned(), vec![9], vec![2])],
+            ..Comparison::default()
+        };
+        assert_eq!(
+            explain(&found, &evidence).expect("reasons"),
+            "again: clang [9], MIP [2]: its call of itself is a loop\n\
+             _ZN1a1bEv: clang has a count, MIP no function: an inlined copy in the debug info\n\
+             small: clang has a count, MIP no function: inlined, by the compiler's record\n"
+        );
+        for name in ["whole", "large", "around"] {
+            found.partly_inlined = vec![(name.to_owned(), vec![3], vec![2])];
+            found.inlined_away.clear();
+            let error = explain(&found, &evidence).expect_err("no reason");
+            assert_eq!(
+                error.to_string(),
+                format!("no reason is known of:\n  {name}: clang [3], MIP [2]")
+            );
+        }
+    }
+}

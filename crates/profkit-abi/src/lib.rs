@@ -10,6 +10,7 @@
 pub mod indexed;
 pub mod mip;
 pub mod raw;
+pub mod sample;
 pub mod sections;
 pub mod value_kind;
 pub mod variant;

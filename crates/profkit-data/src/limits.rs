@@ -22,3 +22,13 @@ pub const WALK_HASHED: u64 = 16;
 /// Paths of Linux have at most 2048 components, and MemProf stacks at most some hundreds of frames. A hostile table
 /// costs, for each number that leads into it, so many steps.
 pub const TABLE_DEPTH: u16 = 4096;
+/// How deep functions may be inlined in one another in a sample profile. Real profiles stay below 100. Readers, writers
+/// and merging recurse so deep: each level costs some hundreds of bytes of stack.
+pub const SAMPLE_INLINE_DEPTH: usize = 512;
+/// How many frames a calling context of a sample profile may have.
+pub const SAMPLE_CONTEXT_DEPTH: usize = 4096;
+/// The most bytes that a compressed section of a sample profile may inflate to, as a multiple of its size. zlib cannot
+/// exceed 1032:1, and sections of real profiles stay below 40:1.
+pub const SAMPLE_INFLATE_RATIO: usize = 128;
+/// How many faults of one damaged sample profile are kept; further ones are counted.
+pub const SAMPLE_FAULTS: usize = 16;

@@ -110,8 +110,15 @@ impl SummaryBuilder {
         }
     }
 
+    /// Adds a function of a sample profile by how often it was entered. Its counts are added each on their own.
+    pub fn add_function(&mut self, head: u64) {
+        self.functions += 1;
+        self.max_function_count = self.max_function_count.max(head);
+    }
+
+    /// Adds one count.
     #[inline]
-    fn add_count(&mut self, count: u64) {
+    pub fn add_count(&mut self, count: u64) {
         let small = usize::try_from(count)
             .ok()
             .and_then(|count| self.small.get_mut(count));

@@ -221,7 +221,7 @@ pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
 }
 
 /// A line's text for a message: quoted, escaped, and cut where it is long.
-pub(super) fn quote(text: &[u8]) -> String {
+pub(crate) fn quote(text: &[u8]) -> String {
     const SHOWN: usize = 60;
     match text.get(..SHOWN) {
         Some(head) if text.len() > SHOWN => format!("\"{}…\"", head.escape_ascii()),

@@ -1,0 +1,193 @@
+//! The compact binary encoding (LLVM 7 to 16): names are MD5 hashes, and a table at the end says where functions are.
+use super::super::flat::FlatFunction;
+use super::super::losses::Losses;
+use super::super::model::{ProfileKind, SampleProfile};
+use super::super::names::SampleName;
+use super::super::report::ReadReport;
+use super::super::summary::summarize;
+use super::body::{self, Decoder, Encoder};
+use super::names::{Mapping, NamePlan, NameTable};
+use super::plain::{function_by_table, refuse_contexts_and_probes};
+use super::{header, numbers};
+use crate::bytes::{Cursor, Endian, Sink};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::{COMPACT_BINARY, VERSION};
+
+/// Adds a compact binary profile to `profile`, each count times `weight`. Behind a damaged function reading goes on at
+/// the next that the table knows.
+///
+/// # Errors
+/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
+pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
+    let cursor = &mut Cursor::new(data, 0, Endian::Little);
+    header::expect(cursor, COMPACT_BINARY, &[VERSION])?;
+    let mut report = ReadReport {
+        kind: ProfileKind::MD5_NAMES,
+        ..ReadReport::default()
+    };
+    if let Err(error) = read_rest(cursor, data, profile, weight, &mut report) {
+        report.fault(error);
+    }
+    profile.kind |= report.kind;
+    Ok(report)
+}
+
+fn read_rest(
+    cursor: &mut Cursor<'_>,
+    data: &[u8],
+    profile: &mut SampleProfile,
+    weight: u64,
+    report: &mut ReadReport,
+) -> Result<()> {
+    report.summary = Some(numbers::summary(cursor)?);
+    let mut table = NameTable::default();
+    table
+        .read_md5(cursor, false)
+        .map_err(|error| error.within("the name table"))?;
+    let at = cursor.offset();
+    let offsets_start = cursor
+        .u64()
+        .map_err(|error| error.within("the offset of the function table"))?;
+    let functions_start = cursor.offset();
+    let (functions, offsets) = match usize::try_from(offsets_start) {
+        Ok(start) if offsets_start >= functions_start && start <= data.len() => {
+            let functions = cursor.window(offsets_start - functions_start)?;
+            (
+                functions,
+                read_offsets(cursor, functions_start..offsets_start),
+            )
+        }
+        _ => {
+            report.fault(
+                Error::new(
+                    ErrorKind::Malformed,
+                    "the function table is beyond the file",
+                )
+                .at(at)
+                .found(format_args!("{offsets_start:#x}"))
+                .expected(format_args!("{functions_start:#x} to {:#x}", data.len())),
+            );
+            (*cursor, Ok(Vec::new()))
+        }
+    };
+    let mut offsets = offsets.unwrap_or_else(|error| {
+        report.fault(error);
+        Vec::new()
+    });
+    offsets.sort_unstable();
+    let mut mapping = Mapping::new(&table, data);
+    let mut function = FlatFunction::default();
+    let mut at = functions;
+    while !at.is_empty() {
+        let start = at.offset();
+        function.clear();
+        let mut decoder = Decoder {
+            mapping: &mut mapping,
+            names: &mut profile.names,
+            vtables: false,
+        };
+        match function_by_table(&mut at, &mut function, &mut decoder) {
+            Ok(()) => {
+                profile.add_function(&function, weight, &mut report.outcome);
+                report.functions += 1;
+            }
+            Err(error) => {
+                report.fault(error.within(format!("the function at offset {start:#x}")));
+                let next = offsets.partition_point(|&offset| offset <= start);
+                let Some(&next) = offsets.get(next) else {
+                    break;
+                };
+                at = functions;
+                at.window(next - functions_start)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The offsets of functions in the file, in the order of the table.
+fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Result<Vec<u64>> {
+    let mut read = || -> Result<Vec<u64>> {
+        let count = numbers::count(
+            cursor,
+            2,
+            "the table claims more functions than its bytes can hold",
+        )?;
+        let mut offsets = Vec::with_capacity(count);
+        for _ in 0..count {
+            cursor.uleb128()?;
+            let at = cursor.offset();
+            let offset = cursor.uleb128()?;
+            if !functions.contains(&offset) {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "a function's offset is beyond the functions",
+                )
+                .at(at)
+                .found(format_args!("{offset:#x}"))
+                .expected(format_args!(
+                    "{:#x} to {:#x}",
+                    functions.start, functions.end
+                )));
+            }
+            offsets.push(offset);
+        }
+        Ok(offsets)
+    };
+    read().map_err(|error| error.within("the function table"))
+}
+
+/// Writes a profile in the compact binary encoding, for LLVM 7 to 16.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
+pub fn write(profile: &SampleProfile, sink: &mut impl Sink) -> Result<Losses> {
+    refuse_contexts_and_probes(profile, "compact binary")?;
+    let ranks = profile.names.ranks();
+    let plan = NamePlan::new(profile, &ranks, false);
+    let mut losses = Losses {
+        symbols: profile.symbols.len() as u64,
+        ..Losses::default()
+    };
+    let mut out = Vec::new();
+    header::put(&mut out, COMPACT_BINARY);
+    numbers::put_summary(&mut out, &summarize(profile));
+    numbers::put(&mut out, plan.order.len() as u64);
+    for &id in &plan.order {
+        let name = profile.names.get(id);
+        losses.names += u64::from(matches!(name, SampleName::Text(_)));
+        numbers::put(&mut out, name.guid().0);
+    }
+    let mut encoder = Encoder {
+        plan: &plan,
+        ranks: &ranks,
+        vtables: false,
+        losses,
+    };
+    let place = out.len();
+    out.extend_from_slice(&[0; 8]);
+    let mut offsets = Vec::new();
+    for index in profile.llvm_order(&ranks) {
+        let Some(function) = profile.functions().get(index as usize) else {
+            continue;
+        };
+        let samples = &function.samples;
+        let number = u64::from(plan.number(samples.name));
+        offsets.push((number, out.len() as u64));
+        numbers::put(&mut out, samples.head);
+        numbers::put(&mut out, number);
+        encoder.body(&mut out, samples);
+        body::count_facts(samples, &mut encoder.losses);
+    }
+    let table = (out.len() as u64).to_le_bytes();
+    if let Some(slot) = out.get_mut(place..place + 8) {
+        slot.copy_from_slice(&table);
+    }
+    numbers::put(&mut out, offsets.len() as u64);
+    for (number, offset) in offsets {
+        numbers::put(&mut out, number);
+        numbers::put(&mut out, offset);
+    }
+    sink.put(&out)?;
+    Ok(encoder.losses)
+}

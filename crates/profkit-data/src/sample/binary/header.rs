@@ -1,0 +1,77 @@
+//! Magic and version, which all encodings of the binary family begin with.
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
+
+/// What the magic and the version say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The low byte of the magic: [`BINARY`], [`COMPACT_BINARY`] or [`EXT_BINARY`].
+    pub encoding: u8,
+    /// The version.
+    pub version: u64,
+}
+
+/// Reads magic and version. The versions of an encoding are for its reader to judge.
+///
+/// # Errors
+/// [`ErrorKind::BadMagic`] if it is no sample profile of the binary family, [`ErrorKind::Truncated`] if it ends within.
+pub fn parse_header(data: &[u8]) -> Result<Header> {
+    read(&mut Cursor::new(data, 0, Endian::Little))
+}
+
+pub(in crate::sample) fn read(cursor: &mut Cursor<'_>) -> Result<Header> {
+    let magic = cursor
+        .uleb128()
+        .map_err(|error| error.within("the magic"))?;
+    let [encoding, ..] = magic.to_le_bytes();
+    if magic & !0xff != MAGIC || ![BINARY, COMPACT_BINARY, EXT_BINARY].contains(&encoding) {
+        return Err(
+            Error::new(ErrorKind::BadMagic, "this is no binary sample profile")
+                .at(0)
+                .within("the magic")
+                .found(format_args!("{magic:#018x}"))
+                .expected("0x5350524f463432ff, …02 or …04"),
+        );
+    }
+    let version = cursor
+        .uleb128()
+        .map_err(|error| error.within("the version"))?;
+    Ok(Header { encoding, version })
+}
+
+pub(in crate::sample) fn expect(
+    cursor: &mut Cursor<'_>,
+    encoding: u8,
+    versions: &[u64],
+) -> Result<u64> {
+    let header = read(cursor)?;
+    if header.encoding != encoding {
+        return Err(Error::new(
+            ErrorKind::BadMagic,
+            "this is another encoding of sample profiles",
+        )
+        .at(0)
+        .within("the magic")
+        .found(format_args!("format byte {:#04x}", header.encoding))
+        .expected(format_args!("{encoding:#04x}")));
+    }
+    if !versions.contains(&header.version) {
+        let known: Vec<String> = versions.iter().map(u64::to_string).collect();
+        return Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "the version is not known",
+        )
+        .at(9)
+        .within("the header")
+        .found(header.version)
+        .expected(known.join(", "))
+        .with_hint("let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text"));
+    }
+    Ok(header.version)
+}
+
+pub(in crate::sample) fn put(out: &mut Vec<u8>, encoding: u8) {
+    super::numbers::put(out, MAGIC | u64::from(encoding));
+    super::numbers::put(out, profkit_abi::sample::VERSION);
+}

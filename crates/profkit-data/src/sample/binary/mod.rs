@@ -1,0 +1,22 @@
+//! The binary encodings without sections: binary, and compact binary that LLVM 7 to 16 knew. docs/formats/sample.md has
+//! the byte tables.
+//!
+//! | version | LLVM | change |
+//! |---|---|---|
+//! | 100 | 3.6, 3.7 | first: names in place, nothing inlined |
+//! | 102 | 3.8 | name table, inlined functions |
+//! | 103 | since 3.9 | summary before the name table |
+//!
+//! 101 existed between releases only and is refused.
+pub(super) mod body;
+mod compact;
+pub(super) mod header;
+pub(super) mod names;
+pub(super) mod numbers;
+mod plain;
+#[cfg(test)]
+mod tests;
+
+pub use compact::{read as read_compact, write as write_compact};
+pub use header::{Header, parse_header};
+pub use plain::{read, write};

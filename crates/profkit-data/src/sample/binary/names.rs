@@ -1,0 +1,264 @@
+//! Name tables: read without copying names, written in LLVM's order.
+use super::super::model::{SampleProfile, Samples};
+use super::super::names::{NameId, SampleName, SampleNames};
+use super::numbers;
+use crate::bytes::Cursor;
+use crate::ids::NameRef;
+use crate::{Error, ErrorKind, Result};
+
+/// The names of a file, by number.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sample) struct NameTable {
+    entries: Vec<Entry>,
+    is_md5: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Guid(u64),
+    /// A span of the section's bytes.
+    Text(u64, u32),
+}
+
+impl NameTable {
+    /// Reads `size`, then names that a zero byte ends. Names up to a fault stay in the table.
+    pub(in crate::sample) fn read_plain(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        base: u64,
+    ) -> Result<()> {
+        let count = numbers::count(
+            cursor,
+            1,
+            "the table claims more names than its bytes can hold",
+        );
+        // The names are there whatever was claimed: those of a cut table are read, too.
+        let (count, claim) = match count {
+            Ok(count) => (count, None),
+            Err(error) => (cursor.remaining(), Some(error)),
+        };
+        let start = cursor.offset() - base;
+        let bytes = cursor.rest();
+        let mut from = 0;
+        self.entries.reserve(count.min(bytes.len() / 4));
+        for zero in memchr::memchr_iter(0, bytes).take(count) {
+            let len = u32::try_from(zero - from).map_err(|_| too_long(cursor.offset()))?;
+            self.entries.push(Entry::Text(start + from as u64, len));
+            from = zero + 1;
+        }
+        cursor.take(from)?;
+        match claim {
+            Some(error) => Err(error),
+            None if self.entries.len() < count => {
+                Err(Error::new(ErrorKind::Truncated, "the last name has no end")
+                    .at(cursor.offset())
+                    .found(format_args!("{} names", self.entries.len()))
+                    .expected(format_args!("{count} names")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads `size`, then hashes: of eight bytes each, or ULEB128.
+    pub(in crate::sample) fn read_md5(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        fixed: bool,
+    ) -> Result<()> {
+        self.is_md5 = true;
+        let least = if fixed { 8 } else { 1 };
+        let count = numbers::count(
+            cursor,
+            least,
+            "the table claims more names than its bytes can hold",
+        )?;
+        self.entries.reserve(count);
+        for _ in 0..count {
+            let guid = if fixed {
+                cursor.u64()?
+            } else {
+                cursor.uleb128()?
+            };
+            self.entries.push(Entry::Guid(guid));
+        }
+        Ok(())
+    }
+
+    pub(in crate::sample) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// A name; `section` is what the table was read from.
+    pub(in crate::sample) fn get<'data>(
+        &self,
+        index: usize,
+        section: &'data [u8],
+    ) -> Option<SampleName<'data>> {
+        Some(match *self.entries.get(index)? {
+            Entry::Guid(guid) => SampleName::Guid(NameRef(guid)),
+            Entry::Text(start, len) => {
+                let start = usize::try_from(start).ok()?;
+                SampleName::Text(section.get(start..start.checked_add(len as usize)?)?)
+            }
+        })
+    }
+
+    /// The number of a spelled name, or of its hash.
+    pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
+        if self.is_md5 {
+            let guid = NameRef::of(name).0;
+            return self
+                .entries
+                .iter()
+                .position(|entry| matches!(entry, Entry::Guid(found) if *found == guid));
+        }
+        // Names are sorted in all files that LLVM writes; whether in this one is not known.
+        self.entries.iter().position(|entry| {
+            let &Entry::Text(start, len) = entry else {
+                return false;
+            };
+            len as usize == name.len()
+                && usize::try_from(start)
+                    .is_ok_and(|start| section.get(start..start + name.len()) == Some(name))
+        })
+    }
+}
+
+#[cold]
+fn too_long(offset: u64) -> Error {
+    Error::new(ErrorKind::LimitExceeded, "a name is longer than 4 GiB").at(offset)
+}
+
+/// From the numbers of a file's names to those of a profile's, which gets the names that are asked for.
+pub(in crate::sample) struct Mapping<'a> {
+    pub(in crate::sample) table: &'a NameTable,
+    pub(in crate::sample) section: &'a [u8],
+    ids: Vec<u32>,
+}
+
+impl<'a> Mapping<'a> {
+    pub(in crate::sample) fn new(table: &'a NameTable, section: &'a [u8]) -> Self {
+        Mapping {
+            table,
+            section,
+            ids: vec![u32::MAX; table.len()],
+        }
+    }
+
+    /// Reads a number of a name.
+    #[inline]
+    pub(in crate::sample) fn read(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        names: &mut SampleNames,
+    ) -> Result<NameId> {
+        let start = cursor.offset();
+        let index = cursor.uleb128()?;
+        let known = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.ids.get(index));
+        match known {
+            Some(&id) if id != u32::MAX => Ok(NameId(id)),
+            Some(_) => self.add(index, start, names),
+            None => Err(Error::new(
+                ErrorKind::Malformed,
+                "a name's number is beyond the name table",
+            )
+            .at(start)
+            .found(index)
+            .expected(format_args!("below {}", self.ids.len()))),
+        }
+    }
+
+    /// The name of a number that is known to be in the table.
+    pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
+        match self.ids.get(index as usize) {
+            Some(&id) if id != u32::MAX => Ok(NameId(id)),
+            _ => self.add(u64::from(index), 0, names),
+        }
+    }
+
+    fn add(&mut self, index: u64, start: u64, names: &mut SampleNames) -> Result<NameId> {
+        let refuse = || Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start);
+        let index = usize::try_from(index).map_err(|_| refuse())?;
+        let name = self.table.get(index, self.section).ok_or_else(refuse)?;
+        let id = names.insert(name).ok_or_else(refuse)?;
+        if let Some(slot) = self.ids.get_mut(index) {
+            *slot = id.0;
+        }
+        Ok(id)
+    }
+}
+
+/// The names that a profile's functions need, in LLVM's order, and their numbers in the file.
+pub(in crate::sample) struct NamePlan {
+    /// By number in the file.
+    pub(in crate::sample) order: Vec<NameId>,
+    /// By number in the profile.
+    index: Vec<u32>,
+}
+
+impl NamePlan {
+    pub(in crate::sample) fn new(profile: &SampleProfile, ranks: &[u32], vtables: bool) -> Self {
+        let mut used = vec![false; ranks.len()];
+        let mut mark = |name: NameId| {
+            if let Some(used) = used.get_mut(name.index()) {
+                *used = true;
+            }
+        };
+        for function in profile.functions() {
+            for frame in &function.callers {
+                mark(frame.name);
+            }
+            mark_all(&function.samples, vtables, &mut mark);
+        }
+        let mut order = vec![NameId(u32::MAX); ranks.len()];
+        for ((id, &rank), &used) in (0u32..).zip(ranks).zip(&used) {
+            if let (true, Some(slot)) = (used, order.get_mut(rank as usize)) {
+                *slot = NameId(id);
+            }
+        }
+        order.retain(|&id| id != NameId(u32::MAX));
+        let mut index = vec![0; ranks.len()];
+        for (number, id) in (0u32..).zip(&order) {
+            if let Some(slot) = index.get_mut(id.index()) {
+                *slot = number;
+            }
+        }
+        NamePlan { order, index }
+    }
+
+    /// The number of a name in the file.
+    #[inline]
+    pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
+        self.index.get(name.index()).copied().unwrap_or(0)
+    }
+
+    /// Appends the table: names that a zero byte ends. Hashes are decimal numbers, as LLVM writes them.
+    pub(in crate::sample) fn put_plain(&self, out: &mut Vec<u8>, names: &SampleNames) {
+        numbers::put(out, self.order.len() as u64);
+        let mut buffer = itoa::Buffer::new();
+        for &id in &self.order {
+            match names.get(id) {
+                SampleName::Guid(guid) => out.extend_from_slice(buffer.format(guid.0).as_bytes()),
+                SampleName::Text(text) => out.extend_from_slice(text),
+            }
+            out.push(0);
+        }
+    }
+}
+
+fn mark_all(samples: &Samples, vtables: bool, mark: &mut impl FnMut(NameId)) {
+    mark(samples.name);
+    for target in &samples.targets {
+        mark(target.name);
+    }
+    if vtables {
+        for target in &samples.vtables {
+            mark(target.name);
+        }
+    }
+    for inlined in &samples.inlined {
+        mark_all(&inlined.samples, vtables, mark);
+    }
+}

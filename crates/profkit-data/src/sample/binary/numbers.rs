@@ -1,0 +1,94 @@
+//! ULEB128 numbers of sample profiles, and the summary that is made of them.
+use crate::bytes::Cursor;
+use crate::summary::{Summary, SummaryCutoff};
+use crate::{Error, ErrorKind, Result};
+
+/// Appends a ULEB128 number.
+#[inline]
+pub(in crate::sample) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+/// A number of 32 bits.
+#[inline]
+pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u32> {
+    let start = cursor.offset();
+    let value = cursor.uleb128()?;
+    u32::try_from(value).map_err(|_| {
+        Error::new(ErrorKind::Malformed, what)
+            .at(start)
+            .found(value)
+            .expected("a number of 32 bits")
+    })
+}
+
+/// How many items follow, each of at least `least` bytes: no more than the bytes that are left can hold.
+#[inline]
+pub(in crate::sample) fn count(
+    cursor: &mut Cursor<'_>,
+    least: usize,
+    what: &'static str,
+) -> Result<usize> {
+    let start = cursor.offset();
+    let value = cursor.uleb128()?;
+    match usize::try_from(value) {
+        Ok(count) if count <= cursor.remaining() / least => Ok(count),
+        _ => Err(Error::new(ErrorKind::Truncated, what)
+            .at(start)
+            .found(format_args!(
+                "{value}, with {} bytes left",
+                cursor.remaining()
+            ))
+            .expected(format_args!(
+                "at most {}, at {least} bytes each",
+                cursor.remaining() / least
+            ))),
+    }
+}
+
+/// Reads a summary.
+pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
+    let mut read = || -> Result<Summary> {
+        let mut summary = Summary {
+            total_count: cursor.uleb128()?,
+            max_count: cursor.uleb128()?,
+            max_function_count: cursor.uleb128()?,
+            blocks: cursor.uleb128()?,
+            functions: cursor.uleb128()?,
+            ..Summary::default()
+        };
+        let count = count(
+            cursor,
+            3,
+            "the summary claims more cutoffs than its bytes can hold",
+        )?;
+        for _ in 0..count {
+            summary.cutoffs.push(SummaryCutoff {
+                cutoff: cursor.uleb128()?,
+                min_count: cursor.uleb128()?,
+                blocks: cursor.uleb128()?,
+            });
+        }
+        Ok(summary)
+    };
+    read().map_err(|error| error.within("the summary"))
+}
+
+/// Appends a summary.
+pub(in crate::sample) fn put_summary(out: &mut Vec<u8>, summary: &Summary) {
+    put(out, summary.total_count);
+    put(out, summary.max_count);
+    put(out, summary.max_function_count);
+    put(out, summary.blocks);
+    put(out, summary.functions);
+    put(out, summary.cutoffs.len() as u64);
+    for cutoff in &summary.cutoffs {
+        put(out, cutoff.cutoff);
+        put(out, cutoff.min_count);
+        put(out, cutoff.blocks);
+    }
+}

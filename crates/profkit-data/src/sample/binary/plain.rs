@@ -1,0 +1,191 @@
+//! The binary encoding (LLVM's `SampleProfileReaderRawBinary`, `SampleProfileWriterRawBinary`).
+use super::super::flat::{FlatFunction, Step};
+use super::super::losses::Losses;
+use super::super::model::{ProfileKind, SampleProfile};
+use super::super::names::{NameId, SampleName, SampleNames};
+use super::super::report::ReadReport;
+use super::super::summary::summarize;
+use super::body::{self, Decoder, Encoder};
+use super::names::{Mapping, NamePlan, NameTable};
+use super::{header, numbers};
+use crate::bytes::{Cursor, Endian, Sink};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY};
+
+/// Adds a binary profile to `profile`, each count times `weight`.
+///
+/// Functions follow one another without a table that says where, so none behind a damaged one can be read.
+///
+/// # Errors
+/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
+pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
+    let cursor = &mut Cursor::new(data, 0, Endian::Little);
+    let versions = [VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY, VERSION];
+    let version = header::expect(cursor, BINARY, &versions)?;
+    let mut report = ReadReport::default();
+    if let Err(error) = read_rest(cursor, data, version, profile, weight, &mut report) {
+        report.fault(error);
+    }
+    profile.kind |= report.kind;
+    Ok(report)
+}
+
+fn read_rest(
+    cursor: &mut Cursor<'_>,
+    data: &[u8],
+    version: u64,
+    profile: &mut SampleProfile,
+    weight: u64,
+    report: &mut ReadReport,
+) -> Result<()> {
+    if version == VERSION {
+        report.summary = Some(numbers::summary(cursor)?);
+    }
+    let mut table = NameTable::default();
+    if version != VERSION_NAMES_IN_PLACE {
+        table
+            .read_plain(cursor, 0)
+            .map_err(|error| error.within("the name table"))?;
+    }
+    let mut mapping = Mapping::new(&table, data);
+    let mut function = FlatFunction::default();
+    while !cursor.is_empty() {
+        let start = cursor.offset();
+        function.clear();
+        let decoded = if version == VERSION_NAMES_IN_PLACE {
+            function_in_place(cursor, &mut function, &mut profile.names)
+        } else {
+            let mut decoder = Decoder {
+                mapping: &mut mapping,
+                names: &mut profile.names,
+                vtables: false,
+            };
+            function_by_table(cursor, &mut function, &mut decoder)
+        };
+        decoded.map_err(|error| {
+            error
+                .within(format!(
+                    "function {} (from offset {start:#x} on)",
+                    report.functions + 1
+                ))
+                .with_hint("functions behind the damaged one cannot be found in this encoding")
+        })?;
+        profile.add_function(&function, weight, &mut report.outcome);
+        report.functions += 1;
+    }
+    Ok(())
+}
+
+/// Head samples, name, body.
+pub(super) fn function_by_table(
+    cursor: &mut Cursor<'_>,
+    function: &mut FlatFunction,
+    decoder: &mut Decoder<'_, '_>,
+) -> Result<()> {
+    function.head = cursor.uleb128()?;
+    function.name = decoder.name(cursor)?;
+    decoder.body(cursor, function)
+}
+
+/// A function of version 100: name, total, head, lines with their call targets, whose names stand in place.
+fn function_in_place(
+    cursor: &mut Cursor<'_>,
+    function: &mut FlatFunction,
+    names: &mut SampleNames,
+) -> Result<()> {
+    function.name = name_in_place(cursor, names)?;
+    function.total = cursor.uleb128()?;
+    function.head = cursor.uleb128()?;
+    let lines = numbers::count(
+        cursor,
+        4,
+        "a function claims more lines than its bytes can hold",
+    )?;
+    for _ in 0..lines {
+        let location = body::location(cursor, true)?;
+        let samples = cursor.uleb128()?;
+        function.steps.push(Step::Line { location, samples });
+        let calls = numbers::count(
+            cursor,
+            2,
+            "a line claims more call targets than its bytes can hold",
+        )?;
+        for _ in 0..calls {
+            let name = name_in_place(cursor, names)?;
+            let count = cursor.uleb128()?;
+            function.steps.push(Step::Target { name, count });
+        }
+    }
+    Ok(())
+}
+
+fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<NameId> {
+    let start = cursor.offset();
+    let Some(len) = memchr::memchr(0, cursor.rest()) else {
+        return Err(Error::new(ErrorKind::Truncated, "a name has no end")
+            .at(start)
+            .found(format_args!("{} bytes left", cursor.remaining()))
+            .expected("a zero byte"));
+    };
+    let name = cursor.take(len)?;
+    cursor.u8()?;
+    names
+        .insert(SampleName::Text(name))
+        .ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start))
+}
+
+/// Writes a profile in the binary encoding, version 103, as LLVM 22 does: functions by total samples descending, then
+/// by name. Vtables and the symbol list have no place in it, and of attributes and of names known by hash only the
+/// digits of the hash are kept.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
+pub fn write(profile: &SampleProfile, sink: &mut impl Sink) -> Result<Losses> {
+    refuse_contexts_and_probes(profile, "binary")?;
+    let ranks = profile.names.ranks();
+    let plan = NamePlan::new(profile, &ranks, false);
+    let mut out = Vec::new();
+    header::put(&mut out, BINARY);
+    numbers::put_summary(&mut out, &summarize(profile));
+    plan.put_plain(&mut out, &profile.names);
+    let mut encoder = Encoder {
+        plan: &plan,
+        ranks: &ranks,
+        vtables: false,
+        losses: Losses {
+            symbols: profile.symbols.len() as u64,
+            ..Losses::default()
+        },
+    };
+    for index in profile.llvm_order(&ranks) {
+        let Some(function) = profile.functions().get(index as usize) else {
+            continue;
+        };
+        let samples = &function.samples;
+        numbers::put(&mut out, samples.head);
+        numbers::put(&mut out, u64::from(plan.number(samples.name)));
+        encoder.body(&mut out, samples);
+        body::count_facts(samples, &mut encoder.losses);
+        if out.len() > 1 << 16 {
+            sink.put(&out)?;
+            out.clear();
+        }
+    }
+    sink.put(&out)?;
+    Ok(encoder.losses)
+}
+
+pub(super) fn refuse_contexts_and_probes(profile: &SampleProfile, encoding: &str) -> Result<()> {
+    let what = if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+        "calling contexts"
+    } else if profile.kind.contains(ProfileKind::PROBE_BASED) {
+        "checksums of probes"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorKind::CannotRepresent,
+        format!("the {encoding} encoding cannot hold {what}"),
+    )
+    .with_hint("write text or the extensible binary encoding"))
+}

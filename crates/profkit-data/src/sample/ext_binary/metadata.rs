@@ -1,0 +1,186 @@
+//! Checksums and attributes of functions, which stand in a section of their own, in no particular order.
+//!
+//! An entry: the function's number (of a name, or of a context in context-sensitive profiles), checksum if the profile
+//! is of probes, attributes if it has them; and unless it is context-sensitive, the number of inlined functions, each
+//! with its place and an entry of its own.
+use crate::bytes::Cursor;
+use crate::limits::SAMPLE_INLINE_DEPTH;
+use crate::sample::binary::body::{Decoder, location};
+use crate::sample::binary::numbers;
+use crate::sample::flat::{Facts, FlatFunction, Step};
+use crate::sample::model::Location;
+use crate::sample::names::NameId;
+use crate::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
+
+/// What entries hold, by flags.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shape {
+    pub(super) has_checksums: bool,
+    pub(super) has_attributes: bool,
+    pub(super) is_nested: bool,
+}
+
+/// Where the entry of each function is.
+#[derive(Debug, Default)]
+pub(super) struct Metadata<'data> {
+    shape: Shape,
+    section: Option<Cursor<'data>>,
+    entries: FxHashMap<u64, u64>,
+}
+
+/// An entry below a function's own.
+struct Nested {
+    depth: usize,
+    location: Location,
+    name: NameId,
+    facts: Facts,
+}
+
+impl<'data> Metadata<'data> {
+    /// Finds the entries; those before a fault stay.
+    pub(super) fn read(&mut self, section: Cursor<'data>, shape: Shape) -> Result<()> {
+        self.shape = shape;
+        self.section = Some(section);
+        let cursor = &mut section.clone();
+        while !cursor.is_empty() {
+            let start = cursor.offset();
+            let number = cursor.uleb128()?;
+            let at = cursor.offset() - section.offset();
+            self.skip(cursor, 0)
+                .map_err(|error| error.within(format!("the entry at offset {start:#x}")))?;
+            self.entries.insert(number, at);
+        }
+        Ok(())
+    }
+
+    fn facts(&self, cursor: &mut Cursor<'_>) -> Result<Facts> {
+        let mut facts = Facts::default();
+        if self.shape.has_checksums {
+            facts.checksum = cursor.uleb128()?;
+        }
+        if self.shape.has_attributes {
+            facts.attributes = numbers::u32(cursor, "attributes are too large")?;
+        }
+        Ok(facts)
+    }
+
+    fn nested(&self, cursor: &mut Cursor<'_>, depth: usize) -> Result<usize> {
+        if !self.shape.is_nested {
+            return Ok(0);
+        }
+        let count = numbers::count(
+            cursor,
+            4,
+            "an entry claims more inlined functions than its bytes can hold",
+        )?;
+        if count != 0 && depth == SAMPLE_INLINE_DEPTH {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "functions are inlined in one another too deep",
+            )
+            .at(cursor.offset())
+            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+        }
+        Ok(count)
+    }
+
+    fn skip(&self, cursor: &mut Cursor<'_>, depth: usize) -> Result<()> {
+        self.facts(cursor)?;
+        for _ in 0..self.nested(cursor, depth)? {
+            location(cursor, false)?;
+            cursor.uleb128()?;
+            self.skip(cursor, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the facts of a function by its number.
+    pub(super) fn apply(
+        &self,
+        number: u64,
+        function: &mut FlatFunction,
+        decoder: &mut Decoder<'_, '_>,
+    ) -> Result<()> {
+        let (Some(section), Some(&at)) = (&self.section, self.entries.get(&number)) else {
+            return Ok(());
+        };
+        let cursor = &mut section.clone();
+        cursor.window(at)?;
+        *function.facts_mut(0) = self.facts(cursor)?;
+        let mut nested = Vec::new();
+        self.collect(cursor, 1, decoder, &mut nested)?;
+        if nested.is_empty() {
+            return Ok(());
+        }
+        let start = cursor.offset();
+        match_nested(&nested, function).map_err(|error| error.at(start))
+    }
+
+    fn collect(
+        &self,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+        decoder: &mut Decoder<'_, '_>,
+        nested: &mut Vec<Nested>,
+    ) -> Result<()> {
+        for _ in 0..self.nested(cursor, depth)? {
+            let location = location(cursor, false)?;
+            let name = decoder.name(cursor)?;
+            let facts = self.facts(cursor)?;
+            nested.push(Nested {
+                depth,
+                location,
+                name,
+                facts,
+            });
+            self.collect(cursor, depth + 1, decoder, nested)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives each inlined function of the steps its facts. LLVM writes both in one order, but need not.
+fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
+    let mut entered: FxHashMap<(usize, Location, NameId), usize> = FxHashMap::default();
+    let mut stack = vec![0];
+    let mut ordinal = 0;
+    for step in &function.steps {
+        match *step {
+            Step::Enter { location, name, .. } => {
+                ordinal += 1;
+                let around = stack.last().copied().unwrap_or(0);
+                entered.insert((around, location, name), ordinal);
+                stack.push(ordinal);
+            }
+            Step::Leave => {
+                stack.pop();
+            }
+            _ => {}
+        }
+    }
+    let mut stack = vec![Some(0)];
+    for entry in nested {
+        stack.truncate(entry.depth);
+        let around = stack.last().copied().flatten();
+        let ordinal =
+            around.and_then(|around| entered.get(&(around, entry.location, entry.name)).copied());
+        stack.push(ordinal);
+        match ordinal {
+            Some(ordinal) => *function.facts_mut(ordinal) = entry.facts,
+            None if entry.facts == Facts::default() => {}
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "the metadata of a function nest otherwise than its samples",
+                )
+                .found(format_args!(
+                    "an inlined function at {}.{} without samples",
+                    entry.location.line, entry.location.discriminator
+                ))
+                .expected("each at the place of its samples"));
+            }
+        }
+    }
+    Ok(())
+}

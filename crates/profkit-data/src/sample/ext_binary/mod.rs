@@ -1,0 +1,31 @@
+//! The extensible binary encoding (LLVM 10 and later; what LLVM writes by default since 18): a table of sections, each
+//! with flags. docs/formats/sample.md has the byte tables.
+//!
+//! A profile is opened by its section table alone. [`ExtBinaryProfile::read_functions`] finds single functions through
+//! the table of offsets; [`ExtBinaryProfile::read`] reads all.
+//!
+//! ```
+//! use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile, write};
+//! use profkit_data::sample::{SampleProfile, text};
+//!
+//! let mut profile = SampleProfile::new();
+//! text::read(b"main:30:2\n 1: 10 puts:10\nhelper:20:1\n 1: 20\n", &mut profile, 1);
+//! let mut file = Vec::new();
+//! write(&profile, &ExtBinaryOptions::default(), &mut file)?;
+//!
+//! let opened = ExtBinaryProfile::parse(&file)?;
+//! let mut one = SampleProfile::new();
+//! opened.read_functions(&[b"helper"], &mut one);
+//! assert_eq!(one.functions()[0].samples.total, 20);
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+mod metadata;
+mod reader;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use reader::ExtBinaryProfile;
+pub use sections::Section;
+pub use writer::{ExtBinaryOptions, write};

@@ -1,0 +1,591 @@
+//! Reading extensible binary profiles (LLVM's `SampleProfileReaderExtBinaryBase`).
+use super::metadata::{Metadata, Shape};
+use super::sections::{self, Section};
+use crate::bytes::{Cursor, Endian};
+use crate::limits::SAMPLE_CONTEXT_DEPTH;
+use crate::sample::binary::body::{Decoder, location};
+use crate::sample::binary::names::{Mapping, NameTable};
+use crate::sample::binary::{header, numbers};
+use crate::sample::flat::FlatFunction;
+use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
+use crate::sample::report::ReadReport;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
+use std::borrow::Cow;
+
+/// A profile that is open, of which nothing but the section table is read.
+#[derive(Clone, Debug)]
+pub struct ExtBinaryProfile<'data> {
+    data: &'data [u8],
+    version: u64,
+    sections: Vec<Section>,
+}
+
+/// The contexts of a file, as numbers of names.
+#[derive(Debug, Default)]
+struct Contexts {
+    frames: Vec<(u32, Location)>,
+    ends: Vec<usize>,
+}
+
+/// What functions need beside their own bytes.
+struct Tables<'a> {
+    names: &'a NameTable,
+    names_section: &'a [u8],
+    contexts: Option<Contexts>,
+    metadata: Metadata<'a>,
+    vtables: bool,
+}
+
+impl<'data> ExtBinaryProfile<'data> {
+    /// Reads the header and the section table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], and [`ErrorKind::Truncated`] for a table that is cut.
+    pub fn parse(data: &'data [u8]) -> Result<Self> {
+        let cursor = &mut Cursor::new(data, 0, Endian::Little);
+        let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
+        let version = header::expect(cursor, EXT_BINARY, &versions)?;
+        let sections = sections::read_table(cursor)?;
+        Ok(ExtBinaryProfile {
+            data,
+            version,
+            sections,
+        })
+    }
+
+    /// The version: 103, or 104 and 105 of LLVM after 22.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The section table.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The bytes of a section, inflated where they are compressed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] for a section beyond the file, [`ErrorKind::UncompressFailed`] and
+    /// [`ErrorKind::LimitExceeded`] for one that does not inflate, or not within the limit.
+    pub fn contents(&self, section: &Section) -> Result<Cow<'data, [u8]>> {
+        sections::contents(self.data, section).map(|(bytes, _)| bytes)
+    }
+
+    /// What sort of profile it is, by the flags of its sections.
+    pub fn kind(&self) -> ProfileKind {
+        let facts = [
+            (section::SUMMARY, flag::PARTIAL, ProfileKind::PARTIAL),
+            (
+                section::SUMMARY,
+                flag::CONTEXT_SENSITIVE,
+                ProfileKind::CONTEXT_SENSITIVE,
+            ),
+            (
+                section::SUMMARY,
+                flag::FS_DISCRIMINATORS,
+                ProfileKind::FS_DISCRIMINATORS,
+            ),
+            (
+                section::SUMMARY,
+                flag::PRE_INLINED,
+                ProfileKind::PRE_INLINED,
+            ),
+            (section::SUMMARY, flag::VTABLES, ProfileKind::HAS_VTABLES),
+            (section::NAMES, flag::MD5_NAMES, ProfileKind::MD5_NAMES),
+            (
+                section::NAMES,
+                flag::FIXED_MD5_NAMES,
+                ProfileKind::MD5_NAMES,
+            ),
+            (
+                section::METADATA,
+                flag::PROBE_BASED,
+                ProfileKind::PROBE_BASED,
+            ),
+            (
+                section::METADATA,
+                flag::ATTRIBUTES,
+                ProfileKind::HAS_ATTRIBUTES,
+            ),
+        ];
+        let mut kind = ProfileKind::NONE;
+        for section in self.sections.iter().filter(|section| section.size != 0) {
+            for &(of, flags, means) in &facts {
+                if section.kind == of && section.has(flags) {
+                    kind |= means;
+                }
+            }
+        }
+        kind
+    }
+
+    /// Adds all functions to `profile`, each count times `weight`; and the symbol list.
+    pub fn read(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
+        let mut report = ReadReport {
+            kind: self.kind(),
+            ..ReadReport::default()
+        };
+        profile.kind |= report.kind;
+        self.read_summary(&mut report);
+        self.read_symbols(profile, &mut report);
+        self.with_tables(&mut report, |tables, report| {
+            let mut mapping = Mapping::new(tables.names, tables.names_section);
+            for (section, offsets) in self.sample_sections() {
+                self.read_section(
+                    section,
+                    offsets,
+                    tables,
+                    &mut mapping,
+                    profile,
+                    weight,
+                    report,
+                );
+            }
+        });
+        report
+    }
+
+    /// Adds the functions of these names to `profile`, in context-sensitive profiles all of their contexts. Of the other
+    /// functions nothing is read where the file has a table of offsets.
+    pub fn read_functions(&self, wanted: &[&[u8]], profile: &mut SampleProfile) -> ReadReport {
+        let mut report = ReadReport {
+            kind: self.kind(),
+            ..ReadReport::default()
+        };
+        profile.kind |= report.kind;
+        self.with_tables(&mut report, |tables, report| {
+            let found = wanted
+                .iter()
+                .filter_map(|name| tables.names.find(name, tables.names_section));
+            let mut numbers: Vec<u64> = found.map(|number| number as u64).collect();
+            if let Some(contexts) = &tables.contexts {
+                numbers = contexts.of_leaves(&numbers);
+            }
+            numbers.sort_unstable();
+            let mut mapping = Mapping::new(tables.names, tables.names_section);
+            for (section, offsets) in self.sample_sections() {
+                let (bytes, base) = match sections::contents(self.data, section) {
+                    Ok(contents) => contents,
+                    Err(error) => {
+                        report.fault(error);
+                        continue;
+                    }
+                };
+                let Some(offsets) = self.offsets(offsets, bytes.len(), report) else {
+                    continue;
+                };
+                for (number, offset) in offsets {
+                    if numbers.binary_search(&number).is_err() {
+                        continue;
+                    }
+                    let mut cursor = Cursor::new(&bytes, base, Endian::Little);
+                    let mut function = FlatFunction::default();
+                    let names = &mut profile.names;
+                    let read = cursor.window(offset).and_then(|_| {
+                        tables.function(&mut cursor, &mut function, &mut mapping, names, report)
+                    });
+                    match read {
+                        Ok(()) => {
+                            profile.add_function(&function, 1, &mut report.outcome);
+                            report.functions += 1;
+                        }
+                        Err(error) => report.fault(error.within(section.name())),
+                    }
+                }
+            }
+        });
+        report
+    }
+
+    fn first(&self, kind: u64) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| section.kind == kind && section.size != 0)
+    }
+
+    /// The sections of samples, each with the table of offsets before it.
+    fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
+        let mut offsets = None;
+        self.sections.iter().filter_map(move |section| {
+            if section.kind == section::FUNCTION_OFFSETS {
+                offsets = Some(section);
+            }
+            (section.kind == section::SAMPLES && section.size != 0)
+                .then(|| (section, offsets.take()))
+        })
+    }
+
+    fn read_summary(&self, report: &mut ReadReport) {
+        let Some(section) = self.first(section::SUMMARY) else {
+            return;
+        };
+        let summary = sections::contents(self.data, section).and_then(|(bytes, base)| {
+            numbers::summary(&mut Cursor::new(&bytes, base, Endian::Little))
+                .map_err(|error| error.within(section.name()))
+        });
+        match summary {
+            Ok(summary) => report.summary = Some(summary),
+            Err(error) => report.fault(error),
+        }
+    }
+
+    fn read_symbols(&self, profile: &mut SampleProfile, report: &mut ReadReport) {
+        let Some(section) = self.first(section::SYMBOLS) else {
+            return;
+        };
+        if section.has(flag::MD5_SYMBOLS) {
+            return report
+                .fault(unknown_layout(section.offset, "MD5 hashes").within(section.name()));
+        }
+        match sections::contents(self.data, section) {
+            Ok((bytes, base)) => {
+                let end = memchr::memrchr(0, &bytes).map_or(0, |last| last + 1);
+                let whole = bytes.get(..end).unwrap_or_default();
+                for name in whole
+                    .split(|&byte| byte == 0)
+                    .filter(|name| !name.is_empty())
+                {
+                    if !profile.symbols.contains(name) {
+                        profile.symbols.insert(name.into());
+                    }
+                }
+                if end != bytes.len() {
+                    report.fault(
+                        Error::new(ErrorKind::Truncated, "the last name has no end")
+                            .at(base + end as u64)
+                            .within(section.name())
+                            .expected("a zero byte"),
+                    );
+                }
+            }
+            Err(error) => report.fault(error),
+        }
+    }
+
+    /// Reads the tables that functions need, as far as they are sound.
+    fn with_tables(
+        &self,
+        report: &mut ReadReport,
+        then: impl FnOnce(&Tables<'_>, &mut ReadReport),
+    ) {
+        let mut names = NameTable::default();
+        let mut names_section = Cow::Borrowed(&[][..]);
+        if let Some(section) = self.first(section::NAMES) {
+            match sections::contents(self.data, section) {
+                Ok((bytes, base)) => {
+                    names_section = bytes;
+                    let cursor = &mut Cursor::new(&names_section, base, Endian::Little);
+                    let fixed = section.has(flag::FIXED_MD5_NAMES);
+                    let read = if section.has(flag::EYTZINGER_NAMES) {
+                        Err(unknown_layout(section.offset, "hashes in Eytzinger order"))
+                    } else if fixed || section.has(flag::MD5_NAMES) {
+                        names.read_md5(cursor, fixed)
+                    } else {
+                        names.read_plain(cursor, base)
+                    };
+                    if let Err(error) = read {
+                        report.fault(error.within(section.name()));
+                    }
+                }
+                Err(error) => report.fault(error),
+            }
+        } else if self.sections.iter().any(|section| !section.is_known()) {
+            report.fault(
+                Error::new(
+                    ErrorKind::Unsupported,
+                    "the file has no name table, but sections of a kind that is not known",
+                )
+                .within("the section table")
+                .found(format_args!("version {}", self.version))
+                .with_hint(
+                    "let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text",
+                ),
+            );
+        }
+        let kind = report.kind;
+        let mut contexts = None;
+        if kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+            let mut table = Contexts::default();
+            if let Some(section) = self.first(section::CONTEXTS) {
+                let read = sections::contents(self.data, section).and_then(|(bytes, base)| {
+                    let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
+                    table
+                        .read(cursor, names.len())
+                        .map_err(|error| error.within(section.name()))
+                });
+                if let Err(error) = read {
+                    report.fault(error);
+                }
+            }
+            contexts = Some(table);
+        }
+        let metadata_section = self.first(section::METADATA).map(|section| {
+            let contents = sections::contents(self.data, section);
+            (section, contents)
+        });
+        let mut metadata = Metadata::default();
+        match &metadata_section {
+            Some((section, Ok((bytes, base)))) => {
+                let shape = Shape {
+                    has_checksums: section.has(flag::PROBE_BASED),
+                    has_attributes: section.has(flag::ATTRIBUTES),
+                    is_nested: contexts.is_none(),
+                };
+                let cursor = Cursor::new(bytes, *base, Endian::Little);
+                if let Err(error) = metadata.read(cursor, shape) {
+                    report.fault(error.within(section.name()));
+                }
+            }
+            Some((_, Err(error))) => report.fault(error.clone()),
+            None => {}
+        }
+        let tables = Tables {
+            names: &names,
+            names_section: &names_section,
+            contexts,
+            metadata,
+            vtables: kind.contains(ProfileKind::HAS_VTABLES),
+        };
+        then(&tables, report);
+    }
+
+    /// The numbers and offsets of functions, relative to the samples; `None` if there is no sound table.
+    fn offsets(
+        &self,
+        section: Option<&Section>,
+        samples: usize,
+        report: &mut ReadReport,
+    ) -> Option<Vec<(u64, u64)>> {
+        let section = section?;
+        let read = || -> Result<Vec<(u64, u64)>> {
+            if section.has(flag::EYTZINGER_OFFSETS) {
+                return Err(
+                    unknown_layout(section.offset, "an array in Eytzinger order")
+                        .within(section.name()),
+                );
+            }
+            let (bytes, base) = sections::contents(self.data, section)?;
+            let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
+            let mut read = || -> Result<Vec<(u64, u64)>> {
+                let count = numbers::count(
+                    cursor,
+                    2,
+                    "the table claims more functions than its bytes can hold",
+                )?;
+                let mut offsets = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let number = cursor.uleb128()?;
+                    let at = cursor.offset();
+                    let offset = cursor.uleb128()?;
+                    if offset >= samples as u64 {
+                        return Err(Error::new(
+                            ErrorKind::Malformed,
+                            "a function's offset is beyond the samples",
+                        )
+                        .at(at)
+                        .found(format_args!("{offset:#x}"))
+                        .expected(format_args!("below {samples:#x}")));
+                    }
+                    offsets.push((number, offset));
+                }
+                Ok(offsets)
+            };
+            read().map_err(|error| error.within(section.name()))
+        };
+        match read() {
+            Ok(offsets) => Some(offsets),
+            Err(error) => {
+                report.fault(error);
+                None
+            }
+        }
+    }
+
+    /// Reads one section of samples. Behind a damaged function reading goes on at the next that the table knows.
+    #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
+    fn read_section(
+        &self,
+        section: &Section,
+        offsets: Option<&Section>,
+        tables: &Tables<'_>,
+        mapping: &mut Mapping<'_>,
+        profile: &mut SampleProfile,
+        weight: u64,
+        report: &mut ReadReport,
+    ) {
+        let (bytes, base) = match sections::contents(self.data, section) {
+            Ok(contents) => contents,
+            Err(error) => return report.fault(error),
+        };
+        let whole = Cursor::new(&bytes, base, Endian::Little);
+        let mut cursor = whole;
+        let mut function = FlatFunction::default();
+        let mut starts: Option<Vec<u64>> = None;
+        while !cursor.is_empty() {
+            let start = cursor.offset() - base;
+            let names = &mut profile.names;
+            match tables.function(&mut cursor, &mut function, mapping, names, report) {
+                Ok(()) => {
+                    profile.add_function(&function, weight, &mut report.outcome);
+                    report.functions += 1;
+                }
+                Err(error) => {
+                    report.fault(
+                        error.within(format!("the function at {start:#x} of {}", section.name())),
+                    );
+                    let starts = starts.get_or_insert_with(|| {
+                        let offsets = self.offsets(offsets, bytes.len(), report);
+                        let mut starts: Vec<u64> = offsets
+                            .unwrap_or_default()
+                            .into_iter()
+                            .map(|(_, offset)| offset)
+                            .collect();
+                        starts.sort_unstable();
+                        starts
+                    });
+                    let next = starts.partition_point(|&offset| offset <= start);
+                    let Some(&next) = starts.get(next) else {
+                        return;
+                    };
+                    cursor = whole;
+                    if cursor.window(next).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Tables<'_> {
+    /// Reads a function: head samples, number of its name or context, body; and its metadata.
+    fn function(
+        &self,
+        cursor: &mut Cursor<'_>,
+        function: &mut FlatFunction,
+        mapping: &mut Mapping<'_>,
+        names: &mut crate::sample::SampleNames,
+        report: &mut ReadReport,
+    ) -> Result<()> {
+        function.clear();
+        function.head = cursor.uleb128()?;
+        let mut decoder = Decoder {
+            mapping,
+            names,
+            vtables: self.vtables,
+        };
+        let at = cursor.offset();
+        let number;
+        match &self.contexts {
+            None => {
+                let mut again = *cursor;
+                number = again.uleb128()?;
+                function.name = decoder.name(cursor)?;
+            }
+            Some(contexts) => {
+                number = cursor.uleb128()?;
+                let frames = contexts.get(number).ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::Malformed,
+                        "a context's number is beyond the table of contexts",
+                    )
+                    .at(at)
+                    .found(number)
+                    .expected(format_args!("below {}", contexts.ends.len()))
+                })?;
+                for &(name, location) in frames {
+                    let name = decoder.mapping.id(name, decoder.names)?;
+                    function.callers.push(Frame { name, location });
+                }
+                // `get` gives one frame at least: the function itself.
+                function.name = function.callers.pop().unwrap_or_default().name;
+            }
+        }
+        decoder.body(cursor, function)?;
+        // A function whose metadata are damaged keeps its samples.
+        if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
+            report.fault(error.within("FunctionMetadata"));
+        }
+        Ok(())
+    }
+}
+
+impl Contexts {
+    fn read(&mut self, cursor: &mut Cursor<'_>, names: usize) -> Result<()> {
+        let count = numbers::count(
+            cursor,
+            1,
+            "the table claims more contexts than its bytes can hold",
+        )?;
+        for _ in 0..count {
+            let start = cursor.offset();
+            let frames = numbers::count(
+                cursor,
+                3,
+                "a context claims more frames than its bytes can hold",
+            )?;
+            if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH {
+                return Err(Error::new(
+                    ErrorKind::LimitExceeded,
+                    "a context has too few or too many frames",
+                )
+                .at(start)
+                .found(frames)
+                .expected(format_args!("1 to {SAMPLE_CONTEXT_DEPTH}")));
+            }
+            for _ in 0..frames {
+                let start = cursor.offset();
+                let name = cursor.uleb128()?;
+                let name = u32::try_from(name)
+                    .ok()
+                    .filter(|&name| (name as usize) < names)
+                    .ok_or_else(|| {
+                        Error::new(
+                            ErrorKind::Malformed,
+                            "a name's number is beyond the name table",
+                        )
+                        .at(start)
+                        .found(name)
+                        .expected(format_args!("below {names}"))
+                    })?;
+                self.frames.push((name, location(cursor, true)?));
+            }
+            self.ends.push(self.frames.len());
+        }
+        Ok(())
+    }
+
+    /// The frames of a context, one at least.
+    fn get(&self, number: u64) -> Option<&[(u32, Location)]> {
+        let number = usize::try_from(number).ok()?;
+        let &end = self.ends.get(number)?;
+        let start = match number {
+            0 => 0,
+            _ => *self.ends.get(number - 1)?,
+        };
+        self.frames.get(start..end)
+    }
+
+    /// The numbers of contexts that end in one of these names.
+    fn of_leaves(&self, names: &[u64]) -> Vec<u64> {
+        let leaf = |&end: &usize| self.frames.get(end.checked_sub(1)?).map(|frame| frame.0);
+        (0u64..)
+            .zip(&self.ends)
+            .filter(|(_, end)| leaf(end).is_some_and(|name| names.contains(&u64::from(name))))
+            .map(|(number, _)| number)
+            .collect()
+    }
+}
+
+#[cold]
+fn unknown_layout(offset: u64, found: &'static str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "a section has a layout of LLVM after 22 that is not known",
+    )
+    .at(offset)
+    .found(found)
+    .with_hint("let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text")
+}

@@ -1,0 +1,177 @@
+//! The section table, and the bytes of sections.
+use crate::bytes::Cursor;
+use crate::limits::{INFLATE_FLOOR, SAMPLE_INFLATE_RATIO};
+use crate::sample::binary::numbers;
+use crate::{Error, ErrorKind, Result};
+use flate2::{Decompress, FlushDecompress, Status};
+use profkit_abi::sample::{SECTION_ENTRY_SIZE, flag, section};
+use std::borrow::Cow;
+
+/// An entry of the section table (LLVM's `SecHdrTableEntry`). Four u64, little-endian.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// What it holds: a number of [`section`].
+    pub kind: u64,
+    /// [`flag`]s: the low half has one meaning for all, the high half one for each kind.
+    pub flags: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its size in the file.
+    pub size: u64,
+}
+
+impl Section {
+    /// LLVM's name of what it holds (`getSecName`).
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            0 => "InvalidSection",
+            section::SUMMARY => "ProfileSummarySection",
+            section::NAMES => "NameTableSection",
+            section::SYMBOLS => "ProfileSymbolListSection",
+            section::FUNCTION_OFFSETS => "FuncOffsetTableSection",
+            section::METADATA => "FunctionMetadata",
+            section::CONTEXTS => "CSNameTableSection",
+            section::SAMPLES => "LBRProfileSection",
+            _ => "UnknownSection",
+        }
+    }
+
+    /// Whether all bits of `flags` are set.
+    pub fn has(&self, flags: u64) -> bool {
+        self.flags & flags == flags
+    }
+
+    /// Whether it holds something that this reader knows.
+    pub fn is_known(&self) -> bool {
+        matches!(
+            self.kind,
+            section::SUMMARY..=section::CONTEXTS | section::SAMPLES
+        )
+    }
+}
+
+/// Reads the section table: the number of sections as u64, then the entries.
+pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
+    let mut read = || -> Result<Vec<Section>> {
+        let start = cursor.offset();
+        let count = cursor.u64()?;
+        let fits = cursor.remaining() / SECTION_ENTRY_SIZE;
+        if count > fits as u64 {
+            return Err(Error::new(
+                ErrorKind::Truncated,
+                "the file claims more sections than its bytes can hold",
+            )
+            .at(start)
+            .found(count)
+            .expected(format_args!("at most {fits}")));
+        }
+        let mut sections = Vec::new();
+        for _ in 0..count {
+            sections.push(Section {
+                kind: cursor.u64()?,
+                flags: cursor.u64()?,
+                offset: cursor.u64()?,
+                size: cursor.u64()?,
+            });
+        }
+        Ok(sections)
+    };
+    read().map_err(|error| error.within("the section table"))
+}
+
+/// The bytes of a section, inflated where they are compressed, and the offset in the file of the first; inflated bytes
+/// count from 0.
+pub(super) fn contents<'data>(
+    data: &'data [u8],
+    section: &Section,
+) -> Result<(Cow<'data, [u8]>, u64)> {
+    let bytes = usize::try_from(section.offset)
+        .ok()
+        .zip(usize::try_from(section.size).ok())
+        .and_then(|(start, size)| data.get(start..start.checked_add(size)?));
+    let Some(bytes) = bytes else {
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            "a section runs past the end of the file",
+        )
+        .at(section.offset)
+        .within(section.name())
+        .found(format_args!("{} bytes in the file", data.len()))
+        .expected(format_args!(
+            "{} bytes from {:#x} on",
+            section.size, section.offset
+        )));
+    };
+    if !section.has(flag::COMPRESSED) || bytes.is_empty() {
+        return Ok((Cow::Borrowed(bytes), section.offset));
+    }
+    let cursor = &mut Cursor::new(bytes, section.offset, crate::bytes::Endian::Little);
+    let inflated = inflate(cursor).map_err(|error| error.within(section.name()))?;
+    Ok((Cow::Owned(inflated), 0))
+}
+
+/// Uncompressed size, compressed size, zlib stream.
+fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    let start = cursor.offset();
+    let size = cursor.uleb128()?;
+    let at = cursor.offset();
+    let compressed = cursor.uleb128()?;
+    if compressed != cursor.remaining() as u64 {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the compressed size is not that of the section",
+        )
+        .at(at)
+        .found(compressed)
+        .expected(cursor.remaining()));
+    }
+    let cap = cursor
+        .remaining()
+        .saturating_mul(SAMPLE_INFLATE_RATIO)
+        .max(INFLATE_FLOOR);
+    let size = match usize::try_from(size) {
+        Ok(size) if size <= cap => size,
+        _ => {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "a compressed section claims to inflate beyond the limit",
+            )
+            .at(start)
+            .found(format_args!("{size} bytes from {compressed} compressed"))
+            .expected(format_args!("at most {cap} bytes")));
+        }
+    };
+    let mut inflated = Vec::with_capacity(size);
+    let status =
+        Decompress::new(true).decompress_vec(cursor.rest(), &mut inflated, FlushDecompress::Finish);
+    if !matches!(status, Ok(Status::StreamEnd)) || inflated.len() != size {
+        return Err(Error::new(
+            ErrorKind::UncompressFailed,
+            "a compressed section does not inflate",
+        )
+        .at(start)
+        .found(format_args!("{} bytes", inflated.len()))
+        .expected(format_args!("{size} bytes")));
+    }
+    Ok(inflated)
+}
+
+/// Appends a section's bytes, compressed as LLVM does if asked for: an empty section stays empty.
+pub(super) fn put_contents(out: &mut Vec<u8>, bytes: &[u8], compress: bool) -> Result<()> {
+    use std::io::Write;
+    if !compress || bytes.is_empty() {
+        out.extend_from_slice(bytes);
+        return Ok(());
+    }
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    let compressed = encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .map_err(|error| {
+            Error::new(ErrorKind::WriteFailed, "a section cannot be compressed").found(error)
+        })?;
+    numbers::put(out, bytes.len() as u64);
+    numbers::put(out, compressed.len() as u64);
+    out.extend_from_slice(&compressed);
+    Ok(())
+}

@@ -1,0 +1,439 @@
+//! Writing extensible binary profiles (LLVM's `SampleProfileWriterExtBinary` in `SampleProfWriter.cpp`).
+use super::sections::{self, Section};
+use crate::bytes::Sink;
+use crate::sample::binary::body::{Encoder, count_facts};
+use crate::sample::binary::header;
+use crate::sample::binary::names::NamePlan;
+use crate::sample::binary::numbers::{put, put_summary};
+use crate::sample::losses::Losses;
+use crate::sample::model::{Function, ProfileKind, SampleProfile, Samples, compare_contexts};
+use crate::sample::names::{NameId, SampleName};
+use crate::sample::summary::summarize;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::{EXT_BINARY, SECTION_ENTRY_SIZE, UNIQUE_SUFFIX, flag, section};
+
+/// How to write the extensible binary encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExtBinaryOptions {
+    /// Names as MD5 hashes of eight bytes (`--use-md5`).
+    pub md5_names: bool,
+    /// All sections compressed (`--compress-all-sections`).
+    pub compress: bool,
+    /// Functions with and without inlined ones in sections of their own (`--split-layout`).
+    pub split_layout: bool,
+    /// Marked as a profile of code shared with other programs (`--gen-partial-profile`), as is one whose kind says so.
+    pub partial: bool,
+    /// Vtables are written (`--extbinary-write-vtable-type-prof`).
+    pub vtables: bool,
+}
+
+impl ExtBinaryOptions {
+    /// Whether names are written as hashes.
+    #[must_use]
+    pub fn md5_names(mut self, yes: bool) -> Self {
+        self.md5_names = yes;
+        self
+    }
+
+    /// Whether all sections are compressed.
+    #[must_use]
+    pub fn compress(mut self, yes: bool) -> Self {
+        self.compress = yes;
+        self
+    }
+
+    /// Whether functions without inlined ones have sections of their own.
+    #[must_use]
+    pub fn split_layout(mut self, yes: bool) -> Self {
+        self.split_layout = yes;
+        self
+    }
+
+    /// Whether the profile is marked as partial.
+    #[must_use]
+    pub fn partial(mut self, yes: bool) -> Self {
+        self.partial = yes;
+        self
+    }
+
+    /// Whether vtables are written.
+    #[must_use]
+    pub fn vtables(mut self, yes: bool) -> Self {
+        self.vtables = yes;
+        self
+    }
+}
+
+/// The section table in LLVM's order, by what a section is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Summary,
+    Names,
+    Contexts,
+    Offsets,
+    Samples,
+    FlatOffsets,
+    FlatSamples,
+    Symbols,
+    Metadata,
+}
+
+const DEFAULT_TABLE: &[Part] = &[
+    Part::Summary,
+    Part::Names,
+    Part::Contexts,
+    Part::Offsets,
+    Part::Samples,
+    Part::Symbols,
+    Part::Metadata,
+];
+const SPLIT_TABLE: &[Part] = &[
+    Part::Summary,
+    Part::Names,
+    Part::Offsets,
+    Part::Samples,
+    Part::FlatOffsets,
+    Part::FlatSamples,
+    Part::Symbols,
+    Part::Metadata,
+];
+/// The order of the sections' bytes.
+const DEFAULT_DATA: &[Part] = &[
+    Part::Summary,
+    Part::Names,
+    Part::Contexts,
+    Part::Samples,
+    Part::Symbols,
+    Part::Offsets,
+    Part::Metadata,
+];
+const SPLIT_DATA: &[Part] = &[
+    Part::Summary,
+    Part::Names,
+    Part::Samples,
+    Part::Offsets,
+    Part::FlatSamples,
+    Part::FlatOffsets,
+    Part::Symbols,
+    Part::Metadata,
+];
+
+/// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions stand by total samples
+/// descending, then by name or context; metadata in the same order (LLVM's is that of a hash table).
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a split layout of a profile with calling contexts, for which it has no section;
+/// and those of the sink.
+pub fn write(
+    profile: &SampleProfile,
+    options: &ExtBinaryOptions,
+    sink: &mut impl Sink,
+) -> Result<Losses> {
+    let is_cs = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+    if is_cs && options.split_layout {
+        return Err(Error::new(
+            ErrorKind::CannotRepresent,
+            "the split layout has no section for calling contexts",
+        )
+        .with_hint("write the profile without the split layout"));
+    }
+    let ranks = profile.names.ranks();
+    let plan = NamePlan::new(profile, &ranks, options.vtables);
+    let mut writer = Writer {
+        profile,
+        options,
+        order: profile.llvm_order(&ranks),
+        contexts: Vec::new(),
+        encoder: Encoder {
+            plan: &plan,
+            ranks: &ranks,
+            vtables: options.vtables,
+            losses: Losses::default(),
+        },
+        offsets: Vec::new(),
+    };
+    if is_cs {
+        writer.contexts = writer.context_numbers();
+    }
+    let (table, data) = if options.split_layout {
+        (SPLIT_TABLE, SPLIT_DATA)
+    } else {
+        (DEFAULT_TABLE, DEFAULT_DATA)
+    };
+    let mut out = Vec::new();
+    header::put(&mut out, EXT_BINARY);
+    out.extend_from_slice(&(table.len() as u64).to_le_bytes());
+    let entries = out.len();
+    out.resize(entries + table.len() * SECTION_ENTRY_SIZE, 0);
+    let mut bytes = Vec::new();
+    let mut sections = vec![Section::default(); table.len()];
+    for &part in data {
+        bytes.clear();
+        writer.part(part, &mut bytes);
+        let offset = out.len();
+        sections::put_contents(&mut out, &bytes, options.compress)?;
+        let slot = table
+            .iter()
+            .position(|&in_table| in_table == part)
+            .and_then(|index| sections.get_mut(index));
+        if let Some(slot) = slot {
+            *slot = Section {
+                kind: part.kind(),
+                flags: writer.flags(part),
+                offset: offset as u64,
+                size: (out.len() - offset) as u64,
+            };
+        }
+    }
+    let encoded: Vec<u8> = sections
+        .iter()
+        .flat_map(|section| [section.kind, section.flags, section.offset, section.size])
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    if let Some(slot) = out.get_mut(entries..entries + encoded.len()) {
+        slot.copy_from_slice(&encoded);
+    }
+    sink.put(&out)?;
+    Ok(writer.encoder.losses)
+}
+
+impl Part {
+    fn kind(self) -> u64 {
+        match self {
+            Part::Summary => section::SUMMARY,
+            Part::Names => section::NAMES,
+            Part::Contexts => section::CONTEXTS,
+            Part::Offsets | Part::FlatOffsets => section::FUNCTION_OFFSETS,
+            Part::Samples | Part::FlatSamples => section::SAMPLES,
+            Part::Symbols => section::SYMBOLS,
+            Part::Metadata => section::METADATA,
+        }
+    }
+}
+
+struct Writer<'a> {
+    profile: &'a SampleProfile,
+    options: &'a ExtBinaryOptions,
+    /// Functions in the order of writing.
+    order: Vec<u32>,
+    /// The number of each function's context, by function; empty without contexts.
+    contexts: Vec<u32>,
+    encoder: Encoder<'a>,
+    /// Number and offset of the functions of the samples written last.
+    offsets: Vec<(u64, u64)>,
+}
+
+impl<'a> Writer<'a> {
+    fn has(&self, kind: ProfileKind) -> bool {
+        self.profile.kind.contains(kind)
+    }
+
+    /// LLVM writes attributes for these kinds only.
+    fn has_attributes(&self) -> bool {
+        self.has(ProfileKind::CONTEXT_SENSITIVE) || self.has(ProfileKind::PRE_INLINED)
+    }
+
+    fn part(&mut self, part: Part, out: &mut Vec<u8>) {
+        match part {
+            Part::Summary => put_summary(out, &summarize(self.profile)),
+            Part::Names => self.names(out),
+            Part::Contexts => self.context_table(out),
+            Part::Samples => {
+                let split = self.options.split_layout;
+                self.samples(out, |samples| !split || !samples.inlined.is_empty());
+            }
+            Part::FlatSamples => self.samples(out, |samples| samples.inlined.is_empty()),
+            Part::Offsets | Part::FlatOffsets => self.offset_table(out),
+            Part::Symbols => {
+                for symbol in &self.profile.symbols {
+                    out.extend_from_slice(symbol);
+                    out.push(0);
+                }
+            }
+            Part::Metadata => self.metadata(out),
+        }
+    }
+
+    fn flags(&self, part: Part) -> u64 {
+        let set = |flags: u64, yes: bool| if yes { flags } else { 0 };
+        let kind = |kind| self.has(kind);
+        let own = match part {
+            Part::Summary => {
+                set(
+                    flag::PARTIAL,
+                    self.options.partial || kind(ProfileKind::PARTIAL),
+                ) | set(
+                    flag::CONTEXT_SENSITIVE,
+                    kind(ProfileKind::CONTEXT_SENSITIVE),
+                ) | set(
+                    flag::FS_DISCRIMINATORS,
+                    kind(ProfileKind::FS_DISCRIMINATORS),
+                ) | set(flag::PRE_INLINED, kind(ProfileKind::PRE_INLINED))
+                    | set(flag::VTABLES, self.options.vtables)
+            }
+            Part::Names if self.options.md5_names => flag::MD5_NAMES | flag::FIXED_MD5_NAMES,
+            Part::Names => set(flag::UNIQUE_SUFFIX, self.has_unique_names()),
+            Part::Offsets => set(flag::ORDERED, kind(ProfileKind::CONTEXT_SENSITIVE)),
+            Part::FlatOffsets | Part::FlatSamples => flag::FLAT,
+            Part::Metadata => {
+                set(flag::PROBE_BASED, kind(ProfileKind::PROBE_BASED))
+                    | set(flag::ATTRIBUTES, self.has_attributes())
+            }
+            Part::Contexts | Part::Samples | Part::Symbols => 0,
+        };
+        own | set(flag::COMPRESSED, self.options.compress)
+    }
+
+    fn has_unique_names(&self) -> bool {
+        let finder = memchr::memmem::Finder::new(UNIQUE_SUFFIX);
+        self.encoder.plan.order.iter().any(|&id| {
+            matches!(self.profile.names.get(id), SampleName::Text(text) if finder.find(text).is_some())
+        })
+    }
+
+    fn names(&mut self, out: &mut Vec<u8>) {
+        let names = &self.profile.names;
+        let order = &self.encoder.plan.order;
+        if !self.options.md5_names {
+            return self.encoder.plan.put_plain(out, names);
+        }
+        put(out, order.len() as u64);
+        for &id in order {
+            let name = names.get(id);
+            self.encoder.losses.names += u64::from(matches!(name, SampleName::Text(_)));
+            out.extend_from_slice(&name.guid().0.to_le_bytes());
+        }
+    }
+
+    /// Functions by context, and so the numbers of contexts.
+    fn context_order(&self) -> Vec<u32> {
+        let ranks = self.encoder.ranks;
+        let rank = |name: NameId| ranks.get(name.index()).copied().unwrap_or(u32::MAX);
+        let functions = self.profile.functions();
+        let mut order = self.order.clone();
+        order.sort_by(|&one, &two| {
+            match (functions.get(one as usize), functions.get(two as usize)) {
+                (Some(one), Some(two)) => compare_contexts(one, two, rank),
+                _ => std::cmp::Ordering::Equal,
+            }
+        });
+        order
+    }
+
+    fn context_numbers(&self) -> Vec<u32> {
+        let mut numbers = vec![0; self.order.len()];
+        for (number, function) in (0u32..).zip(self.context_order()) {
+            if let Some(slot) = numbers.get_mut(function as usize) {
+                *slot = number;
+            }
+        }
+        numbers
+    }
+
+    /// The number that stands for a function: of its name, or of its context.
+    fn number(&self, index: u32, function: &Function) -> u64 {
+        match self.contexts.get(index as usize) {
+            Some(&number) => u64::from(number),
+            None => u64::from(self.encoder.plan.number(function.samples.name)),
+        }
+    }
+
+    fn context_table(&self, out: &mut Vec<u8>) {
+        if self.contexts.is_empty() {
+            return out.push(0);
+        }
+        put(out, self.contexts.len() as u64);
+        for index in self.context_order() {
+            let Some(function) = self.profile.functions().get(index as usize) else {
+                continue;
+            };
+            put(out, function.callers.len() as u64 + 1);
+            for frame in &function.callers {
+                put(out, u64::from(self.encoder.plan.number(frame.name)));
+                put(out, u64::from(frame.location.line));
+                put(out, u64::from(frame.location.discriminator));
+            }
+            put(
+                out,
+                u64::from(self.encoder.plan.number(function.samples.name)),
+            );
+            out.extend_from_slice(&[0, 0]);
+        }
+    }
+
+    fn samples(&mut self, out: &mut Vec<u8>, belongs: impl Fn(&Samples) -> bool) {
+        self.offsets.clear();
+        let profile = self.profile;
+        for position in 0..self.order.len() {
+            let index = self.order.get(position).copied().unwrap_or(u32::MAX);
+            let Some(function) = profile.functions().get(index as usize) else {
+                continue;
+            };
+            if !belongs(&function.samples) {
+                continue;
+            }
+            let number = self.number(index, function);
+            self.offsets.push((number, out.len() as u64));
+            put(out, function.samples.head);
+            put(out, number);
+            self.encoder.body(out, &function.samples);
+        }
+    }
+
+    fn offset_table(&mut self, out: &mut Vec<u8>) {
+        if !self.contexts.is_empty() {
+            self.offsets.sort_unstable();
+        }
+        put(out, self.offsets.len() as u64);
+        for &(number, offset) in &self.offsets {
+            put(out, number);
+            put(out, offset);
+        }
+    }
+
+    fn metadata(&mut self, out: &mut Vec<u8>) {
+        let has_checksums = self.has(ProfileKind::PROBE_BASED);
+        let has_attributes = self.has_attributes();
+        for position in 0..self.order.len() {
+            let index = self.order.get(position).copied().unwrap_or(u32::MAX);
+            let Some(function) = self.profile.functions().get(index as usize) else {
+                continue;
+            };
+            let mut held = Losses::default();
+            count_facts(&function.samples, &mut held);
+            if !has_checksums {
+                self.encoder.losses.checksums += held.checksums;
+            }
+            if !has_attributes {
+                self.encoder.losses.attributes += held.attributes;
+            }
+            if has_checksums || has_attributes {
+                put(out, self.number(index, function));
+                self.facts(out, &function.samples, has_checksums, has_attributes);
+            }
+        }
+    }
+
+    fn facts(&self, out: &mut Vec<u8>, samples: &Samples, checksums: bool, attributes: bool) {
+        if checksums {
+            put(out, samples.checksum);
+        }
+        if attributes {
+            put(out, u64::from(samples.attributes));
+        }
+        if !self.contexts.is_empty() {
+            return;
+        }
+        put(out, samples.inlined.len() as u64);
+        for inlined in self.encoder.inlined_order(samples) {
+            put(out, u64::from(inlined.location.line));
+            put(out, u64::from(inlined.location.discriminator));
+            put(
+                out,
+                u64::from(self.encoder.plan.number(inlined.samples.name)),
+            );
+            self.facts(out, &inlined.samples, checksums, attributes);
+        }
+    }
+}

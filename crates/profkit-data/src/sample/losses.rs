@@ -1,0 +1,26 @@
+//! What an encoding could not hold.
+
+/// What was left out of a file because its encoding has no place for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Losses {
+    /// Names of the profile symbol list.
+    pub symbols: u64,
+    /// Counts of vtables.
+    pub vtables: u64,
+    /// Checksums of functions.
+    pub checksums: u64,
+    /// Attributes of functions.
+    pub attributes: u64,
+    /// Names of which only the hash is kept.
+    pub names: u64,
+    /// Line numbers above 65535, for which LLVM refuses the file.
+    pub large_lines: u64,
+}
+
+impl Losses {
+    /// Whether nothing was left out.
+    pub fn is_none(&self) -> bool {
+        *self == Losses::default()
+    }
+}

@@ -1,0 +1,54 @@
+//! The summary of a sample profile (LLVM's `SampleProfileSummaryBuilder` in `ProfileSummaryBuilder.cpp`).
+use super::add::AddOutcome;
+use super::model::{ProfileKind, SampleProfile, Samples};
+use crate::summary::{Summary, SummaryBuilder};
+use profkit_abi::indexed::SUMMARY_CUTOFFS;
+use profkit_abi::sample::attribute;
+
+/// The summary of a profile with LLVM's sixteen cutoffs.
+pub fn summarize(profile: &SampleProfile) -> Summary {
+    summarize_with(profile, &SUMMARY_CUTOFFS)
+}
+
+/// The summary of a profile with these cutoffs, in millionths, ascending.
+///
+/// Counts are those of all lines. Contexts of one function are added up first, lest each look cold; functions inlined
+/// whose samples are also in the base profile are passed over.
+pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
+    let mut builder = SummaryBuilder::new();
+    if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+        // Names are known by the numbers of `profile`.
+        let mut merged = SampleProfile::new();
+        let mut outcome = AddOutcome::default();
+        for function in profile.functions() {
+            let index = merged.find_or_add(&[], function.samples.name);
+            if let Some(samples) = merged.samples_mut(index) {
+                samples.merge(&function.samples, |name| name, 1, &mut outcome);
+            }
+        }
+        for function in merged.functions() {
+            add(&mut builder, &function.samples);
+        }
+    } else {
+        for function in profile.functions() {
+            add(&mut builder, &function.samples);
+        }
+    }
+    builder.finish_with(cutoffs)
+}
+
+fn add(builder: &mut SummaryBuilder, samples: &Samples) {
+    builder.add_function(samples.head);
+    add_lines(builder, samples);
+}
+
+fn add_lines(builder: &mut SummaryBuilder, samples: &Samples) {
+    for line in &samples.body {
+        builder.add_count(line.samples);
+    }
+    for inlined in &samples.inlined {
+        if inlined.samples.attributes & attribute::DUPLICATED_INTO_BASE == 0 {
+            add_lines(builder, &inlined.samples);
+        }
+    }
+}

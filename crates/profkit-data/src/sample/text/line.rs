@@ -1,0 +1,315 @@
+//! One line of a text profile: what it is, and where in it a fault is.
+use super::super::model::Location;
+
+/// A line below a head line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'data> {
+    /// ` 1.2: 30 callee:10`; the targets are not parsed yet.
+    Body {
+        location: Location,
+        samples: u64,
+        targets: Targets<'data>,
+    },
+    /// ` 1.2: callee:30`
+    Inlined {
+        location: Location,
+        name: &'data [u8],
+        total: u64,
+    },
+    /// ` 1.2: vtables type:10 `
+    Vtables {
+        location: Location,
+        types: Targets<'data>,
+    },
+    /// ` !CFGChecksum: 1`
+    Checksum(u64),
+    /// ` !Attributes: 1`
+    Attributes(u32),
+    /// ` !Flat`, a remark of LLVM after 22.
+    Flat,
+}
+
+/// A fault: which rule, the column from 0, and what the rule wants.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) column: usize,
+    pub(super) message: &'static str,
+    pub(super) expected: &'static str,
+}
+
+fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault {
+    Fault {
+        column,
+        message,
+        expected,
+    }
+}
+
+/// `NAME:TOTAL:HEAD`. The name may contain colons.
+pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
+    const EXPECTED: &str = "NAME:TOTAL:HEAD";
+    let no_fields = || fault(0, "a function's line lacks its two counts", EXPECTED);
+    let last = memchr::memrchr(b':', line).ok_or_else(no_fields)?;
+    let (rest, head) = split(line, last);
+    let first = memchr::memrchr(b':', rest).ok_or_else(no_fields)?;
+    let (name, total) = split(rest, first);
+    if name.is_empty() {
+        return Err(fault(0, "a function has no name", EXPECTED));
+    }
+    let total = decimal(total).ok_or_else(|| not_a_count(first + 1))?;
+    let head = decimal(head).ok_or_else(|| not_a_count(last + 1))?;
+    Ok((name, total, head))
+}
+
+#[cold]
+fn not_a_count(column: usize) -> Fault {
+    fault(
+        column,
+        "a count is not a number of 64 bits",
+        "decimal digits",
+    )
+}
+
+/// A line below a head line; `depth` blanks stand before it.
+pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
+    let text = line.get(depth..).unwrap_or_default();
+    if text.first() == Some(&b'!') {
+        return metadata(text, depth);
+    }
+    let Some((location, used)) = location(text) else {
+        return Err(location_fault(text, depth));
+    };
+    let Some([b':', b' ', rest @ ..]) = text.get(used..) else {
+        let message = match text.get(used) {
+            Some(b':') => "the colon after a line number has no blank behind it",
+            _ => "a line number has no colon behind it",
+        };
+        return Err(fault(depth + used, message, "': '"));
+    };
+    let column = depth + used + 2;
+    match rest.first() {
+        Some(b'0'..=b'9') => {
+            let (samples, digits) = leading(rest);
+            let samples = samples.ok_or_else(|| not_a_count(column))?;
+            let targets = match rest.get(digits..) {
+                None | Some([]) => &[],
+                Some([b' ', ..]) => rest.get(digits..).unwrap_or_default(),
+                Some(_) => {
+                    return Err(fault(
+                        column + digits,
+                        "a count has something else behind it",
+                        "a blank or the end of the line",
+                    ));
+                }
+            };
+            Ok(Line::Body {
+                location,
+                samples,
+                targets: Targets {
+                    text: targets,
+                    column: column + digits,
+                },
+            })
+        }
+        Some(b' ') => Err(fault(
+            column,
+            "there is more than one blank behind the colon",
+            "a count or a name",
+        )),
+        _ if rest.starts_with(b"vtables ") => Ok(Line::Vtables {
+            location,
+            types: Targets {
+                text: rest.get(8..).unwrap_or_default(),
+                column: column + 8,
+            },
+        }),
+        _ => {
+            let Some(colon) = memchr::memrchr(b':', rest) else {
+                return Err(fault(
+                    column,
+                    "an inlined function has no count",
+                    "a count or NAME:TOTAL",
+                ));
+            };
+            let (name, total) = split(rest, colon);
+            let total = decimal(total).ok_or_else(|| not_a_count(column + colon + 1))?;
+            Ok(Line::Inlined {
+                location,
+                name,
+                total,
+            })
+        }
+    }
+}
+
+fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
+    let value = |name: &str| text.strip_prefix(name.as_bytes()).map(<[u8]>::trim_ascii);
+    if let Some(value) = value("!CFGChecksum:") {
+        return decimal(value)
+            .map(Line::Checksum)
+            .ok_or_else(|| not_a_count(depth + 13));
+    }
+    if let Some(value) = value("!Attributes:") {
+        return decimal(value)
+            .and_then(|value| u32::try_from(value).ok())
+            .map(Line::Attributes)
+            .ok_or_else(|| {
+                fault(
+                    depth + 12,
+                    "attributes are not a number of 32 bits",
+                    "decimal digits",
+                )
+            });
+    }
+    if text == b"!Flat" {
+        return Ok(Line::Flat);
+    }
+    Err(fault(
+        depth,
+        "unknown metadata",
+        "!CFGChecksum: N or !Attributes: N",
+    ))
+}
+
+/// `LINE` or `LINE.DISCRIMINATOR` at the start, and its length. Without discriminator the line has 16 bits, as in LLVM.
+#[inline]
+fn location(text: &[u8]) -> Option<(Location, usize)> {
+    let (line, digits) = leading(text);
+    let line = u32::try_from(line?).ok()?;
+    if text.get(digits) != Some(&b'.') {
+        return (line <= 0xffff).then_some((Location::new(line, 0), digits));
+    }
+    let rest = text.get(digits + 1..)?;
+    let (discriminator, more) = leading(rest);
+    let discriminator = u32::try_from(discriminator?).ok()?;
+    Some((Location::new(line, discriminator), digits + 1 + more))
+}
+
+#[cold]
+fn location_fault(text: &[u8], depth: usize) -> Fault {
+    let (line, digits) = leading(text);
+    match line {
+        None => fault(
+            depth,
+            "a line does not begin with a line number",
+            "LINE or LINE.DISCRIMINATOR",
+        ),
+        Some(line) if text.get(digits) == Some(&b'.') && u32::try_from(line).is_ok() => fault(
+            depth + digits + 1,
+            "a discriminator is not a number of 32 bits",
+            "decimal digits",
+        ),
+        Some(_) => fault(
+            depth,
+            "a line number is too large",
+            "at most 65535, or 4294967295 with a discriminator",
+        ),
+    }
+}
+
+/// Pairs `NAME:COUNT` with blanks between. A name may hold colons and blanks: it ends at the first colon that a number
+/// follows, up to a blank or the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Targets<'data> {
+    text: &'data [u8],
+    column: usize,
+}
+
+impl<'data> Iterator for Targets<'data> {
+    type Item = Result<(&'data [u8], u64), Fault>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let blanks = self.text.iter().take_while(|&&byte| byte == b' ').count();
+        let text = self.text.get(blanks..)?;
+        let column = self.column + blanks;
+        if text.is_empty() {
+            self.text = &[];
+            return None;
+        }
+        for colon in memchr::memchr_iter(b':', text) {
+            let rest = text.get(colon + 1..).unwrap_or_default();
+            let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+            let Some(count) = rest.get(..end).and_then(decimal) else {
+                continue;
+            };
+            let name = text.get(..colon).unwrap_or_default();
+            self.text = rest.get(end..).unwrap_or_default();
+            self.column = column + colon + 1 + end;
+            if name.is_empty() {
+                self.text = &[];
+                return Some(Err(fault(column, "a target has no name", "NAME:COUNT")));
+            }
+            return Some(Ok((name, count)));
+        }
+        self.text = &[];
+        Some(Err(fault(column, "a target has no count", "NAME:COUNT")))
+    }
+}
+
+impl Targets<'_> {
+    /// The fault of a pair, the last one read, whose name occurs before.
+    #[cold]
+    pub(super) fn repeated(&self) -> Fault {
+        fault(
+            self.column,
+            "a vtable occurs twice in a line",
+            "each vtable once",
+        )
+    }
+
+    /// Whether blanks end the list, which LLVM refuses behind call targets and writes behind vtables.
+    pub(super) fn trailing_blank(&self) -> Option<Fault> {
+        let text = self.text;
+        (text.last() == Some(&b' ')).then(|| {
+            fault(
+                self.column + text.len() - 1,
+                "a blank ends the line",
+                "NAME:COUNT or the end of the line",
+            )
+        })
+    }
+}
+
+fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
+    (
+        text.get(..at).unwrap_or_default(),
+        text.get(at + 1..).unwrap_or_default(),
+    )
+}
+
+/// A number of digits alone.
+#[inline]
+pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+    match leading(text) {
+        (value, digits) if digits == text.len() => value,
+        _ => None,
+    }
+}
+
+/// The number that the digits at the start make, if there are any and they fit 64 bits; and how many there are.
+#[inline]
+fn leading(text: &[u8]) -> (Option<u64>, usize) {
+    let mut value = 0u64;
+    let mut fits = true;
+    let mut digits = 0;
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        digits += 1;
+        if digits < 20 {
+            value = value * 10 + u64::from(digit);
+        } else {
+            match value
+                .checked_mul(10)
+                .and_then(|value| value.checked_add(u64::from(digit)))
+            {
+                Some(sum) => value = sum,
+                None => fits = false,
+            }
+        }
+    }
+    ((digits > 0 && fits).then_some(value), digits)
+}

@@ -1,0 +1,335 @@
+//! Reading text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
+use super::super::flat::{FlatFunction, Step};
+use super::super::model::{Frame, Location, ProfileKind, SampleProfile};
+use super::super::names::{NameId, SampleName};
+use super::super::report::ReadReport;
+use super::line::{self, Fault, Line};
+use crate::instr::text::quote;
+use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::attribute;
+
+/// Adds a text profile to `profile`, each count times `weight`.
+///
+/// A function with a fault is left out whole; reading goes on at the next head line. Memory: that of the samples and
+/// of one function as [`FlatFunction`].
+pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
+    let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
+    let data = data.get(..data.len() - padding).unwrap_or_default();
+    let mut reader = Reader {
+        profile,
+        weight,
+        function: FlatFunction::default(),
+        open: false,
+        depth: 0,
+        metadata_depth: 0,
+        stack: Vec::new(),
+        entered: 0,
+        targets: Vec::new(),
+        kind: ProfileKind::NONE,
+        report: ReadReport::default(),
+    };
+    let mut number = 0;
+    let mut position = 0;
+    while position < data.len() {
+        let rest = data.get(position..).unwrap_or_default();
+        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let text = rest.get(..len).unwrap_or_default();
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        position += len + 1;
+        number += 1;
+        let depth = text.iter().take_while(|&&byte| byte == b' ').count();
+        if matches!(text.get(depth), None | Some(b'#')) {
+            continue;
+        }
+        if let Err(error) = reader.line(text, depth, number) {
+            reader.open = false;
+            reader.report.fault(error);
+        }
+    }
+    reader.finish();
+    reader.profile.kind |= reader.report.kind;
+    reader.report
+}
+
+struct Reader<'p> {
+    profile: &'p mut SampleProfile,
+    weight: u64,
+    function: FlatFunction,
+    /// Whether a function is being read; false after a fault up to the next head line.
+    open: bool,
+    /// How many inlined functions are entered.
+    depth: usize,
+    /// The depth of the metadata lines read last, 0 if other lines followed.
+    metadata_depth: usize,
+    /// For the function and each entered one, its ordinal.
+    stack: Vec<usize>,
+    entered: usize,
+    targets: Vec<(NameId, u64)>,
+    /// What the function being read says about the profile.
+    kind: ProfileKind,
+    report: ReadReport,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, text: &[u8], depth: usize, number: u64) -> Result<()> {
+        let located = |fault: Fault| {
+            Error::new(ErrorKind::Malformed, fault.message)
+                .at_line(number, fault.column as u64 + 1)
+                .found(quote(text))
+                .expected(fault.expected)
+        };
+        if let Some(zero) = memchr::memchr(0, text) {
+            if depth == 0 {
+                self.finish();
+            }
+            return Err(located(Fault {
+                column: zero,
+                message: "a zero byte stands in the text",
+                expected: "text",
+            }));
+        }
+        if depth == 0 {
+            self.finish();
+            let (name, total, head) = line::head(text).map_err(located)?;
+            self.function.clear();
+            self.kind = ProfileKind::NONE;
+            self.function.name = match name {
+                [b'[', ..] => self.context(name, number, text)?,
+                _ => self.intern(name, number)?,
+            };
+            (self.function.total, self.function.head) = (total, head);
+            self.stack.clear();
+            self.stack.push(0);
+            (self.open, self.depth, self.metadata_depth, self.entered) = (true, 0, 0, 0);
+            return Ok(());
+        }
+        if !self.open {
+            // Of a function that has a fault already; a file may also begin so.
+            if self.report.fault_count == 0 {
+                return Err(located(Fault {
+                    column: 0,
+                    message: "the text does not begin with a function",
+                    expected: "NAME:TOTAL:HEAD",
+                }));
+            }
+            return Ok(());
+        }
+        let parsed = line::parse(text, depth).map_err(located)?;
+        let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
+        if !is_metadata && depth == self.metadata_depth {
+            return Err(located(Fault {
+                column: depth,
+                message: "samples stand behind the function's metadata",
+                expected: "metadata at the end of the function",
+            }));
+        }
+        while self.depth + 1 > depth {
+            self.function.steps.push(Step::Leave);
+            self.stack.pop();
+            self.depth -= 1;
+        }
+        match parsed {
+            Line::Body {
+                location,
+                samples,
+                targets,
+            } => {
+                self.function.steps.push(Step::Line { location, samples });
+                if let Some(fault) = targets.trailing_blank() {
+                    return Err(located(fault));
+                }
+                self.pairs(targets, false, number)
+                    .map_err(|fault| fault.unwrap_or_else(located))?;
+                for &(name, count) in &self.targets {
+                    self.function.steps.push(Step::Target { name, count });
+                }
+            }
+            Line::Vtables { location, types } => {
+                self.pairs(types, true, number)
+                    .map_err(|fault| fault.unwrap_or_else(located))?;
+                self.kind |= ProfileKind::HAS_VTABLES;
+                for &(name, count) in &self.targets {
+                    self.function.steps.push(Step::Vtable {
+                        location,
+                        name,
+                        count,
+                    });
+                }
+            }
+            Line::Inlined {
+                location,
+                name,
+                total,
+            } => {
+                if self.depth == SAMPLE_INLINE_DEPTH {
+                    return Err(Error::new(
+                        ErrorKind::LimitExceeded,
+                        "functions are inlined in one another too deep",
+                    )
+                    .at_line(number, 1)
+                    .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+                }
+                let name = self.intern(name, number)?;
+                self.function.steps.push(Step::Enter {
+                    location,
+                    name,
+                    total,
+                });
+                self.entered += 1;
+                self.stack.push(self.entered);
+                self.depth += 1;
+                self.metadata_depth = 0;
+            }
+            Line::Checksum(checksum) => {
+                let ordinal = self.stack.last().copied().unwrap_or(0);
+                self.function.facts_mut(ordinal).checksum = checksum;
+                // LLVM takes the profile for one of probes by checksums of functions that are not inlined.
+                if checksum != 0 && depth == 1 {
+                    self.kind |= ProfileKind::PROBE_BASED;
+                }
+                self.metadata_depth = depth;
+            }
+            Line::Attributes(attributes) => {
+                let ordinal = self.stack.last().copied().unwrap_or(0);
+                self.function.facts_mut(ordinal).attributes = attributes;
+                self.kind |= ProfileKind::HAS_ATTRIBUTES;
+                if attributes & attribute::SHOULD_BE_INLINED != 0 {
+                    self.kind |= ProfileKind::PRE_INLINED;
+                }
+                self.metadata_depth = depth;
+            }
+            Line::Flat => self.metadata_depth = depth,
+        }
+        Ok(())
+    }
+
+    /// Reads pairs. Of two with one name the later counts, as in LLVM, or is a fault.
+    fn pairs(
+        &mut self,
+        mut pairs: line::Targets<'_>,
+        unique: bool,
+        number: u64,
+    ) -> std::result::Result<(), PairFault> {
+        self.targets.clear();
+        while let Some(pair) = pairs.next() {
+            let (name, count) = pair.map_err(PairFault::Line)?;
+            let name = self.intern(name, number).map_err(PairFault::Other)?;
+            match self.targets.iter_mut().find(|(known, _)| *known == name) {
+                Some(_) if unique => return Err(PairFault::Line(pairs.repeated())),
+                Some(known) => known.1 = count,
+                None => self.targets.push((name, count)),
+            }
+        }
+        Ok(())
+    }
+
+    fn intern(&mut self, name: &[u8], number: u64) -> Result<NameId> {
+        self.profile.intern(SampleName::Text(name)).ok_or_else(|| {
+            Error::new(ErrorKind::LimitExceeded, "there are too many names").at_line(number, 1)
+        })
+    }
+
+    /// `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`
+    fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
+        let fault = |column: usize, message: &'static str, expected: &'static str| {
+            Error::new(ErrorKind::Malformed, message)
+                .at_line(number, column as u64 + 1)
+                .found(quote(line))
+                .expected(expected)
+        };
+        let Some(inner) = text
+            .strip_prefix(b"[")
+            .and_then(|text| text.strip_suffix(b"]"))
+        else {
+            return Err(fault(
+                text.len(),
+                "a calling context has no closing bracket",
+                "]:TOTAL:HEAD",
+            ));
+        };
+        self.kind |= ProfileKind::CONTEXT_SENSITIVE;
+        let mut rest = inner;
+        let mut column = 1;
+        loop {
+            let at = memchr::memmem::find(rest, b" @ ");
+            let frame = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
+            // LLVM takes the name up to the first colon.
+            let colon = memchr::memchr(b':', frame).unwrap_or(frame.len());
+            let name = frame.get(..colon).unwrap_or_default();
+            if name.is_empty() {
+                return Err(fault(column, "a frame has no name", "NAME:LINE or NAME"));
+            }
+            let name = self.intern(name, number)?;
+            let Some(at) = at else {
+                if colon != frame.len() {
+                    return Err(fault(
+                        column + colon,
+                        "the last frame has a call site",
+                        "NAME]",
+                    ));
+                }
+                return Ok(name);
+            };
+            let location = frame.get(colon + 1..).and_then(call_site);
+            let location = location.ok_or_else(|| {
+                fault(
+                    column + colon,
+                    "a caller has no call site",
+                    "NAME:LINE or NAME:LINE.DISCRIMINATOR",
+                )
+            })?;
+            if self.function.callers.len() == SAMPLE_CONTEXT_DEPTH {
+                return Err(Error::new(
+                    ErrorKind::LimitExceeded,
+                    "a calling context has too many frames",
+                )
+                .at_line(number, column as u64 + 1)
+                .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+            }
+            self.function.callers.push(Frame { name, location });
+            column += at + 3;
+            rest = rest.get(at + 3..).unwrap_or_default();
+        }
+    }
+
+    /// Adds the function that was read last, if it is sound.
+    fn finish(&mut self) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        self.function
+            .steps
+            .extend(std::iter::repeat_n(Step::Leave, self.depth));
+        self.profile
+            .add_function(&self.function, self.weight, &mut self.report.outcome);
+        self.report.functions += 1;
+        self.report.kind |= self.kind;
+    }
+}
+
+/// What is wrong with a pair.
+enum PairFault {
+    Line(Fault),
+    Other(Error),
+}
+
+impl PairFault {
+    fn unwrap_or_else(self, located: impl FnOnce(Fault) -> Error) -> Error {
+        match self {
+            PairFault::Line(fault) => located(fault),
+            PairFault::Other(error) => error,
+        }
+    }
+}
+
+fn call_site(text: &[u8]) -> Option<Location> {
+    let number = |text: &[u8]| u32::try_from(line::decimal(text)?).ok();
+    match memchr::memchr(b'.', text) {
+        None => Some(Location::new(number(text)?, 0)),
+        Some(dot) => Some(Location::new(
+            number(text.get(..dot)?)?,
+            number(text.get(dot + 1..)?)?,
+        )),
+    }
+}

@@ -1,0 +1,301 @@
+//! Writing text profiles (LLVM's `SampleProfileWriterText` in `SampleProfWriter.cpp`).
+use super::super::losses::Losses;
+use super::super::model::{Function, Location, ProfileKind, SampleProfile, Samples, Target};
+use super::super::names::{NameId, SampleName};
+use crate::Result;
+use crate::bytes::Sink;
+use std::cmp::Reverse;
+
+/// How to write text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// Vtable lines where LLVM 22 writes them: behind the samples of their place, and again behind functions inlined
+    /// there; so those of a place that has neither are lost, and those of one that has both count double when read.
+    /// Otherwise each is written once.
+    pub llvm_vtables: bool,
+}
+
+impl TextOptions {
+    /// Whether vtables are written as LLVM 22 writes them.
+    #[must_use]
+    pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {
+        self.llvm_vtables = as_llvm;
+        self
+    }
+}
+
+/// How many bytes are gathered before the sink gets them.
+const BUFFER: usize = 1 << 16;
+
+/// Writes a profile as text: functions by total samples descending, then by name.
+///
+/// # Errors
+/// Those of the sink.
+pub fn write(
+    profile: &SampleProfile,
+    options: &TextOptions,
+    sink: &mut impl Sink,
+) -> Result<Losses> {
+    let ranks = profile.names.ranks();
+    let mut writer = Writer {
+        profile,
+        ranks: &ranks,
+        options: *options,
+        out: Vec::with_capacity(BUFFER * 2),
+        targets: Vec::new(),
+    };
+    for index in profile.llvm_order(&ranks) {
+        let Some(function) = profile.functions().get(index as usize) else {
+            continue;
+        };
+        writer.function(function);
+        if writer.out.len() >= BUFFER {
+            sink.put(&writer.out)?;
+            writer.out.clear();
+        }
+    }
+    sink.put(&writer.out)?;
+    Ok(Losses {
+        symbols: profile.symbols.len() as u64,
+        ..Losses::default()
+    })
+}
+
+struct Writer<'a> {
+    profile: &'a SampleProfile,
+    ranks: &'a [u32],
+    options: TextOptions,
+    out: Vec<u8>,
+    targets: Vec<Target>,
+}
+
+impl Writer<'_> {
+    fn function(&mut self, function: &Function) {
+        let samples = &function.samples;
+        if self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+            self.out.push(b'[');
+            for frame in &function.callers {
+                self.name(frame.name);
+                self.out.push(b':');
+                self.location(frame.location);
+                self.out.extend_from_slice(b" @ ");
+            }
+            self.name(samples.name);
+            self.out.push(b']');
+        } else {
+            self.name(samples.name);
+        }
+        self.count(b':', samples.total);
+        self.count(b':', samples.head);
+        self.out.push(b'\n');
+        self.body(samples, 1);
+    }
+
+    fn body(&mut self, samples: &Samples, depth: usize) {
+        let mut targets = samples.targets.as_slice();
+        let mut vtables = Vtables {
+            all: &samples.vtables,
+            rest: &samples.vtables,
+        };
+        for line in &samples.body {
+            self.vtables_before(&mut vtables, line.location, depth);
+            self.start(line.location, depth);
+            self.count(b' ', line.samples);
+            let here = targets
+                .iter()
+                .take_while(|target| target.location <= line.location)
+                .count();
+            let (now, later) = targets.split_at(here);
+            targets = later;
+            match now {
+                [] => {}
+                [target] => self.target(target),
+                _ => self.sorted_targets(now),
+            }
+            self.out.push(b'\n');
+            let here = vtables.take(line.location);
+            self.vtables(here, depth);
+        }
+        for group in samples
+            .inlined
+            .chunk_by(|one, two| one.location == two.location)
+        {
+            let Some(first) = group.first() else { continue };
+            self.vtables_before(&mut vtables, first.location, depth);
+            if group.len() == 1 {
+                self.inlined(&first.samples, first.location, depth);
+            } else {
+                let mut order: Vec<_> = group.iter().collect();
+                order.sort_unstable_by_key(|inlined| self.rank(inlined.samples.name));
+                for inlined in order {
+                    self.inlined(&inlined.samples, inlined.location, depth);
+                }
+            }
+            let here = if self.options.llvm_vtables {
+                vtables.again(first.location)
+            } else {
+                vtables.take(first.location)
+            };
+            self.vtables(here, depth);
+        }
+        if !self.options.llvm_vtables {
+            self.groups(vtables.rest, depth);
+        }
+        if self.profile.kind.contains(ProfileKind::PROBE_BASED) {
+            self.indent(depth);
+            self.out.extend_from_slice(b"!CFGChecksum: ");
+            self.number(samples.checksum);
+            self.out.push(b'\n');
+        }
+        if samples.attributes != 0 {
+            self.indent(depth);
+            self.out.extend_from_slice(b"!Attributes: ");
+            self.number(u64::from(samples.attributes));
+            self.out.push(b'\n');
+        }
+    }
+
+    fn inlined(&mut self, samples: &Samples, location: Location, depth: usize) {
+        self.start(location, depth);
+        self.out.push(b' ');
+        // LLVM brackets the names of functions inlined in context-sensitive profiles, too.
+        let brackets = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+        if brackets {
+            self.out.push(b'[');
+        }
+        self.name(samples.name);
+        if brackets {
+            self.out.push(b']');
+        }
+        self.count(b':', samples.total);
+        self.out.push(b'\n');
+        self.body(samples, depth + 1);
+    }
+
+    /// Call targets by count descending, then by name.
+    fn sorted_targets(&mut self, targets: &[Target]) {
+        let mut sorted = std::mem::take(&mut self.targets);
+        sorted.clear();
+        sorted.extend_from_slice(targets);
+        sorted.sort_unstable_by_key(|target| (Reverse(target.count), self.rank(target.name)));
+        for target in &sorted {
+            self.target(target);
+        }
+        self.targets = sorted;
+    }
+
+    fn target(&mut self, target: &Target) {
+        self.out.push(b' ');
+        self.name(target.name);
+        self.count(b':', target.count);
+    }
+
+    /// One line of vtables of one place, by name; a blank ends it.
+    fn vtables(&mut self, vtables: &[Target], depth: usize) {
+        let Some(first) = vtables.first() else { return };
+        let mut sorted = vtables.to_vec();
+        sorted.sort_unstable_by_key(|target| self.rank(target.name));
+        self.start(first.location, depth);
+        self.out.extend_from_slice(b" vtables ");
+        for target in &sorted {
+            self.name(target.name);
+            self.count(b':', target.count);
+            self.out.push(b' ');
+        }
+        self.out.push(b'\n');
+    }
+
+    /// Vtables of places before `location`, which neither samples nor inlined functions have.
+    fn vtables_before(&mut self, vtables: &mut Vtables<'_>, location: Location, depth: usize) {
+        if !self.options.llvm_vtables {
+            let earlier = vtables.take_before(location);
+            self.groups(earlier, depth);
+        }
+    }
+
+    fn groups(&mut self, vtables: &[Target], depth: usize) {
+        for group in vtables.chunk_by(|one, two| one.location == two.location) {
+            self.vtables(group, depth);
+        }
+    }
+
+    fn rank(&self, name: NameId) -> u32 {
+        self.ranks.get(name.index()).copied().unwrap_or(u32::MAX)
+    }
+
+    fn start(&mut self, location: Location, depth: usize) {
+        self.indent(depth);
+        self.location(location);
+        self.out.push(b':');
+    }
+
+    fn indent(&mut self, depth: usize) {
+        self.out.resize(self.out.len() + depth, b' ');
+    }
+
+    fn location(&mut self, location: Location) {
+        self.number(u64::from(location.line));
+        if location.discriminator != 0 {
+            self.count(b'.', u64::from(location.discriminator));
+        }
+    }
+
+    fn name(&mut self, name: NameId) {
+        match self.profile.names.get(name) {
+            SampleName::Guid(guid) => self.number(guid.0),
+            SampleName::Text(text) => self.out.extend_from_slice(text),
+        }
+    }
+
+    fn count(&mut self, before: u8, count: u64) {
+        self.out.push(before);
+        self.number(count);
+    }
+
+    fn number(&mut self, number: u64) {
+        let mut buffer = itoa::Buffer::new();
+        self.out.extend_from_slice(buffer.format(number).as_bytes());
+    }
+}
+
+/// The vtables of a function that are still to be written.
+struct Vtables<'a> {
+    all: &'a [Target],
+    rest: &'a [Target],
+}
+
+impl<'a> Vtables<'a> {
+    /// Those of places before another, which are written now.
+    fn take_before(&mut self, location: Location) -> &'a [Target] {
+        let earlier = self
+            .rest
+            .partition_point(|target| target.location < location);
+        let (now, later) = self.rest.split_at(earlier);
+        self.rest = later;
+        now
+    }
+
+    /// Those of a place, which are written now.
+    fn take(&mut self, location: Location) -> &'a [Target] {
+        let start = self
+            .rest
+            .partition_point(|target| target.location < location);
+        let rest = self.rest.get(start..).unwrap_or_default();
+        let (now, later) =
+            rest.split_at(rest.partition_point(|target| target.location == location));
+        if !now.is_empty() {
+            self.rest = later;
+        }
+        now
+    }
+
+    /// Those of a place, written or not.
+    fn again(&self, location: Location) -> &'a [Target] {
+        let mut all = Vtables {
+            all: self.all,
+            rest: self.all,
+        };
+        all.take(location)
+    }
+}

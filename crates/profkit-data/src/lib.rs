@@ -15,10 +15,12 @@ pub mod hash_table;
 pub mod ids;
 pub mod instr;
 pub mod limits;
+pub mod memprof;
 pub mod mip;
 pub mod names;
 pub mod sample;
 pub mod summary;
 pub mod tables;
+mod yaml;
 
 pub use error::{Error, ErrorKind, Result};

@@ -165,7 +165,7 @@ impl NumberHash {
 ///
 /// Four buckets in line; an insertion that would make it three quarters full first grows it to 64 buckets, then to
 /// twice as many; quadratic probing.
-pub(super) fn dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
+pub(super) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
     let mut buckets = vec![EMPTY; 4];
     for (item, &key) in (0u32..).zip(keys) {
@@ -179,10 +179,26 @@ pub(super) fn dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     buckets
 }
 
+/// The order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later yields keys that were inserted in the order given,
+/// none twice: positions in that order. Unlike the small one it begins with 64 buckets.
+pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
+    let hash_of = |item: u32| keys.get(item as usize).map(|&key| NumberHash::Mix.of(key));
+    let mut buckets = vec![EMPTY; 64];
+    for (item, &key) in (0u32..).zip(keys) {
+        if (item as usize + 1) * 4 >= buckets.len() * 3 {
+            let size = buckets.len() * 2;
+            grow(&mut buckets, size, hash_of);
+        }
+        place(&mut buckets, NumberHash::Mix.of(key), item);
+    }
+    buckets.retain(|&item| item != EMPTY);
+    buckets
+}
+
 /// The order in which LLVM 19 and later go through the records of one name whose hashes were added in the order given:
 /// positions in that order. Its tools do so when they write a profile, and when they join what several threads merged.
 pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
-    dense_map_order(func_hashes, NumberHash::Mix)
+    small_dense_map_order(func_hashes, NumberHash::Mix)
 }
 
 const EMPTY: u32 = u32::MAX;
@@ -246,9 +262,9 @@ mod tests {
 
     #[test]
     fn few_hashes_keep_to_four_buckets_and_three_move_to_64() {
-        assert_eq!(dense_map_order(&[7, 4], NumberHash::Times37), [1, 0]);
+        assert_eq!(small_dense_map_order(&[7, 4], NumberHash::Times37), [1, 0]);
         let keys: Vec<u64> = (0..100).collect();
-        let order = dense_map_order(&keys, NumberHash::Mix);
+        let order = small_dense_map_order(&keys, NumberHash::Mix);
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());

@@ -48,7 +48,7 @@ mod tests;
 mod writer;
 
 pub use header::IndexedHeader;
-pub use llvm_order::{record_order, string_set_order};
+pub use llvm_order::{dense_map_order, record_order, string_set_order};
 pub use memprof::check_memprof;
 pub use reader::{IndexedProfile, IndexedReader};
 pub use record::NameRecords;

@@ -609,7 +609,7 @@ fn encode_data<'p>(
         MIX_SINCE.. => NumberHash::Mix,
         _ => NumberHash::Times37,
     };
-    for position in llvm_order::dense_map_order(&hashes, number_hash) {
+    for position in llvm_order::small_dense_map_order(&hashes, number_hash) {
         if let Some(record) = scratch.get(position as usize) {
             record::encode_record(record, layout, out).map_err(in_function)?;
         }

@@ -2,7 +2,6 @@
 //!
 //! Two dialects: of version 8, with the keys that the original's tool has, and of version 9, which has more keys.
 //! docs/formats/mip.md lists them. A document without `Version` is of version 8.
-mod events;
 mod reader;
 mod writer;
 

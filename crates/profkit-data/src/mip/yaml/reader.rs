@@ -3,9 +3,9 @@ use super::super::model::{
     Block, CallEdge, EntryKind, Function, Identity, MipProfile, Modes, Width,
 };
 use super::super::profile::ProfileVersion;
-use super::events::{Events, Place, malformed, shown};
 use crate::ids::{BuildId, NameRef};
 use crate::tables::{Frame, StackFlags};
+use crate::yaml::{Events, Place, malformed, shown};
 use crate::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 

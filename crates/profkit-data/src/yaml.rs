@@ -1,11 +1,11 @@
-//! YAML, node by node, as the schema asks for them.
+//! YAML, node by node, as the schema of a format asks for them.
 use crate::{Error, ErrorKind, Result};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 
 /// A place in the text: line and column from 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(u64, u64);
+pub(crate) struct Place(u64, u64);
 
 impl Place {
     fn of(span: &Span) -> Self {
@@ -15,18 +15,18 @@ impl Place {
 
 /// A scalar with its place.
 #[derive(Debug)]
-pub(super) struct Scalar<'a> {
+pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,
     /// Tagged `!bytes`.
     bytes: bool,
     pub place: Place,
 }
 
-pub(super) struct Events<'a> {
+pub(crate) struct Events<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
-pub(super) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> Error {
+pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::Malformed, message).at_line(place.0, place.1)
 }
 
@@ -191,7 +191,7 @@ impl<'a> Events<'a> {
 }
 
 /// The start of a text that may be long.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),

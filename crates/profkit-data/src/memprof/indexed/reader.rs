@@ -1,0 +1,440 @@
+//! Reading the section.
+use super::radix::read_stack;
+use crate::bytes::{Cursor, Endian};
+use crate::hash_table::{Entry, HashTable, Lengths};
+use crate::memprof::block::Schema;
+use crate::memprof::data_access::DataAccess;
+use crate::memprof::profile::{AllocSite, CallSite, FRAME_LEN, Frame, MemProfile, StackId};
+use crate::memprof::summary::MemProfSummary;
+use crate::{Error, ErrorKind, Result, limits};
+use rustc_hash::FxHashMap;
+
+/// The MemProf section of a file: its header and schema are read, its records not yet.
+///
+/// Hostile input: no panic; a record costs memory in proportion to its bytes, and a call stack to its length, each stack
+/// once.
+#[derive(Clone, Debug)]
+pub struct IndexedMemProf<'data> {
+    file: &'data [u8],
+    version: u32,
+    schema: Schema,
+    summary: Option<MemProfSummary>,
+    records: HashTable<'data>,
+    stacks: Stacks<'data>,
+    data_access: Option<u64>,
+}
+
+/// Where call stacks come from.
+#[derive(Clone, Debug)]
+enum Stacks<'data> {
+    /// Versions 0 to 2: frames by id; version 2: stacks by id.
+    Tables {
+        frames: HashTable<'data>,
+        stacks: Option<HashTable<'data>>,
+    },
+    /// Versions 3 and 4.
+    Tree {
+        frames: &'data [u8],
+        array: &'data [[u8; 4]],
+        array_offset: u64,
+    },
+}
+
+const STRUCTURE: &str = "MemProf section";
+/// The least value of version 0's first word, which is an offset.
+const FIRST_OFFSET: u64 = 24;
+
+/// The version that a section's first word states.
+pub fn section_version(first_word: u64) -> Option<u32> {
+    match first_word {
+        1..=4 => u32::try_from(first_word).ok(),
+        FIRST_OFFSET.. => Some(0),
+        _ => None,
+    }
+}
+
+impl<'data> IndexedMemProf<'data> {
+    /// The section that begins at `start`, an absolute offset; `file` ends where the section does at the latest.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnsupportedVersion`], or [`ErrorKind::Malformed`] and [`ErrorKind::Truncated`] for a header or
+    /// schema that cannot be.
+    pub fn parse(file: &'data [u8], start: u64) -> Result<Self> {
+        Self::parse_section(file, start).map_err(|error| error.within(STRUCTURE))
+    }
+
+    fn parse_section(file: &'data [u8], start: u64) -> Result<Self> {
+        let mut cursor = cursor_at(file, start)?;
+        let first = cursor.u64()?;
+        let Some(version) = section_version(first) else {
+            return Err(Error::new(
+                ErrorKind::UnsupportedVersion,
+                "the version of the MemProf section is not supported",
+            )
+            .at(start)
+            .found(first)
+            .expected("0 to 4")
+            .with_hint("an LLVM after 22 wrote it: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
+        };
+        let mut word = || cursor.u64();
+        let (records, stacks, summary, data_access, schema, payload);
+        match version {
+            0..=2 => {
+                let index = if version == 0 { first } else { word()? };
+                let (frame_payload, frame_index) = (word()?, word()?);
+                let stack_table = match version {
+                    2 => Some((word()?, word()?)),
+                    _ => None,
+                };
+                schema = Schema::parse(&mut cursor)?;
+                payload = cursor.offset();
+                records = index;
+                let frames =
+                    HashTable::parse(file, frame_payload, frame_index, Lengths::KeyAndData)
+                        .map_err(|error| error.within("frames"))?;
+                let by_id = stack_table
+                    .map(|(payload, index)| {
+                        HashTable::parse(file, payload, index, Lengths::DataOnly { key: 8 })
+                            .map_err(|error| error.within("call stacks"))
+                    })
+                    .transpose()?;
+                stacks = Stacks::Tables {
+                    frames,
+                    stacks: by_id,
+                };
+                (summary, data_access) = (None, None);
+            }
+            _ => {
+                let (array, record_payload) = (word()?, word()?);
+                records = word()?;
+                if version >= 4 {
+                    data_access = Some(word()?).filter(|&offset| offset != 0);
+                    summary = Some(MemProfSummary::parse(&mut cursor)?);
+                } else {
+                    (summary, data_access) = (None, None);
+                }
+                schema = Schema::parse(&mut cursor)?;
+                let frames_at = cursor.offset();
+                let between = |from: u64, to: u64, what: &'static str| {
+                    let mut cursor = cursor_at(file, from)?;
+                    match to.checked_sub(from) {
+                        Some(len) => cursor.take_u64(len),
+                        None => Err(Error::new(
+                            ErrorKind::Malformed,
+                            format!("the {what} end before they begin"),
+                        )
+                        .at(start)
+                        .found(format_args!("{from:#x} to {to:#x}"))),
+                    }
+                };
+                stacks = Stacks::Tree {
+                    frames: between(frames_at, array, "frames")?,
+                    array: between(array, record_payload, "call stacks")?.as_chunks().0,
+                    array_offset: array,
+                };
+                payload = record_payload;
+            }
+        }
+        let records = HashTable::parse(file, payload, records, Lengths::KeyAndData)
+            .map_err(|error| error.within("records"))?;
+        Ok(IndexedMemProf {
+            file,
+            version,
+            schema,
+            summary,
+            records,
+            stacks,
+            data_access,
+        })
+    }
+
+    /// The version, 0 to 4.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The fields of its blocks.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The summary that the section states (version 4).
+    pub fn summary(&self) -> Option<MemProfSummary> {
+        self.summary
+    }
+
+    /// Accesses to global data (version 4).
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn data_access(&self) -> Result<Option<DataAccess>> {
+        let Some(offset) = self.data_access else {
+            return Ok(None);
+        };
+        cursor_at(self.file, offset)
+            .and_then(|mut cursor| DataAccess::parse(&mut cursor))
+            .map(Some)
+            .map_err(|error| error.within("data access").within(STRUCTURE))
+    }
+
+    /// Everything as an owned profile; records are in the order of the table.
+    ///
+    /// # Errors
+    /// The first error of any part.
+    pub fn to_profile(&self) -> Result<MemProfile> {
+        let mut reading = Reading::new(self);
+        for entry in self.records.entries() {
+            entry
+                .and_then(|entry| reading.record(&entry))
+                .map_err(|error| error.within("records").within(STRUCTURE))?;
+        }
+        let mut profile = reading.profile;
+        profile.data_access = self.data_access()?;
+        Ok(profile)
+    }
+
+    /// As much as can be read, and what could not be: errors concern one function, or the rest of one bucket.
+    pub fn to_profile_salvaging(&self, mut tell: impl FnMut(Error)) -> MemProfile {
+        let mut reading = Reading::new(self);
+        for entry in self.records.entries() {
+            let read = entry.and_then(|entry| reading.record(&entry));
+            if let Err(error) = read {
+                tell(error.within("records").within(STRUCTURE));
+            }
+        }
+        let mut profile = reading.profile;
+        match self.data_access() {
+            Ok(data) => profile.data_access = data,
+            Err(error) => tell(error),
+        }
+        profile
+    }
+}
+
+/// Reading records, with what is known of stacks already.
+struct Reading<'a, 'data> {
+    section: &'a IndexedMemProf<'data>,
+    profile: MemProfile,
+    /// Stacks of versions 2 to 4 by id.
+    known: FxHashMap<u64, StackId>,
+    /// Frames of versions 0 to 2 by id.
+    frames: FxHashMap<u64, u32>,
+    scratch: Vec<u32>,
+    numbers: Vec<u32>,
+    /// How many frames stacks of a tree may still have.
+    budget: usize,
+}
+
+impl<'a, 'data> Reading<'a, 'data> {
+    fn new(section: &'a IndexedMemProf<'data>) -> Self {
+        Reading {
+            section,
+            profile: MemProfile::default(),
+            known: FxHashMap::default(),
+            frames: FxHashMap::default(),
+            scratch: Vec::new(),
+            numbers: Vec::new(),
+            budget: section
+                .file
+                .len()
+                .saturating_mul(limits::MEMPROF_FRAMES_PER_BYTE),
+        }
+    }
+
+    fn record(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let Some(key) = entry.key.first_chunk().filter(|_| entry.key.len() == 8) else {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the key of a record is no function hash",
+            )
+            .at(entry.offset)
+            .found(format_args!("{} bytes", entry.key.len()))
+            .expected("8 bytes"));
+        };
+        let function = u64::from_le_bytes(*key);
+        let mut sites = || {
+            let mut cursor = entry.cursor();
+            let block_len = self.section.schema.block_len() as u64;
+            let mut alloc_sites = Vec::new();
+            for _ in 0..count(&mut cursor, block_len)? {
+                let stack = self.stack(&mut cursor)?;
+                let block = self.section.schema.read(&mut cursor)?;
+                alloc_sites.push(AllocSite {
+                    stack,
+                    block,
+                    histogram: Vec::new(),
+                });
+            }
+            let mut call_sites = Vec::new();
+            for _ in 0..count(&mut cursor, 4)? {
+                let stack = self.stack(&mut cursor)?;
+                let mut callees = Vec::new();
+                if self.section.version >= 4 {
+                    for _ in 0..count(&mut cursor, 8)? {
+                        callees.push(cursor.u64()?);
+                    }
+                }
+                call_sites.push(CallSite { stack, callees });
+            }
+            if !cursor.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "a record is longer than what it holds",
+                )
+                .at(cursor.offset())
+                .found(format_args!("{} bytes left", cursor.remaining())));
+            }
+            Ok((alloc_sites, call_sites))
+        };
+        let (mut alloc_sites, mut call_sites) =
+            sites().map_err(|error: Error| error.within(format!("function {function:#018x}")))?;
+        let record = self.profile.record_mut(function);
+        record.alloc_sites.append(&mut alloc_sites);
+        record.call_sites.append(&mut call_sites);
+        Ok(())
+    }
+
+    /// Reads a call stack, or the id of one.
+    fn stack(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId> {
+        let section = self.section;
+        let at = cursor.offset();
+        match &section.stacks {
+            Stacks::Tables {
+                frames,
+                stacks: None,
+            } => {
+                let count = count(cursor, 8)?;
+                let mut numbers = std::mem::take(&mut self.numbers);
+                numbers.clear();
+                for _ in 0..count {
+                    let at = cursor.offset();
+                    numbers.push(self.frame(frames, cursor.u64()?, at)?);
+                }
+                let stack = self.profile.add_stack(&numbers);
+                self.numbers = numbers;
+                Ok(stack)
+            }
+            Stacks::Tables {
+                frames,
+                stacks: Some(stacks),
+            } => {
+                let id = cursor.u64()?;
+                if let Some(&stack) = self.known.get(&id) {
+                    return Ok(stack);
+                }
+                let Some(entry) = stacks.find(id, &id.to_le_bytes())? else {
+                    return Err(missing("call stack", id, at));
+                };
+                let mut numbers = Vec::new();
+                let (ids, rest) = entry.data.as_chunks::<8>();
+                if !rest.is_empty() {
+                    return Err(Error::new(
+                        ErrorKind::Malformed,
+                        "a call stack does not end with a frame",
+                    )
+                    .at(entry.data_offset)
+                    .found(format_args!("{} bytes", entry.data.len()))
+                    .expected("a multiple of 8"));
+                }
+                for &frame in ids {
+                    let frame = u64::from_le_bytes(frame);
+                    numbers.push(self.frame(frames, frame, entry.data_offset)?);
+                }
+                let stack = self.profile.add_stack(&numbers);
+                self.known.insert(id, stack);
+                Ok(stack)
+            }
+            &Stacks::Tree {
+                frames,
+                array,
+                array_offset,
+            } => {
+                let id = cursor.u32()?;
+                if let Some(&stack) = self.known.get(&u64::from(id)) {
+                    return Ok(stack);
+                }
+                let frame_count = u32::try_from(frames.len() / FRAME_LEN).unwrap_or(u32::MAX);
+                let mut scratch = std::mem::take(&mut self.scratch);
+                read_stack(array, id, frame_count, array_offset, &mut scratch)?;
+                self.budget = self.budget.checked_sub(scratch.len()).ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::LimitExceeded,
+                        "the call stacks together are longer than any profile's",
+                    )
+                    .at(at)
+                })?;
+                for number in &mut scratch {
+                    let start = *number as usize * FRAME_LEN;
+                    let bytes = frames.get(start..start + FRAME_LEN).unwrap_or_default();
+                    let frame = parse_frame(bytes, 0)?;
+                    *number = self.profile.add_frame(frame);
+                }
+                let stack = self.profile.add_stack(&scratch);
+                self.scratch = scratch;
+                self.known.insert(u64::from(id), stack);
+                Ok(stack)
+            }
+        }
+    }
+
+    fn frame(&mut self, table: &HashTable<'_>, id: u64, at: u64) -> Result<u32> {
+        if let Some(&number) = self.frames.get(&id) {
+            return Ok(number);
+        }
+        let Some(entry) = table.find(id, &id.to_le_bytes())? else {
+            return Err(missing("frame", id, at));
+        };
+        let number = self
+            .profile
+            .add_frame(parse_frame(entry.data, entry.data_offset)?);
+        self.frames.insert(id, number);
+        Ok(number)
+    }
+}
+
+#[cold]
+fn missing(what: &str, id: u64, at: u64) -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        format!("a {what} is named that is not in its table"),
+    )
+    .at(at)
+    .found(format_args!("id {id:#018x}"))
+}
+
+fn parse_frame(bytes: &[u8], offset: u64) -> Result<Frame> {
+    let mut cursor = Cursor::new(bytes, offset, Endian::Little);
+    Ok(Frame {
+        function: cursor.u64()?,
+        line_offset: cursor.u32()?,
+        column: cursor.u32()?,
+        is_inline: cursor.u8()? != 0,
+    })
+}
+
+/// A count of items that take at least `item_len` bytes each.
+fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
+    let at = cursor.offset();
+    let count = cursor.u64()?;
+    let most = cursor.remaining() as u64 / item_len.max(1);
+    if count > most {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "a record has more items than room for them",
+        )
+        .at(at)
+        .found(count)
+        .expected(format_args!("at most {most}")));
+    }
+    Ok(count)
+}
+
+fn cursor_at(file: &[u8], offset: u64) -> Result<Cursor<'_>> {
+    let mut cursor = Cursor::new(file, 0, Endian::Little);
+    cursor.take_u64(offset).map_err(|_| {
+        Error::new(ErrorKind::Truncated, "an offset lies beyond the section")
+            .found(format_args!("{offset:#x}"))
+            .expected(format_args!("at most {:#x}", file.len()))
+    })?;
+    Ok(cursor)
+}

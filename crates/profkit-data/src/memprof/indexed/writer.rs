@@ -1,0 +1,351 @@
+//! Writing the section.
+use super::radix::Layout;
+use crate::hash_table::{Lengths, TablePlan};
+use crate::instr::MemProfSection;
+use crate::instr::releases::Release;
+use crate::memprof::block::Schema;
+use crate::memprof::data_access::DataAccess;
+use crate::memprof::profile::{FRAME_LEN, IdScheme, MemProfile, Record, StackId};
+use crate::memprof::summary::MemProfSummary;
+use crate::{Error, ErrorKind, Result};
+
+/// How to write a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexedMemProfOptions {
+    /// The version, 0 to 4.
+    pub version: u32,
+    /// The fields to write.
+    pub schema: Schema,
+    /// How frames and stacks are numbered and sorted.
+    pub ids: IdScheme,
+}
+
+impl IndexedMemProfOptions {
+    /// A version as the newest release that writes it does. `full` is whether all fields are written, which versions 0
+    /// and 1 always do.
+    pub fn for_version(version: u32, full: bool) -> Self {
+        let ids = match version {
+            0 | 1 => IdScheme::Combined,
+            _ => IdScheme::Blake3,
+        };
+        IndexedMemProfOptions {
+            version,
+            schema: match full || version < 2 {
+                true => Schema::full(),
+                false => Schema::hot_cold(),
+            },
+            ids,
+        }
+    }
+
+    /// What a release writes by default; `None` for LLVM 14 and earlier, whose indexed profiles have no such section.
+    pub fn for_llvm(release: Release) -> Option<Self> {
+        let (version, schema, ids) = match release.major {
+            ..=14 => return None,
+            15 => (0, Schema::first(19), IdScheme::Combined),
+            16..=18 => (0, Schema::first(25), IdScheme::Combined),
+            19 => (0, Schema::full(), IdScheme::Combined),
+            _ => (3, Schema::hot_cold(), IdScheme::Blake3),
+        };
+        Some(IndexedMemProfOptions {
+            version,
+            schema,
+            ids,
+        })
+    }
+
+    /// Sets the scheme of ids.
+    #[must_use]
+    pub fn ids(mut self, ids: IdScheme) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Sets the fields.
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = schema;
+        self
+    }
+}
+
+/// Where a section begins before it is moved to its place: a multiple of 8 that is not 0, which means "none" for
+/// offsets.
+const BASE: u64 = 64;
+
+/// The section of a profile. Writers of indexed profiles move it to where it goes.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a version that does not exist, and for what tables have no room for.
+pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<MemProfSection> {
+    let mut writer = Writer {
+        profile,
+        options,
+        out: Vec::new(),
+        positions: Vec::new(),
+        frame_ids: Vec::new(),
+        stack_ids: Vec::new(),
+    };
+    match options.version {
+        0..=2 => writer.tables()?,
+        3 | 4 => writer.tree()?,
+        other => {
+            return Err(Error::new(
+                ErrorKind::CannotRepresent,
+                "there is no such version of the MemProf section",
+            )
+            .found(other)
+            .expected("0 to 4"));
+        }
+    }
+    Ok(MemProfSection {
+        bytes: writer.out,
+        offset: BASE,
+    })
+}
+
+struct Writer<'a> {
+    profile: &'a MemProfile,
+    options: &'a IndexedMemProfOptions,
+    out: Vec<u8>,
+    /// Of the stacks in the tree (versions 3 and 4).
+    positions: Vec<u32>,
+    frame_ids: Vec<u64>,
+    stack_ids: Vec<u64>,
+}
+
+impl Writer<'_> {
+    fn offset(&self) -> u64 {
+        BASE + self.out.len() as u64
+    }
+
+    fn words(&mut self, words: &[u64]) {
+        for word in words {
+            self.out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    fn patch(&mut self, first: usize, words: &[u64]) {
+        let place = self.out.get_mut(8 * first..).unwrap_or_default();
+        for (slot, word) in place.chunks_exact_mut(8).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Versions 0 to 2.
+    fn tables(&mut self) -> Result<()> {
+        let version = self.options.version;
+        let ids = self.options.ids;
+        let frames = self.profile.frames().iter();
+        self.frame_ids = frames.map(|frame| ids.frame_id(frame)).collect();
+        let frame_ids = &self.frame_ids;
+        let frame_id = |frame: &u32| frame_ids.get(*frame as usize).copied().unwrap_or(0);
+        self.stack_ids = self
+            .profile
+            .stacks()
+            .map(|(_, stack)| ids.stack_id(stack.iter().map(frame_id)))
+            .collect();
+        let first = usize::from(version > 0);
+        if version > 0 {
+            self.words(&[u64::from(version)]);
+        }
+        let offsets = if version == 2 { 5 } else { 3 };
+        self.words(&vec![0; offsets]);
+        self.options.schema.encode(&mut self.out);
+        let records = self.records()?;
+        let frame_payload = self.offset();
+        let frames = self.frame_table()?;
+        let mut header = vec![records, frame_payload, frames];
+        if version == 2 {
+            header.push(self.offset());
+            header.push(self.stack_table()?);
+        }
+        self.patch(first, &header);
+        Ok(())
+    }
+
+    /// Versions 3 and 4.
+    fn tree(&mut self) -> Result<()> {
+        let version = self.options.version;
+        self.words(&[u64::from(version), 0, 0, 0]);
+        if version >= 4 {
+            self.words(&[0]);
+            MemProfSummary::of(self.profile).encode(&mut self.out);
+        }
+        self.options.schema.encode(&mut self.out);
+        let layout = Layout::new(self.profile, self.options.ids)?;
+        for &frame in &layout.frame_order {
+            if let Some(frame) = self.profile.frames().get(frame as usize) {
+                self.out.extend_from_slice(&frame.encode());
+            }
+        }
+        let stacks = self.offset();
+        for element in &layout.array {
+            self.out.extend_from_slice(&element.to_le_bytes());
+        }
+        self.positions = layout.positions;
+        let payload = self.offset();
+        let records = self.records()?;
+        let mut header = vec![stacks, payload, records];
+        if version >= 4 {
+            let data = self.profile.data_access.as_ref();
+            match data.filter(|data| !DataAccess::is_empty(data)) {
+                Some(data) => {
+                    header.push(self.offset());
+                    data.encode(&mut self.out);
+                }
+                None => header.push(0),
+            }
+        }
+        self.patch(1, &header);
+        Ok(())
+    }
+
+    /// Appends the table of records and returns the offset of its index.
+    fn records(&mut self) -> Result<u64> {
+        let profile = self.profile;
+        let lengths: Vec<u64> = profile
+            .records()
+            .iter()
+            .map(|record| self.record_len(record))
+            .collect();
+        let keys: Vec<u64> = profile
+            .records()
+            .iter()
+            .map(|record| record.function)
+            .collect();
+        self.table(
+            &keys,
+            &lengths,
+            Lengths::KeyAndData,
+            |writer, index, out| {
+                if let Some(record) = profile.records().get(index) {
+                    writer.record(record, out);
+                }
+            },
+        )
+    }
+
+    fn frame_table(&mut self) -> Result<u64> {
+        let profile = self.profile;
+        let keys = self.frame_ids.clone();
+        let lengths = vec![FRAME_LEN as u64; keys.len()];
+        self.table(&keys, &lengths, Lengths::KeyAndData, |_, index, out| {
+            if let Some(frame) = profile.frames().get(index) {
+                out.extend_from_slice(&frame.encode());
+            }
+        })
+    }
+
+    fn stack_table(&mut self) -> Result<u64> {
+        let profile = self.profile;
+        let keys = self.stack_ids.clone();
+        let stacks: Vec<&[u32]> = profile.stacks().map(|(_, stack)| stack).collect();
+        let lengths: Vec<u64> = stacks.iter().map(|stack| 8 * stack.len() as u64).collect();
+        self.table(
+            &keys,
+            &lengths,
+            Lengths::DataOnly { key: 8 },
+            |writer, index, out| {
+                for &frame in stacks.get(index).copied().unwrap_or_default() {
+                    out.extend_from_slice(&writer.frame_id(frame).to_le_bytes());
+                }
+            },
+        )
+    }
+
+    /// Appends a table whose keys are their own hashes.
+    fn table(
+        &mut self,
+        keys: &[u64],
+        data_lengths: &[u64],
+        lengths: Lengths,
+        data: impl Fn(&Self, usize, &mut Vec<u8>),
+    ) -> Result<u64> {
+        let data_len = |item: u32| data_lengths.get(item as usize).copied().unwrap_or(0);
+        let key = |item: u32| keys.get(item as usize).copied().unwrap_or(0);
+        let plan = TablePlan::new(keys.iter().copied(), |item| (8, data_len(item)), lengths)?;
+        let start = self.offset();
+        let mut out = std::mem::take(&mut self.out);
+        plan.encode_payload(
+            0..plan.len(),
+            |item| (key(item), 8, data_len(item)),
+            |item, out| {
+                out.extend_from_slice(&key(item).to_le_bytes());
+                data(self, item as usize, out);
+                Ok(())
+            },
+            &mut out,
+        )?;
+        plan.encode_index(start, &mut out);
+        self.out = out;
+        Ok(plan.index_offset(start))
+    }
+
+    fn frame_id(&self, frame: u32) -> u64 {
+        self.frame_ids.get(frame as usize).copied().unwrap_or(0)
+    }
+
+    fn stack_len(&self, stack: StackId) -> u64 {
+        match self.options.version {
+            0 | 1 => 8 + 8 * self.profile.stack_numbers(stack).len() as u64,
+            2 => 8,
+            _ => 4,
+        }
+    }
+
+    fn record_len(&self, record: &Record) -> u64 {
+        let block_len = self.options.schema.block_len() as u64;
+        let sites = record.alloc_sites.iter();
+        let allocs: u64 = sites
+            .map(|site| self.stack_len(site.stack) + block_len)
+            .sum();
+        let calls = record.call_sites.iter().map(|site| {
+            let callees = match self.options.version {
+                4 => 8 + 8 * site.callees.len() as u64,
+                _ => 0,
+            };
+            self.stack_len(site.stack) + callees
+        });
+        16 + allocs + calls.sum::<u64>()
+    }
+
+    fn stack(&self, stack: StackId, out: &mut Vec<u8>) {
+        match self.options.version {
+            0 | 1 => {
+                let frames = self.profile.stack_numbers(stack);
+                out.extend_from_slice(&(frames.len() as u64).to_le_bytes());
+                for &frame in frames {
+                    out.extend_from_slice(&self.frame_id(frame).to_le_bytes());
+                }
+            }
+            2 => {
+                let id = self.stack_ids.get(stack.index()).copied().unwrap_or(0);
+                out.extend_from_slice(&id.to_le_bytes());
+            }
+            _ => {
+                let position = self.positions.get(stack.index()).copied().unwrap_or(0);
+                out.extend_from_slice(&position.to_le_bytes());
+            }
+        }
+    }
+
+    fn record(&self, record: &Record, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(record.alloc_sites.len() as u64).to_le_bytes());
+        for site in &record.alloc_sites {
+            self.stack(site.stack, out);
+            self.options.schema.write(&site.block, out);
+        }
+        out.extend_from_slice(&(record.call_sites.len() as u64).to_le_bytes());
+        for site in &record.call_sites {
+            self.stack(site.stack, out);
+            if self.options.version >= 4 {
+                out.extend_from_slice(&(site.callees.len() as u64).to_le_bytes());
+                for callee in &site.callees {
+                    out.extend_from_slice(&callee.to_le_bytes());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! MemProf: heap profiles of programs built with clang's `-fmemory-profile`.
+//!
+//! Raw dumps hold addresses; symbolised they become a [`MemProfile`], which indexed profiles store and YAML spells out.
+//! docs/formats/memprof.md has the byte tables and the versions.
+mod block;
+mod contexts;
+mod data_access;
+pub mod indexed;
+mod profile;
+pub mod raw;
+mod summary;
+#[cfg(test)]
+mod tests;
+pub mod yaml;
+
+pub use block::{FIELD_COUNT, Field, MemInfoBlock, Schema, Start};
+pub use contexts::{Context, FrameList, build};
+pub use data_access::{DataAccess, DataRecord, Datum};
+pub use profile::{
+    AllocSite, CallSite, Frame, IdScheme, MemProfile, Record, StackId, canonical_name, guid,
+};
+pub use summary::{Hotness, MemProfSummary, Thresholds};

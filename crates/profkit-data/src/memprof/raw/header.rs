@@ -1,0 +1,168 @@
+//! The header of a dump.
+use crate::bytes::{Cursor, Endian};
+use crate::memprof::block::Schema;
+use crate::{Error, ErrorKind, Result};
+
+/// The first eight bytes of a dump, little-endian: `\x81rforpm\xff`.
+pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 48;
+/// Bytes that a segment has for its build id.
+pub(super) const BUILD_ID_LEN: usize = 32;
+
+/// A version of raw profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(u32);
+
+/// How histogram elements are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elements {
+    /// There are none.
+    None,
+    /// 64-bit numbers.
+    Words,
+    /// 16-bit floats.
+    Floats,
+}
+
+impl Version {
+    /// The newest one.
+    pub const NEWEST: Version = Version(5);
+
+    /// A version by number, if it is one.
+    pub fn new(number: u64) -> Option<Self> {
+        match number {
+            1..=5 => u32::try_from(number).ok().map(Version),
+            _ => None,
+        }
+    }
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The LLVM releases that write it.
+    pub fn writers(self) -> &'static str {
+        match self.0 {
+            1 => "14 and 15",
+            2 => "16 and 17",
+            3 => "18",
+            4 => "19 to 21",
+            _ => "22 and later",
+        }
+    }
+
+    /// The fields of a block.
+    pub fn schema(self) -> Schema {
+        Schema::first(match self.0 {
+            1 => 19,
+            2 | 3 => 25,
+            _ => 27,
+        })
+    }
+
+    /// Whether segments state the size of their build id, and their module's load address instead of a file offset.
+    pub fn has_build_id_size(self) -> bool {
+        self.0 >= 3
+    }
+
+    pub(super) fn elements(self) -> Elements {
+        match self.0 {
+            ..=3 => Elements::None,
+            4 => Elements::Words,
+            _ => Elements::Floats,
+        }
+    }
+
+    pub(super) fn segment_len(self) -> u64 {
+        match self.has_build_id_size() {
+            false => 24 + BUILD_ID_LEN as u64,
+            true => 32 + BUILD_ID_LEN as u64,
+        }
+    }
+}
+
+/// A header as it is read; its offsets are checked against the dump.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub version: Version,
+    pub total_size: u64,
+    pub segments: u64,
+    pub blocks: u64,
+    pub stacks: u64,
+}
+
+impl Header {
+    /// Reads the header at the start of `data`, whose first byte has the absolute offset `base`.
+    pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
+        let mut cursor = Cursor::new(data, base, Endian::Little);
+        if data.len() < HEADER_LEN {
+            return Err(
+                Error::new(ErrorKind::Truncated, "the data end inside a header")
+                    .at(base)
+                    .found(format_args!("{} bytes", data.len()))
+                    .expected(format_args!("at least {HEADER_LEN}")),
+            );
+        }
+        let magic = cursor.u64()?;
+        if magic != MAGIC {
+            return Err(Error::new(ErrorKind::BadMagic, "this is no MemProf dump")
+                .at(base)
+                .found(format_args!("{magic:#018x}"))
+                .expected(format_args!("{MAGIC:#018x}")));
+        }
+        let number = cursor.u64()?;
+        let version = Version::new(number).ok_or_else(|| unsupported(number, base + 8))?;
+        let total_size = cursor.u64()?;
+        if total_size < HEADER_LEN as u64 || total_size > data.len() as u64 {
+            let kind = match total_size < HEADER_LEN as u64 {
+                true => ErrorKind::Malformed,
+                false => ErrorKind::Truncated,
+            };
+            return Err(Error::new(kind, "the size of the dump does not fit the file")
+                .at(base + 16)
+                .found(format_args!("{total_size} bytes"))
+                .expected(format_args!("{HEADER_LEN} to {}", data.len()))
+                .with_hint("the file is cut short, or still being written: copy it again when the program has ended"));
+        }
+        let mut offset = |name: &'static str| {
+            let at = cursor.offset();
+            let offset = cursor.u64()?;
+            if offset < HEADER_LEN as u64 || offset > total_size {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    format!("the offset of the {name} points out of the dump"),
+                )
+                .at(at)
+                .found(format_args!("{offset:#x}"))
+                .expected(format_args!("{HEADER_LEN:#x} to {total_size:#x}")));
+            }
+            Ok(offset)
+        };
+        Ok(Header {
+            version,
+            total_size,
+            segments: offset("segments")?,
+            blocks: offset("blocks")?,
+            stacks: offset("stacks")?,
+        })
+    }
+}
+
+#[cold]
+fn unsupported(number: u64, at: u64) -> Error {
+    let error = Error::new(
+        ErrorKind::UnsupportedVersion,
+        "this version of raw MemProf profiles is not supported",
+    )
+    .at(at)
+    .found(number)
+    .expected("1 to 5");
+    match number {
+        6..=64 => error.with_hint(
+            "an LLVM after 22 wrote it: merge it with llvm-profdata of that LLVM, and give profkit the result",
+        ),
+        _ => error.with_hint("no LLVM writes such a version: the file is damaged"),
+    }
+}

@@ -1,0 +1,43 @@
+//! Raw MemProf profiles (`.memprofraw`): what the run-time library of clang's `-fmemory-profile` writes.
+//!
+//! A file is one dump or several, one after the other. Little-endian, 64-bit. A dump:
+//!
+//! | bytes | |
+//! |---|---|
+//! | 8 | magic 0xff6d70726f667281 |
+//! | 8 | version |
+//! | 8 | size of the dump |
+//! | 8, 8, 8 | offsets in the dump of segments, blocks, stacks |
+//!
+//! Each of the three begins with a count and is padded to a multiple of 8:
+//!
+//! | | an item |
+//! |---|---|
+//! | segment | start, end, offset; from version 3 on the build id's size; build id (32 bytes) |
+//! | block | stack id, then the fields of a [`MemInfoBlock`](super::MemInfoBlock), packed; from version 4 on followed by its histogram |
+//! | stack | stack id, number of addresses, addresses from the allocation outwards |
+//!
+//! | version | LLVM | what changed |
+//! |---|---|---|
+//! | 1 | 14, 15 | 19 fields |
+//! | 2 | 16, 17 | access densities: 25 fields |
+//! | 3 | 18 | segments state the build id's size |
+//! | 4 | 19 to 21 | histograms, 64-bit elements: 27 fields |
+//! | 5 | 22 | histogram elements are 16-bit floats |
+//!
+//! A segment is a mapping of code. Its offset is that of the mapping in its file up to version 2, and the load address
+//! of its module from version 3 on (`memprof_rawprofile.cpp`, seen in files).
+//!
+//! Facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`, `MemProfReader.cpp`, and files that
+//! these releases write.
+mod header;
+mod histogram;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use header::{HEADER_LEN, MAGIC, Version};
+pub use histogram::{decode_element, encode_element};
+pub use reader::{Blocks, Pcs, RawBlock, RawDump, RawMemProf, Segment, Stacks};
+pub use writer::{DumpToWrite, SegmentToWrite, write};

@@ -1,0 +1,366 @@
+//! Reading dumps.
+use super::header::{BUILD_ID_LEN, Elements, Header, Version};
+use super::histogram::decode_element;
+use crate::bytes::{Cursor, Endian};
+use crate::ids::BuildId;
+use crate::memprof::block::{Field, MemInfoBlock, Schema};
+use crate::{Error, ErrorKind, Result};
+
+/// The dumps of a file.
+///
+/// Parsing looks at headers alone. Hostile input: no panic, and no memory but one small item a dump, each of which takes
+/// at least a header's bytes of the file.
+#[derive(Clone, Debug)]
+pub struct RawMemProf<'data> {
+    dumps: Vec<RawDump<'data>>,
+    damage: Option<Error>,
+}
+
+impl<'data> RawMemProf<'data> {
+    /// The dumps of a file: all of them, or those before the first damage, which [`damage`](Self::damage) then tells.
+    ///
+    /// # Errors
+    /// If not even the first header can be read.
+    pub fn parse(data: &'data [u8]) -> Result<Self> {
+        if data.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, "the file is empty")
+                .at(0)
+                .within("raw MemProf profile"));
+        }
+        let mut profile = RawMemProf {
+            dumps: Vec::new(),
+            damage: None,
+        };
+        let mut cursor = Cursor::new(data, 0, Endian::Little);
+        while !cursor.is_empty() {
+            let base = cursor.offset();
+            let parsed = Header::parse(cursor.rest(), base).and_then(|header| {
+                let bytes = cursor.take_u64(header.total_size)?;
+                Ok(RawDump {
+                    bytes,
+                    base,
+                    header,
+                })
+            });
+            match parsed {
+                Ok(dump) => profile.dumps.push(dump),
+                Err(error) => {
+                    let error = error
+                        .within(format!("header of dump {}", profile.dumps.len() + 1))
+                        .within("raw MemProf profile");
+                    if profile.dumps.is_empty() {
+                        return Err(error);
+                    }
+                    profile.damage = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(profile)
+    }
+
+    /// The dumps, in the order of the file.
+    pub fn dumps(&self) -> &[RawDump<'data>] {
+        &self.dumps
+    }
+
+    /// What ends the dumps before the end of the file.
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+}
+
+/// One dump: its header is known to be sound, nothing else is read yet.
+#[derive(Clone, Copy, Debug)]
+pub struct RawDump<'data> {
+    bytes: &'data [u8],
+    base: u64,
+    header: Header,
+}
+
+/// A mapping of code in the process that was profiled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// Its first address.
+    pub start: u64,
+    /// The address after its last one.
+    pub end: u64,
+    /// Up to version 2 the offset of the mapping in its file; from version 3 on the load address of its module, 0 for
+    /// one that is not moved.
+    pub offset: u64,
+    /// The build id of its module; empty if there is none, as in all files up to version 2.
+    pub build_id: BuildId,
+}
+
+impl<'data> RawDump<'data> {
+    /// The version.
+    pub fn version(&self) -> Version {
+        self.header.version
+    }
+
+    /// The absolute offset of the dump in its file.
+    pub fn offset(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of the dump.
+    pub fn size(&self) -> u64 {
+        self.header.total_size
+    }
+
+    fn section(&self, offset: u64) -> Result<Cursor<'data>> {
+        let mut cursor = Cursor::new(self.bytes, self.base, Endian::Little);
+        cursor.take_u64(offset)?;
+        Ok(cursor)
+    }
+
+    /// A section's items: how many, each of at least `item_len` bytes.
+    fn items(
+        &self,
+        offset: u64,
+        item_len: u64,
+        what: &'static str,
+    ) -> Result<(Cursor<'data>, u64)> {
+        let mut cursor = self.section(offset)?;
+        let at = cursor.offset();
+        let count = cursor.u64()?;
+        let most = cursor.remaining() as u64 / item_len;
+        if count > most {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                format!("there are more {what} than the dump has room for"),
+            )
+            .at(at)
+            .found(count)
+            .expected(format_args!("at most {most}")));
+        }
+        Ok((cursor, count))
+    }
+
+    /// The mappings of code.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a count or a build id's size that cannot be.
+    pub fn segments(&self) -> Result<Vec<Segment>> {
+        let version = self.version();
+        let read = || {
+            let (mut cursor, count) =
+                self.items(self.header.segments, version.segment_len(), "segments")?;
+            let mut segments = Vec::new();
+            for _ in 0..count {
+                let (start, end, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+                let at = cursor.offset();
+                let size = match version.has_build_id_size() {
+                    true => cursor.u64()?,
+                    false => BUILD_ID_LEN as u64,
+                };
+                let bytes = cursor.take(BUILD_ID_LEN)?;
+                let id = usize::try_from(size)
+                    .ok()
+                    .and_then(|size| bytes.get(..size));
+                let Some(id) = id else {
+                    return Err(Error::new(
+                        ErrorKind::Malformed,
+                        "a build id is longer than its room",
+                    )
+                    .at(at)
+                    .found(size)
+                    .expected(format_args!("at most {BUILD_ID_LEN}")));
+                };
+                // Without a size an id ends where zeros begin; no release has written one.
+                let id = match version.has_build_id_size() {
+                    true => id,
+                    false => {
+                        let len = id
+                            .iter()
+                            .rposition(|&byte| byte != 0)
+                            .map_or(0, |at| at + 1);
+                        id.get(..len).unwrap_or_default()
+                    }
+                };
+                segments.push(Segment {
+                    start,
+                    end,
+                    offset,
+                    build_id: BuildId(id.to_vec()),
+                });
+            }
+            Ok(segments)
+        };
+        read().map_err(|error: Error| self.within(error, "segments"))
+    }
+
+    /// The blocks, with the ids of their stacks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a count that cannot be.
+    pub fn blocks(&self) -> Result<Blocks<'data>> {
+        let schema = self.version().schema();
+        let item_len = 8 + schema.block_len() as u64;
+        let (cursor, left) = self
+            .items(self.header.blocks, item_len, "blocks")
+            .map_err(|error| self.within(error, "blocks"))?;
+        Ok(Blocks {
+            dump: *self,
+            cursor,
+            left,
+            schema,
+        })
+    }
+
+    /// The stacks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for a count that cannot be.
+    pub fn stacks(&self) -> Result<Stacks<'data>> {
+        let (cursor, left) = self
+            .items(self.header.stacks, 16, "stacks")
+            .map_err(|error| self.within(error, "stacks"))?;
+        Ok(Stacks {
+            dump: *self,
+            cursor,
+            left,
+        })
+    }
+
+    #[cold]
+    fn within(&self, error: Error, section: &'static str) -> Error {
+        error
+            .within(section)
+            .within(format!("dump at {:#x}", self.base))
+            .within("raw MemProf profile")
+    }
+}
+
+/// A block of a raw profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawBlock {
+    /// The id of its stack in the same dump.
+    pub stack_id: u64,
+    /// The figures.
+    pub block: MemInfoBlock,
+    /// Accesses by place, where they were recorded.
+    pub histogram: Vec<u64>,
+}
+
+/// The blocks of a dump. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct Blocks<'data> {
+    dump: RawDump<'data>,
+    cursor: Cursor<'data>,
+    left: u64,
+    schema: Schema,
+}
+
+impl Blocks<'_> {
+    /// How many are left: no more than the dump has room for.
+    pub fn remaining(&self) -> usize {
+        usize::try_from(self.left).unwrap_or(usize::MAX)
+    }
+
+    fn read(&mut self) -> Result<RawBlock> {
+        let stack_id = self.cursor.u64()?;
+        let mut block = self.schema.read(&mut self.cursor)?;
+        let at = self.cursor.offset();
+        let mut histogram = Vec::new();
+        let count = block.get(Field::AccessHistogramSize);
+        let element_len = match self.dump.version().elements() {
+            Elements::Words => 8,
+            Elements::Floats => 2,
+            Elements::None => 0,
+        };
+        if element_len != 0 && count != 0 {
+            let bytes = self
+                .cursor
+                .take_u64(count.saturating_mul(element_len))
+                .map_err(|_| {
+                    Error::new(
+                        ErrorKind::Malformed,
+                        "a histogram runs past the end of the dump",
+                    )
+                    .at(at)
+                    .found(format_args!("{count} elements"))
+                })?;
+            histogram = match element_len {
+                8 => {
+                    let (words, _) = bytes.as_chunks();
+                    words.iter().map(|&word| u64::from_le_bytes(word)).collect()
+                }
+                _ => {
+                    let (floats, _) = bytes.as_chunks();
+                    let values = floats.iter().map(|&float| u16::from_le_bytes(float));
+                    values.map(decode_element).collect()
+                }
+            };
+        }
+        if block.has(Field::AccessHistogram) {
+            // An address of the process that was profiled.
+            block.set(Field::AccessHistogram, 0);
+        }
+        Ok(RawBlock {
+            stack_id,
+            block,
+            histogram,
+        })
+    }
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = Result<RawBlock>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = self.read();
+        Some(read.map_err(|error| {
+            self.left = 0;
+            self.dump.within(error, "blocks")
+        }))
+    }
+}
+
+/// The stacks of a dump. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct Stacks<'data> {
+    dump: RawDump<'data>,
+    cursor: Cursor<'data>,
+    left: u64,
+}
+
+/// The addresses of a stack, from the allocation outwards.
+pub type Pcs<'data> = &'data [[u8; 8]];
+
+impl<'data> Stacks<'data> {
+    /// How many are left: no more than the dump has room for.
+    pub fn remaining(&self) -> usize {
+        usize::try_from(self.left).unwrap_or(usize::MAX)
+    }
+
+    fn read(&mut self) -> Result<(u64, Pcs<'data>)> {
+        let stack_id = self.cursor.u64()?;
+        let at = self.cursor.offset();
+        let count = self.cursor.u64()?;
+        let bytes = self.cursor.take_u64(count.saturating_mul(8)).map_err(|_| {
+            Error::new(
+                ErrorKind::Malformed,
+                "a stack runs past the end of the dump",
+            )
+            .at(at)
+            .found(format_args!("{count} addresses"))
+        })?;
+        Ok((stack_id, bytes.as_chunks().0))
+    }
+}
+
+impl<'data> Iterator for Stacks<'data> {
+    /// The stack's id, and its addresses as little-endian bytes.
+    type Item = Result<(u64, Pcs<'data>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = self.read();
+        Some(read.map_err(|error| {
+            self.left = 0;
+            self.dump.within(error, "stacks")
+        }))
+    }
+}

@@ -1,0 +1,101 @@
+//! Writing dumps: for tests, and to make files that older releases read.
+use super::header::{BUILD_ID_LEN, Elements, HEADER_LEN, MAGIC, Version};
+use super::histogram::encode_element;
+use super::reader::{RawBlock, Segment};
+use crate::bytes::Sink;
+use crate::memprof::block::Field;
+use crate::{Error, ErrorKind, Result};
+
+/// A mapping of code to write.
+pub type SegmentToWrite = Segment;
+
+/// What a dump holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpToWrite {
+    /// The mappings of code.
+    pub segments: Vec<SegmentToWrite>,
+    /// The blocks.
+    pub blocks: Vec<RawBlock>,
+    /// The stacks: id and addresses.
+    pub stacks: Vec<(u64, Vec<u64>)>,
+}
+
+/// Writes a dump in a version.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a build id or a histogram that the version has no room for, and what the sink
+/// returns.
+pub fn write(dump: &DumpToWrite, version: Version, sink: &mut impl Sink) -> Result<()> {
+    let mut segments = count(dump.segments.len());
+    for segment in &dump.segments {
+        for word in [segment.start, segment.end, segment.offset] {
+            segments.extend_from_slice(&word.to_le_bytes());
+        }
+        let id = &segment.build_id.0;
+        if version.has_build_id_size() {
+            segments.extend_from_slice(&(id.len() as u64).to_le_bytes());
+        }
+        if id.len() > BUILD_ID_LEN {
+            return Err(
+                Error::new(ErrorKind::CannotRepresent, "a build id is too long")
+                    .within("raw MemProf profile")
+                    .found(format_args!("{} bytes", id.len()))
+                    .expected(format_args!("at most {BUILD_ID_LEN}")),
+            );
+        }
+        segments.extend_from_slice(id);
+        segments.extend((id.len()..BUILD_ID_LEN).map(|_| 0));
+    }
+    let schema = version.schema();
+    let mut blocks = count(dump.blocks.len());
+    for RawBlock {
+        stack_id,
+        block,
+        histogram,
+    } in &dump.blocks
+    {
+        blocks.extend_from_slice(&stack_id.to_le_bytes());
+        let mut block = *block;
+        if version.elements() == Elements::None && !histogram.is_empty() {
+            return Err(
+                Error::new(ErrorKind::CannotRepresent, "this version has no histograms")
+                    .within("raw MemProf profile")
+                    .found(version.number())
+                    .expected("4 or 5"),
+            );
+        }
+        block.set(Field::AccessHistogramSize, histogram.len() as u64);
+        schema.write(&block, &mut blocks);
+        for &value in histogram {
+            match version.elements() {
+                Elements::Floats => blocks.extend_from_slice(&encode_element(value).to_le_bytes()),
+                _ => blocks.extend_from_slice(&value.to_le_bytes()),
+            }
+        }
+    }
+    let mut stacks = count(dump.stacks.len());
+    for (id, addresses) in &dump.stacks {
+        for word in [*id, addresses.len() as u64].iter().chain(addresses) {
+            stacks.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    let mut header = vec![MAGIC, u64::from(version.number())];
+    let mut offset = HEADER_LEN as u64;
+    let mut offsets = Vec::new();
+    for section in [&mut segments, &mut blocks, &mut stacks] {
+        section.resize(section.len().next_multiple_of(8), 0);
+        offsets.push(offset);
+        offset += section.len() as u64;
+    }
+    header.push(offset);
+    header.append(&mut offsets);
+    let header: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
+    for part in [header, segments, blocks, stacks] {
+        sink.put(&part)?;
+    }
+    Ok(())
+}
+
+fn count(items: usize) -> Vec<u8> {
+    (items as u64).to_le_bytes().to_vec()
+}

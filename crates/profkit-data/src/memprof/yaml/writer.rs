@@ -1,0 +1,266 @@
+//! Writing YAML.
+use crate::Result;
+use crate::bytes::Sink;
+use crate::memprof::data_access::{DataAccess, Datum};
+use crate::memprof::profile::{MemProfile, Record, StackId};
+use std::fmt::Write as _;
+
+/// How many bytes are put together before they go to the sink.
+const BATCH: usize = 1 << 16;
+/// LLVM begins a new line before an item of a `{ … }` or `[ … ]` that would begin behind this column.
+const WRAP_COLUMN: usize = 80;
+/// Where values stand behind their key.
+const VALUE_COLUMN: usize = 16;
+
+/// Writes a profile in LLVM's bytes: one document. Sampled data come by falling counts, cold data sorted.
+///
+/// # Errors
+/// What the sink returns.
+pub fn write(profile: &MemProfile, sink: &mut impl Sink) -> Result<()> {
+    let mut writer = Writer {
+        profile,
+        out: String::from("---\n"),
+    };
+    let data = profile
+        .data_access
+        .as_ref()
+        .filter(|data| !DataAccess::is_empty(data));
+    if profile.records().is_empty() && data.is_none() {
+        writer.out.push_str("{}\n");
+    }
+    if !profile.records().is_empty() {
+        writer.out.push_str("HeapProfileRecords:\n");
+    }
+    for record in profile.records() {
+        writer.record(record);
+        if writer.out.len() >= BATCH {
+            sink.put(writer.out.as_bytes())?;
+            writer.out.clear();
+        }
+    }
+    if let Some(data) = data {
+        writer.data(data);
+    }
+    writer.out.push_str("...\n");
+    sink.put(writer.out.as_bytes())
+}
+
+struct Writer<'a> {
+    profile: &'a MemProfile,
+    out: String,
+}
+
+impl Writer<'_> {
+    /// A key at an indentation, padded for its value.
+    fn key(&mut self, indent: usize, key: &str) {
+        let width = VALUE_COLUMN.saturating_sub(key.len()).max(1);
+        // A `String` takes everything.
+        let _ = write!(self.out, "{:indent$}{key}:{:width$}", "", "");
+    }
+
+    fn field(&mut self, indent: usize, key: &str, value: impl std::fmt::Display) {
+        self.key(indent, key);
+        let _ = writeln!(self.out, "{value}");
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.out.push_str("  - ");
+        self.field(0, "GUID", format_args!("{:#x}", record.function));
+        if !record.alloc_sites.is_empty() {
+            self.out.push_str("    AllocSites:\n");
+        }
+        for site in &record.alloc_sites {
+            self.out.push_str("      - ");
+            self.frames("Callstack", site.stack);
+            let mut fields = site.block.fields().peekable();
+            if fields.peek().is_none() {
+                self.field(8, "MemInfoBlock", "{}");
+                continue;
+            }
+            self.out.push_str("        MemInfoBlock:\n");
+            for field in fields {
+                self.field(10, field.name(), site.block.get(field));
+            }
+        }
+        if !record.call_sites.is_empty() {
+            self.out.push_str("    CallSites:\n");
+        }
+        for site in &record.call_sites {
+            self.out.push_str("      - ");
+            self.frames("Frames", site.stack);
+            if !site.callees.is_empty() {
+                self.key(8, "CalleeGuids");
+                let callees = site.callees.iter().map(|callee| format!("{callee:#x}"));
+                self.flow('[', ']', 8 + VALUE_COLUMN + 1, callees);
+            }
+        }
+    }
+
+    fn frames(&mut self, key: &str, stack: StackId) {
+        if self.profile.stack_numbers(stack).is_empty() {
+            self.field(0, key, "[]");
+            return;
+        }
+        let _ = writeln!(self.out, "{key}:");
+        for frame in self.profile.stack(stack) {
+            self.out.push_str("          - ");
+            let items = [
+                format!("Function: {:#x}", frame.function),
+                format!("LineOffset: {}", frame.line_offset),
+                format!("Column: {}", frame.column),
+                format!("IsInlineFrame: {}", frame.is_inline),
+            ];
+            self.flow('{', '}', 12, items.into_iter());
+        }
+    }
+
+    /// A list in brackets that begins at a column, and the end of the line.
+    fn flow(&mut self, open: char, close: char, start: usize, items: impl Iterator<Item = String>) {
+        self.out.push(open);
+        self.out.push(' ');
+        let indent = start + 2;
+        let mut column = indent;
+        for (index, item) in items.enumerate() {
+            if index > 0 {
+                self.out.push_str(", ");
+                column += 2;
+            }
+            if column > WRAP_COLUMN {
+                let _ = write!(self.out, "\n{:indent$}", "");
+                column = indent;
+            }
+            column += item.len();
+            self.out.push_str(&item);
+        }
+        let _ = writeln!(self.out, " {close}");
+    }
+
+    fn data(&mut self, data: &DataAccess) {
+        self.out.push_str("DataAccessProfiles:\n");
+        let mut records: Vec<_> = data.records.iter().collect();
+        records.sort_by_key(|record| std::cmp::Reverse(record.access_count));
+        if !records.is_empty() {
+            self.out.push_str("  SampledRecords:\n");
+        }
+        for record in records {
+            self.out.push_str("    - ");
+            match &record.datum {
+                Datum::Symbol(symbol) => self.field(0, "Symbol", scalar(symbol)),
+                Datum::Literal(hash) => self.field(0, "Hash", hash),
+            }
+            self.field(6, "AccessCount", record.access_count);
+            if !record.locations.is_empty() {
+                self.out.push_str("      Locations:\n");
+            }
+            for (file, line) in &record.locations {
+                self.out.push_str("        - ");
+                self.field(0, "FileName", scalar(file));
+                self.field(10, "Line", line);
+            }
+        }
+        let mut symbols: Vec<_> = data.cold_symbols.iter().collect();
+        symbols.sort();
+        if !symbols.is_empty() {
+            self.out.push_str("  KnownColdSymbols:\n");
+        }
+        for symbol in symbols {
+            let _ = writeln!(self.out, "    - {}", scalar(symbol));
+        }
+        let mut hashes = data.cold_hashes.clone();
+        hashes.sort_unstable();
+        if !hashes.is_empty() {
+            self.key(2, "KnownColdStrHashes");
+            let start = 2 + "KnownColdStrHashes: ".len();
+            self.flow('[', ']', start, hashes.iter().map(u64::to_string));
+        }
+    }
+}
+
+/// A text as LLVM writes it: plain, in single or in double quotes (`yaml::needsQuotes`).
+fn scalar(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let control = |c: char| c != '\t' && (c.is_control() || !c.is_ascii());
+    if text.chars().any(control) {
+        let mut out = String::from("\"");
+        for c in text.chars() {
+            let _ = match c {
+                '"' | '\\' => write!(out, "\\{c}"),
+                '\n' => write!(out, "\\n"),
+                '\r' => write!(out, "\\r"),
+                '\t' => write!(out, "\\t"),
+                c if c.is_ascii_control() => write!(out, "\\x{:02X}", u32::from(c)),
+                c => write!(out, "{c}"),
+            };
+        }
+        out.push('"');
+        return out;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-^., \t".contains(c);
+    let indicator = |c: char| r#"-?:\,[]{}#&*!|>'"%@`"#.contains(c);
+    let special = matches!(
+        &*text,
+        "" | "~"
+            | "null"
+            | "Null"
+            | "NULL"
+            | "true"
+            | "True"
+            | "TRUE"
+            | "false"
+            | "False"
+            | "FALSE"
+    );
+    if special
+        || text.starts_with([' ', '\t'])
+        || text.ends_with([' ', '\t'])
+        || text.starts_with(indicator)
+        || !text.chars().all(plain)
+        || is_numeric(&text)
+    {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    text.into_owned()
+}
+
+/// Whether YAML takes a text for a number.
+fn is_numeric(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return true;
+    }
+    if let Some(octal) = text.strip_prefix("0o") {
+        return !octal.is_empty() && octal.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    }
+    if let Some(hex) = text.strip_prefix("0x") {
+        return !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    }
+    let digits = unsigned.bytes().any(|byte| byte.is_ascii_digit());
+    let looks = unsigned
+        .bytes()
+        .all(|byte| b"0123456789.eE+-".contains(&byte));
+    digits && looks && unsigned.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scalar;
+
+    #[test]
+    fn texts_are_quoted_where_yaml_would_take_them_for_something_else() {
+        let cases = [
+            ("_ZL3abc", "_ZL3abc"),
+            ("a.h", "a.h"),
+            ("dir/a.h", "'dir/a.h'"),
+            ("12", "'12'"),
+            ("-1e3", "'-1e3'"),
+            ("true", "'true'"),
+            ("", "''"),
+            ("it's", "'it''s'"),
+            ("with space: #x", "'with space: #x'"),
+            ("new\nline", "\"new\\nline\""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(scalar(text.as_bytes()), expected);
+        }
+    }
+}

@@ -42,6 +42,7 @@ mod error;
 mod inputs;
 mod kinds;
 mod layout;
+pub mod memprof;
 pub mod mip;
 mod options;
 mod remap;

@@ -151,7 +151,7 @@ impl Event {
     }
 
     /// An event made of a reader's error.
-    pub(crate) fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
+    pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
         let mut message = error.message().to_owned();
         if let Some(structure) = error.structure() {
             message.push_str(" in ");
@@ -272,7 +272,7 @@ impl Reason {
     }
 
     /// The reason that a reader's error amounts to.
-    pub(crate) fn of(error: &Error) -> Self {
+    pub fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic => Reason::NotAProfile,
             ErrorKind::BadHeader

@@ -13,5 +13,6 @@ pub mod debug_files;
 pub mod debuginfod;
 pub mod functions;
 pub mod index;
+pub mod memprof;
 pub mod mip_sections;
 pub mod symbolize;

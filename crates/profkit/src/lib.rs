@@ -13,6 +13,7 @@ pub mod exit;
 pub mod io;
 pub mod llvm_profdata;
 pub mod matching;
+pub mod memprof;
 pub mod merge;
 pub mod mip;
 pub mod show;

@@ -1,41 +1,40 @@
-//! MemProf sections, which are carried along unread: that of the first input that has one.
-use crate::Totals;
+//! MemProf sections: the one of a single input is carried along unread, those of several are added up.
+use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, EventLog, Reason};
-use profkit_data::ids::NameRef;
+use crate::{Inputs, Totals};
 use profkit_data::instr::MemProfSection;
+use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+use profkit_data::memprof::{MemProfile, Schema};
+use profkit_data::{Error, Result};
 
-/// The section that is kept, and what is known of the others: which of them differ shows only when all inputs are read.
+/// The sections that were met. Those of all inputs would be too much to hold, so that only the first is; the inputs of
+/// the others are read again, in their order, when all inputs are known.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
     seen: Vec<SeenSection>,
 }
 
-/// An input that has a section. Sections of all inputs would be too much to hold.
+/// An input that has a section.
+#[derive(Clone, Copy)]
 struct SeenSection {
     input: usize,
-    digest: Digest,
-    bytes: usize,
     /// Whether nothing else was wrong with the input.
     sound: bool,
 }
 
-/// Place and MD5 of a section: offsets in it count from the start of its file.
-type Digest = (u64, NameRef);
-
-fn digest(section: &MemProfSection) -> Digest {
-    (section.offset, NameRef::of(&section.bytes))
+/// What sections add up to.
+struct Sum {
+    profiles: MemProfSum,
+    version: u32,
+    full: bool,
 }
 
 impl MemProfs {
     /// Takes the section of an input; `sound` if nothing else was wrong with it.
     pub(crate) fn take(&mut self, input: usize, section: MemProfSection, sound: bool) {
-        self.seen.push(SeenSection {
-            input,
-            digest: digest(&section),
-            bytes: section.bytes.len(),
-            sound,
-        });
+        self.seen.push(SeenSection { input, sound });
         if self.first.as_ref().is_none_or(|(first, _)| input < *first) {
             self.first = Some((input, section));
         }
@@ -51,29 +50,87 @@ impl MemProfs {
         }
     }
 
-    /// The section that is kept. Reports the inputs whose sections differ from it.
-    pub(crate) fn finish(self, log: &mut EventLog, totals: &mut Totals) -> Option<MemProfSection> {
-        let (first, kept) = self.first?;
-        let kept_digest = digest(&kept);
-        for odd in self.seen.iter().filter(|seen| seen.digest != kept_digest) {
-            log.push(
-                Event::new(
-                    odd.input,
-                    Action::Repaired,
-                    Reason::MemProfDropped,
-                    "its MemProf section is left out: another input has a different one, and MemProf sections are not merged yet",
-                )
-                .sides(
-                    format_args!("{} bytes", odd.bytes),
-                    format_args!("the section of input {}", first + 1),
-                )
-                .hint("merge the MemProf data with LLVM's llvm-profdata"),
-            );
-            if odd.sound {
+    /// The section of the result. Reports what of sections could not be added.
+    pub(crate) fn finish(
+        mut self,
+        inputs: &dyn Inputs,
+        log: &mut EventLog,
+        totals: &mut Totals,
+    ) -> Option<MemProfSection> {
+        let (_, kept) = self.first?;
+        if self.seen.len() == 1 {
+            return Some(kept);
+        }
+        self.seen.sort_by_key(|seen| seen.input);
+        let mut sum = Sum {
+            profiles: MemProfSum::new(ContextRule::Add),
+            version: 0,
+            full: false,
+        };
+        let mut scratch = Vec::new();
+        for &SeenSection { input, sound } in &self.seen {
+            let mut faults = Vec::new();
+            if let Err(error) = sum.add(inputs, input, &mut scratch, &mut faults) {
+                faults.push(error);
+            }
+            if !faults.is_empty() && sound {
                 totals.files_kept = totals.files_kept.saturating_sub(1);
                 totals.files_repaired += 1;
             }
+            for error in faults {
+                let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+                log.push(Event::from_error(input, action, reason, &error));
+            }
         }
-        Some(kept)
+        if sum.profiles.added() == 0 {
+            return Some(kept);
+        }
+        let options = IndexedMemProfOptions::for_version(sum.version, sum.full);
+        match encode(&sum.profiles.finish(), &options) {
+            Ok(section) => Some(section),
+            Err(error) => {
+                let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+                log.push(Event::from_error(0, action, reason, &error));
+                None
+            }
+        }
+    }
+}
+
+impl Sum {
+    /// Reads the section of an input again and adds it. What of it cannot be read goes into `faults`.
+    fn add(
+        &mut self,
+        inputs: &dyn Inputs,
+        input: usize,
+        scratch: &mut Vec<u8>,
+        faults: &mut Vec<Error>,
+    ) -> Result<()> {
+        let data = inputs.load(input, scratch).map_err(|error| {
+            Error::new(
+                profkit_data::ErrorKind::Truncated,
+                format!("the input cannot be read a second time: {error}"),
+            )
+        })?;
+        let data = data.as_ref();
+        let profile =
+            IndexedProfile::parse(data).or_else(|_| IndexedProfile::parse_salvage(data))?;
+        let Some(section) = profile.memprof() else {
+            return Ok(());
+        };
+        let end = usize::try_from(section.offset)
+            .unwrap_or(usize::MAX)
+            .saturating_add(section.bytes.len());
+        let file = data.get(..end).unwrap_or(data);
+        let section = IndexedMemProf::parse(file, section.offset)?;
+        let read: MemProfile = section.to_profile_salvaging(|error| faults.push(error));
+        self.version = self.version.max(section.version());
+        self.full |= section
+            .schema()
+            .fields()
+            .iter()
+            .any(|field| !Schema::hot_cold().fields().contains(field));
+        self.profiles.add(&read);
+        Ok(())
     }
 }

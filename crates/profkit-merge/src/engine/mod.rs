@@ -464,7 +464,7 @@ fn finish_group(
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
         vtable_names: group.vtable_names.finish(context.rule),
-        memprof: group.memprof.finish(log, totals),
+        memprof: group.memprof.finish(context.inputs, log, totals),
     };
     if !profile.traces.traces.is_empty() {
         profile.kind |= InstrKind::TEMPORAL;

@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, told by
-content, never by name. Damaged inputs are kept as far as they are sound; the report on
+Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, and heap
+profiles (.memprofraw with --binaries, MemProf YAML), told by content, never by name. Damaged inputs are kept as far as they are sound; the report on
 stderr says what was repaired or dropped and why.
 
 Examples:
@@ -16,6 +16,7 @@ Examples:
   profkit merge runs/ 3,train.profraw 0.5,idle.profraw -o out.profdata
   find /ci -name '*.profraw' | profkit merge -f - --llvm 19 -o out.profdata
   profkit merge runs/ --binaries build/bin -o out.profdata
+  profkit merge heap.memprofraw default.profraw --binaries build/ -o out.profdata
   profkit merge --strict --report report.json old.profdata new.profraw -o out.profdata";
 
 /// Arguments of `profkit merge`.
@@ -70,6 +71,16 @@ pub struct MergeArgs {
     /// How many functions of a temporal trace are kept
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(super) temporal_profile_max_trace_length: u64,
+
+    /// Write this version of the MemProf section, 0 to 4
+    ///
+    /// By default that which llvm-profdata of the release writes that the result is for; LLVM 22: 3.
+    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(0..=4))]
+    pub(super) memprof_version: Option<u32>,
+
+    /// Write all fields of heap profiles, not only those that compilers use
+    #[arg(long)]
+    pub(super) memprof_full_schema: bool,
 
     /// Threads to use; by default one a core, as far as there are inputs for them
     ///
@@ -139,6 +150,8 @@ pub enum Format {
     Indexed,
     /// Text, for people (.proftext)
     Text,
+    /// YAML of the heap profile, as LLVM's tool shows it
+    MemprofYaml,
 }
 
 /// How damage is treated and told.

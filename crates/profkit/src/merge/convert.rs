@@ -1,8 +1,9 @@
 //! `profkit convert`: one instrumentation profile in another form.
 use super::args::{Format, ReportArgs, VersionArgs};
-use super::job::{Destination, Form, Job};
-use crate::exit::Result;
+use super::job::{Destination, Form, Job, MemProfJob};
+use crate::exit::{Failure, Result};
 use crate::io::Input;
+use crate::memprof::{NoBinaries, is_memprof_input, load};
 use clap::Args;
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::{InputData, Inputs, MergeOptions};
@@ -54,16 +55,59 @@ pub fn convert(args: ConvertArgs) -> Result {
                 _ => Format::Indexed,
             });
     let form = Form::new(format, &args.version)?;
+    let one = One(&input);
+    let heap = is_memprof_input(input.bytes());
+    let loaded = match (heap, detect(input.bytes())) {
+        (false, _) => None,
+        (true, FileKind::MemProfRaw) => {
+            return Err(Failure::usage(
+                "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
+            ));
+        }
+        (true, _) => Some(load(&one, &[0], &NoBinaries::default())),
+    };
     Job {
         correlation: None,
         correlation_told: false,
         options: MergeOptions::new(),
+        memprof: Some(MemProfJob {
+            loaded,
+            names: vec![input.name().to_owned()],
+            inputs: (1, input.bytes().len() as u64),
+            ..MemProfJob::default()
+        })
+        .filter(|job| job.loaded.is_some()),
         sparse: false,
         form,
         destination: Destination::File(args.output),
         report: args.report,
     }
-    .run(&One(&input), Vec::new(), || ())
+    .run(
+        match heap {
+            true => &NONE as &dyn Inputs,
+            false => &one,
+        },
+        Vec::new(),
+        || (),
+    )
+}
+
+/// No inputs beside a heap profile.
+struct Nothing;
+const NONE: Nothing = Nothing;
+
+impl Inputs for Nothing {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn name(&self, _: usize) -> &str {
+        ""
+    }
+
+    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
 }
 
 /// The input, which is open already.

@@ -3,11 +3,13 @@ use super::progress::Progress;
 use super::report::grouped;
 use crate::exit::{Failure, Result, io_text};
 use crate::io::{STDIN_NAME, is_stdio, read_into};
+use crate::memprof::is_memprof_input;
+use profkit_data::memprof::yaml;
 use profkit_merge::{InputData, Inputs, Weight};
 use rustc_hash::FxHashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -120,6 +122,46 @@ impl InputList {
         let first = Failure::input(missing.next().unwrap_or_default());
         let failure = missing.fold(first, Failure::and);
         Err(failure.with_hint("nothing was merged, because inputs that were named are not there"))
+    }
+
+    /// The indexes of heap profiles, and those of all other inputs. An input that cannot be read is left to the merge,
+    /// which reports it.
+    pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
+        (0..self.files.len()).partition(|&index| self.is_heap_profile(index).unwrap_or(false))
+    }
+
+    fn is_heap_profile(&self, index: usize) -> io::Result<bool> {
+        let stdin = self
+            .files
+            .get(index)
+            .is_some_and(|file| is_stdio(&file.path));
+        if !stdin && let Some(file) = self.files.get(index) {
+            let mut head = [0; 8];
+            let read = fs::File::open(&file.path)?.read(&mut head)?;
+            let head = head.get(..read).unwrap_or_default();
+            if !yaml::is_yaml(head) {
+                return Ok(is_memprof_input(head));
+            }
+        }
+        let mut scratch = Vec::new();
+        Ok(is_memprof_input(self.load(index, &mut scratch)?.as_ref()))
+    }
+
+    /// How many inputs these are, and their bytes.
+    pub fn sizes(&self, indexes: &[usize]) -> (u64, u64) {
+        let sizes = indexes.iter().map(|&index| {
+            let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
+            match file {
+                Some(file) => fs::metadata(&file.path).map_or(0, |metadata| metadata.len()),
+                None => self.stdin_len(),
+            }
+        });
+        (indexes.len() as u64, sizes.sum())
+    }
+
+    fn stdin_len(&self) -> u64 {
+        let bytes = self.stdin.get().and_then(|bytes| bytes.as_ref().ok());
+        bytes.map_or(0, |bytes| bytes.len() as u64)
     }
 
     fn add_list(&mut self, path: &Path) -> Result<()> {
@@ -389,6 +431,42 @@ fn number(text: &[u8]) -> Option<&str> {
     let rest = text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
     let letter = text.starts_with(['e', 'E']);
     (digits && rest && !letter).then_some(text)
+}
+
+/// Some of the inputs.
+#[derive(Debug)]
+pub struct Subset<'a> {
+    inputs: &'a InputList,
+    indexes: Vec<usize>,
+}
+
+impl<'a> Subset<'a> {
+    /// The inputs with these indexes.
+    pub fn new(inputs: &'a InputList, indexes: Vec<usize>) -> Self {
+        Subset { inputs, indexes }
+    }
+
+    fn index(&self, index: usize) -> usize {
+        self.indexes.get(index).copied().unwrap_or(usize::MAX)
+    }
+}
+
+impl Inputs for Subset<'_> {
+    fn len(&self) -> usize {
+        self.indexes.len()
+    }
+
+    fn name(&self, index: usize) -> &str {
+        self.inputs.name(self.index(index))
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        self.inputs.weight(self.index(index))
+    }
+
+    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+        self.inputs.load(self.index(index), scratch)
+    }
 }
 
 impl Inputs for InputList {

@@ -5,18 +5,27 @@ use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Output};
+use crate::memprof::{self, Loaded};
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
+use profkit_data::instr::{InstrKind, InstrProfile};
+use profkit_data::memprof::IdScheme;
+use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode};
+use profkit_merge::memprof::{ContextRule, MemProfSum};
 use profkit_merge::{
-    Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
+    Action, Event, Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report,
+    merge_instr,
 };
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+/// The last release with the older ids of frames.
+const LAST_COMBINED_IDS: u8 = 19;
+/// The indexed version of results that hold heap profiles alone, unless another is asked for (LLVM 22).
+const NEWEST_INDEXED: u32 = 13;
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
 
@@ -29,6 +38,8 @@ pub struct Job {
     pub correlation: Option<CorrelationReport>,
     /// Whether that was printed already.
     pub correlation_told: bool,
+    /// Heap profiles that are to go into the result.
+    pub memprof: Option<MemProfJob>,
     /// Leave out functions that never ran.
     pub sparse: bool,
     /// What to write.
@@ -37,6 +48,21 @@ pub struct Job {
     pub destination: Destination,
     /// How to treat and tell damage.
     pub report: ReportArgs,
+}
+
+/// Heap profiles beside what is merged, and how their section is to be written.
+#[derive(Debug, Default)]
+pub struct MemProfJob {
+    /// The sum of raw dumps and YAML.
+    pub loaded: Option<Loaded>,
+    /// Names of the inputs of the damage that `loaded` tells.
+    pub names: Vec<String>,
+    /// How many inputs, and their bytes.
+    pub inputs: (u64, u64),
+    /// The version that was asked for.
+    pub version: Option<u32>,
+    /// Write all fields.
+    pub full_schema: bool,
 }
 
 /// Where results go.
@@ -55,6 +81,8 @@ pub enum Form {
     Text,
     /// Indexed.
     Indexed(Version),
+    /// The heap profile as YAML.
+    MemProfYaml,
 }
 
 /// How the version of an indexed result is chosen.
@@ -76,7 +104,7 @@ impl Form {
     pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
         let version = match (args.indexed_version, args.llvm) {
             (None, None) => Version::Fitting,
-            _ if format == Format::Text => {
+            _ if format != Format::Indexed => {
                 return Err(Failure::usage(
                     "--llvm and --indexed-version choose a version of the indexed format; text has none",
                 ));
@@ -96,12 +124,13 @@ impl Form {
         Ok(match format {
             Format::Text => Form::Text,
             Format::Indexed => Form::Indexed(version),
+            Format::MemprofYaml => Form::MemProfYaml,
         })
     }
 
     fn content(self) -> Content {
         match self {
-            Form::Text => Content::Text,
+            Form::Text | Form::MemProfYaml => Content::Text,
             Form::Indexed(_) => Content::Binary,
         }
     }
@@ -134,14 +163,38 @@ impl Job {
             // Known before the profile is written, not after.
             Output::new(path, Content::Text)?;
         }
-        let outcome = merge_instr(inputs, &self.options);
+        let alone = inputs.is_empty() && self.memprof.is_some();
+        let outcome = match alone {
+            true => Err(MergeError::NothingLeft(Box::default())),
+            false => merge_instr(inputs, &self.options),
+        };
         merged();
+        let outcome = match (outcome, &self.memprof) {
+            (Err(MergeError::NothingLeft(mut report)), Some(memprof)) => {
+                let kept = memprof.loaded.as_ref().map_or(0, |loaded| loaded.kept);
+                if kept == 0 {
+                    memprof.tell(&mut report);
+                    return self.nothing_merged(&MergeError::NothingLeft(report), &notes);
+                }
+                report.suggested_indexed_version = NEWEST_INDEXED;
+                Ok(MergeOutcome {
+                    profiles: vec![MergedProfile::default()],
+                    report: *report,
+                })
+            }
+            (outcome, _) => outcome,
+        };
         let MergeOutcome {
-            profiles, report, ..
+            mut profiles,
+            mut report,
+            ..
         } = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.nothing_merged(&error, &notes),
         };
+        if let Some(memprof) = &self.memprof {
+            memprof.tell(&mut report);
+        }
         if self.strict() && !report.is_clean() {
             self.tell(&report, &notes, &[], true)?;
             return Err(Failure::input(
@@ -149,8 +202,11 @@ impl Job {
             ));
         }
         let mut written = Vec::with_capacity(profiles.len());
-        for merged in &profiles {
+        for merged in &mut profiles {
             let encoding = self.encoding(&report, merged.profile.kind, &mut notes);
+            if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
+                self.place_memprof(&mut merged.profile, options)?;
+            }
             written.push(write_profile(
                 open(merged)?,
                 &merged.profile,
@@ -183,8 +239,10 @@ impl Job {
 
     /// How a profile is to be written, with a note on what that means if it is not obvious.
     fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
-        let Form::Indexed(version) = self.form else {
-            return Encoding::Text(TextOptions::default().sparse(self.sparse));
+        let version = match self.form {
+            Form::Indexed(version) => version,
+            Form::MemProfYaml => Version::Fitting,
+            Form::Text => return Encoding::Text(TextOptions::default().sparse(self.sparse)),
         };
         let fitting = report.suggested_indexed_version;
         let options = match version {
@@ -220,7 +278,87 @@ impl Job {
                 ),
             );
         }
-        Encoding::Indexed(options.sparse(self.sparse))
+        match self.form {
+            Form::MemProfYaml => Encoding::MemProfYaml(options),
+            _ => Encoding::Indexed(options.sparse(self.sparse)),
+        }
+    }
+
+    /// Puts heap profiles into the MemProf section of the result, in a version that its readers know.
+    fn place_memprof(
+        &self,
+        profile: &mut InstrProfile,
+        options: &IndexedWriteOptions,
+    ) -> Result<()> {
+        let job = self.memprof.as_ref();
+        let loaded = job.and_then(|job| job.loaded.as_ref());
+        let asked = job.and_then(|job| job.version);
+        let read = profile.memprof.as_ref().map(memprof::read_section);
+        let known = |version: u32| options.known_memprof.contains(&u64::from(version));
+        let fits = matches!(&read, Some(Ok((_, version))) if known(*version));
+        if loaded.is_none() && (read.is_none() || (fits && asked.is_none())) {
+            return Ok(());
+        }
+        let mut sum = MemProfSum::new(ContextRule::Add);
+        match read {
+            Some(Ok((profile, _))) => sum.add(&profile),
+            // Alone it is carried, or dropped and told.
+            Some(Err(_)) if loaded.is_none() => return Ok(()),
+            Some(Err(error)) => return Err(Failure::input(&error)),
+            None => {}
+        }
+        if let Some(loaded) = loaded {
+            sum.add(&loaded.profile);
+        }
+        let release = match self.form {
+            Form::Indexed(Version::Release(release)) => Some(release),
+            _ => None,
+        };
+        let full = job.is_some_and(|job| job.full_schema);
+        let section = match (asked, release) {
+            (Some(version), _) if !known(version) => {
+                return Err(Failure::usage(format_args!(
+                    "--memprof-version {version}: no LLVM that reads indexed version {} reads it",
+                    options.version
+                )));
+            }
+            (Some(version), release) => {
+                let options = IndexedMemProfOptions::for_version(version, full);
+                Some(match release {
+                    Some(release) if release.major <= LAST_COMBINED_IDS => {
+                        options.ids(IdScheme::Combined)
+                    }
+                    _ => options,
+                })
+            }
+            (None, Some(release)) => {
+                IndexedMemProfOptions::for_llvm(release).map(|options| match full {
+                    true => {
+                        IndexedMemProfOptions::for_version(options.version, true).ids(options.ids)
+                    }
+                    false => options,
+                })
+            }
+            (None, None) => [3, 4, 2, 0]
+                .into_iter()
+                .find(|&version| known(version))
+                .map(|version| IndexedMemProfOptions::for_version(version, full)),
+        };
+        let Some(section) = section else {
+            return Err(Failure::input(format_args!(
+                "indexed version {} has no place for heap profiles",
+                options.version
+            ))
+            .with_hint("LLVM 15 is the oldest release whose indexed profiles have them"));
+        };
+        let whole = sum.finish();
+        let whole = match section.ids {
+            IdScheme::Combined => whole.in_order_of_llvm_19(),
+            IdScheme::Blake3 => whole,
+        };
+        let section = encode(&whole, &section).map_err(|error| Failure::input(&error))?;
+        profile.memprof = Some(section);
+        Ok(())
     }
 
     /// Ends a merge that has no result, saying why for each input.
@@ -267,6 +405,38 @@ impl Job {
             Some(path) => full.write_json(path),
             None => Ok(()),
         }
+    }
+}
+
+impl MemProfJob {
+    /// Adds what there is to tell to the report of the merge.
+    fn tell(&self, report: &mut Report) {
+        let Some(loaded) = &self.loaded else {
+            return;
+        };
+        let (files, bytes) = self.inputs;
+        let totals = &mut report.totals;
+        totals.files += files;
+        totals.bytes += bytes;
+        let mut damaged: Vec<usize> = Vec::new();
+        for (input, error) in &loaded.damage {
+            if !damaged.contains(input) {
+                damaged.push(*input);
+            }
+            let action = match loaded.kept {
+                0 => Action::Dropped,
+                _ => Action::Repaired,
+            };
+            let mut event = Event::from_error(*input, action, Reason::of(error), error);
+            event.file = self.names.get(*input).cloned().unwrap_or_default();
+            report.events.push(event);
+        }
+        let kept = loaded.kept as u64;
+        let dropped = files.saturating_sub(kept);
+        let repaired = (damaged.len() as u64).saturating_sub(dropped);
+        totals.files_dropped += dropped;
+        totals.files_repaired += repaired;
+        totals.files_kept += kept - repaired.min(kept);
     }
 }
 

@@ -10,13 +10,15 @@ mod write;
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
+use crate::correlate::args::BinaryArgs;
 use crate::correlate::plan::Plan;
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{is_stdio, read_into};
+use crate::memprof::{IndexSource, Loaded, ModuleReport, load};
 use args::Format;
-use inputs::InputList;
-use job::{Destination, Form, Job};
+use inputs::{InputList, Subset};
+use job::{Destination, Form, Job, MemProfJob};
 use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
 use progress::Progress;
 use regex::bytes::Regex;
@@ -115,16 +117,25 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let failure = Failure::input("the folders and lists that were named hold nothing to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
+    let (heap, rest) = inputs.split_heap_profiles();
     let mut correlation = None;
+<<<<<<< HEAD
     if args.correlation.is_used() {
         let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
         let paths: Vec<_> = inputs
             .files
+=======
+    if args.correlation.is_used() && !rest.is_empty() {
+        let binaries = args.correlation.index(&mut notes)?;
+        let paths: Vec<_> = rest
+>>>>>>> d76e2fd (merge: heap profiles, symbolised by build id and added up)
             .iter()
+            .filter_map(|&index| inputs.files.get(index))
             .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
             .collect();
-        let plan = Plan::new(&inputs, &paths, &binaries);
-        let told = CorrelationReport::new(&plan, |input| inputs.name(input));
+        let correlated = Subset::new(&inputs, rest.clone());
+        let plan = Plan::new(&correlated, &paths, &binaries);
+        let told = CorrelationReport::new(&plan, |input| correlated.name(input));
         match reporting {
             Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
@@ -137,16 +148,73 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         correlation = Some(told);
     }
     inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
+    let loaded = match heap.is_empty() {
+        true => None,
+        false => Some(load_heap(&args.correlation, &inputs, &heap, &mut notes)?),
+    };
+    if loaded.is_some() && args.destination.by_build_id.is_some() {
+        return Err(Failure::usage(
+            "--by-build-id writes one profile a program, and heap profiles are of several",
+        )
+        .with_hint("merge heap profiles with -o FILE"));
+    }
+    let memprof = MemProfJob {
+        loaded,
+        names: inputs.files.iter().map(|file| file.name.clone()).collect(),
+        inputs: inputs.sizes(&heap),
+        version: args.memprof_version,
+        full_schema: args.memprof_full_schema,
+    };
     Job {
         options,
         correlation,
         correlation_told: reporting == Reporting::First,
+        memprof: Some(memprof)
+            .filter(|job| job.loaded.is_some() || job.version.is_some() || job.full_schema),
         sparse: args.sparse,
         form,
         destination,
         report: args.report,
     }
-    .run(&inputs, notes, || inputs.progress.finish())
+    .run(&Subset::new(&inputs, rest), notes, || {
+        inputs.progress.finish()
+    })
+}
+
+/// Adds up heap profiles, and notes what could not be symbolised.
+fn load_heap(
+    binaries: &BinaryArgs,
+    inputs: &InputList,
+    heap: &[usize],
+    notes: &mut Vec<String>,
+) -> Result<Loaded> {
+    // What is odd about binaries was noted when they were indexed for correlation.
+    let found = binaries.index(&mut Vec::new())?;
+    let source = IndexSource {
+        index: &found.index,
+        folders: &found.debug_folders,
+    };
+    let loaded = load(inputs, heap, &source);
+    if loaded.dumps > 0 && !binaries.is_used() {
+        let ids: Vec<_> = loaded
+            .modules
+            .iter()
+            .filter_map(ModuleReport::name)
+            .collect();
+        return Err(Failure::usage(
+            "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",
+        )
+        .with_hint(match ids.is_empty() {
+            true => "they are of programs without build ids".to_owned(),
+            false => format!("they are of {}", ids.join(", ")),
+        }));
+    }
+    notes.extend(loaded.notes());
+    if loaded.dumps > 0 && loaded.profile.is_empty() {
+        let failure = Failure::input("none of the contexts could be symbolised");
+        return Err(notes.iter().fold(failure, Failure::with_hint));
+    }
+    Ok(loaded)
 }
 
 /// Ends `correlate --dry-run`.

@@ -3,10 +3,12 @@ use super::report::{Written, grouped, plural};
 use crate::encode::write_indexed;
 use crate::exit::{Failure, Result};
 use crate::io::Output;
+use crate::memprof::read_section;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
 use profkit_data::instr::releases::{display_range, indexed_writers};
 use profkit_data::instr::text::{TextOptions, TextWriter};
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
+use profkit_data::memprof::yaml;
 use std::num::NonZeroUsize;
 
 /// A form with all choices made.
@@ -16,6 +18,8 @@ pub enum Encoding {
     Text(TextOptions),
     /// Indexed.
     Indexed(IndexedWriteOptions),
+    /// The heap profile as YAML. The options say which versions of its section may be made on the way.
+    MemProfYaml(IndexedWriteOptions),
 }
 
 /// Writes a profile to an output. Under `strict` nothing may get lost.
@@ -47,6 +51,28 @@ pub fn write_profile(
             written.losses = text_losses(profile);
             refuse_losses(&name, &written.losses, strict)?;
             written.bytes = output.write(|sink| TextWriter::write(sink, profile, *options))?;
+        }
+        Encoding::MemProfYaml(_) => {
+            let Some(section) = &profile.memprof else {
+                return Err(Failure::input("the inputs hold no heap profile")
+                    .with_hint("--output-format text writes the counters"));
+            };
+            let (heap, _) = read_section(section).map_err(|error| Failure::file(&name, &error))?;
+            written.format = "memprof-yaml";
+            written.functions = heap.records().len() as u64;
+            let functions = profile
+                .tables
+                .iter()
+                .map(|table| table.function_count() as u64);
+            let functions: u64 = functions.sum();
+            if functions > 0 {
+                let what = plural(functions, "function");
+                written.losses.push(format!(
+                    "left out the counters of {what}, for which MemProf YAML has no place"
+                ));
+            }
+            refuse_losses(&name, &written.losses, strict)?;
+            written.bytes = output.write(|sink| yaml::write(&heap, sink))?;
         }
         Encoding::Indexed(options) => {
             let plan =

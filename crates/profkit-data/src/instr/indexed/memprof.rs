@@ -40,7 +40,7 @@ pub fn check_memprof(section: &MemProfSection) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
 /// out of the section.
-pub(super) fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
+pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let first = word(&section.bytes, 0).unwrap_or(0);
     let Some(version) = version(section) else {
         return Err(Error::new(

@@ -49,7 +49,7 @@ mod writer;
 
 pub use header::IndexedHeader;
 pub use llvm_order::{dense_map_order, record_order, string_set_order};
-pub use memprof::check_memprof;
+pub use memprof::{check_memprof, relocate as move_memprof};
 pub use reader::{IndexedProfile, IndexedReader};
 pub use record::NameRecords;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

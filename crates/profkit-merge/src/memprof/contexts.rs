@@ -1,0 +1,409 @@
+//! Raw dumps, added up by stack of addresses.
+use profkit_data::ids::BuildId;
+use profkit_data::instr::indexed::dense_map_order;
+use profkit_data::memprof::raw::{RawBlock, RawDump, RawMemProf, Segment};
+use profkit_data::memprof::{MemInfoBlock, Start};
+use profkit_data::{Error, ErrorKind, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// A program or library that addresses are of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Module {
+    /// One with a build id: addresses are those it is linked at.
+    Linked {
+        /// The build id.
+        build_id: BuildId,
+    },
+    /// A mapping without build id, as in raw versions 1 and 2: addresses are offsets in its file.
+    Mapping {
+        /// Which one of its process, from 0; the first is the program's.
+        number: usize,
+        /// The offset of the mapping in its file.
+        file_offset: u64,
+        /// Bytes of the mapping.
+        len: u64,
+        /// Where it was mapped, if that says something: below 4 GiB, programs that are not moved.
+        fixed: Option<u64>,
+    },
+    /// Addresses outside of all mappings.
+    None,
+}
+
+/// The modules of some contexts.
+pub type Modules = [Module];
+
+/// What of some dumps could not be added.
+#[derive(Clone, Debug)]
+pub struct Skipped {
+    /// Why.
+    pub error: Error,
+    /// How many blocks were added of the dump before that.
+    pub kept: usize,
+}
+
+/// Contexts of one or many dumps.
+#[derive(Clone, Debug, Default)]
+pub struct RawContexts {
+    modules: Vec<Module>,
+    module_numbers: FxHashMap<Module, u32>,
+    /// Module and address in it.
+    addresses: Vec<(u32, u64)>,
+    address_numbers: FxHashMap<(u32, u64), u32>,
+    /// Addresses in the order in which LLVM symbolises them.
+    symbolize_order: Vec<u32>,
+    ordered: FxHashSet<u32>,
+    stacks: Vec<Arc<[u32]>>,
+    stack_numbers: FxHashMap<Arc<[u32]>, u32>,
+    contexts: Vec<Context>,
+    /// The context of each stack; `NONE` for stacks without one.
+    context_of: Vec<u32>,
+    dumps: usize,
+    newest_version: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Context {
+    stack: u32,
+    block: MemInfoBlock,
+    start: Start,
+    histogram: Vec<u64>,
+}
+
+/// One context.
+#[derive(Clone, Copy, Debug)]
+pub struct ContextRef<'a> {
+    /// Indexes of addresses, from the allocation outwards.
+    pub addresses: &'a [u32],
+    /// The figures.
+    pub block: &'a MemInfoBlock,
+    /// Accesses by place.
+    pub histogram: &'a [u64],
+}
+
+impl RawContexts {
+    /// Adds all dumps of a file. What is wrong with one of them is told, and the others are added.
+    pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
+        // Stack ids are those of the process: a later dump may leave out a stack that an earlier one had.
+        let mut stacks = FxHashMap::default();
+        for dump in profile.dumps() {
+            let mut kept = 0;
+            if let Err(error) = self.add_dump(dump, &mut stacks, &mut kept) {
+                tell(Skipped { error, kept });
+            }
+        }
+        if let Some(error) = profile.damage() {
+            tell(Skipped {
+                error: error.clone(),
+                kept: 0,
+            });
+        }
+    }
+
+    fn add_dump(
+        &mut self,
+        dump: &RawDump<'_>,
+        stacks: &mut FxHashMap<u64, u32>,
+        kept: &mut usize,
+    ) -> Result<()> {
+        let segments = Segments::new(self, dump)?;
+        let mut ids = Vec::new();
+        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut scratch = Vec::new();
+        let mut damage = None;
+        for stack in dump.stacks()? {
+            let (id, pcs) = match stack {
+                Ok(stack) => stack,
+                Err(error) => {
+                    damage = Some(error);
+                    break;
+                }
+            };
+            scratch.clear();
+            for &pc in pcs {
+                let pc = u64::from_le_bytes(pc);
+                let (module, address) = segments.place(pc);
+                scratch.push(self.address(module, address));
+            }
+            let stack = self.stack(&scratch);
+            stacks.insert(id, stack);
+            if known.insert(id, stack).is_none() {
+                ids.push(id);
+            }
+        }
+        self.order_addresses(&ids, &known);
+        self.dumps += 1;
+        self.newest_version = self.newest_version.max(dump.version().number());
+        for block in dump.blocks()? {
+            let RawBlock {
+                stack_id,
+                block,
+                histogram,
+            } = block?;
+            let Some(&stack) = stacks.get(&stack_id) else {
+                damage.get_or_insert_with(|| {
+                    Error::new(
+                        ErrorKind::Malformed,
+                        "the stack of a block is not in the dump",
+                    )
+                    .within(format!("dump at {:#x}", dump.offset()))
+                    .within("raw MemProf profile")
+                    .found(format_args!("stack id {stack_id}"))
+                    .llvm_detail(format!(
+                        "memprof callstack record does not contain id: {stack_id}"
+                    ))
+                });
+                continue;
+            };
+            *kept += 1;
+            let start = Start::of(&block);
+            self.add_context(stack, &block, start, histogram);
+        }
+        damage.map_or(Ok(()), Err)
+    }
+
+    /// The order in which LLVM meets new addresses: by its hash map of stack ids.
+    fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, u32>) {
+        let number = |id: &u64| stacks.get(id).copied();
+        let is_new = |stack: u32| {
+            let addresses = self.stacks.get(stack as usize);
+            addresses.is_some_and(|all| all.iter().any(|address| !self.ordered.contains(address)))
+        };
+        if !ids.iter().filter_map(number).any(is_new) {
+            return;
+        }
+        for position in dense_map_order(ids) {
+            let stack = ids.get(position as usize).and_then(number);
+            let Some(stack) = stack.and_then(|stack| self.stacks.get(stack as usize)) else {
+                continue;
+            };
+            for &address in stack.iter() {
+                if self.ordered.insert(address) {
+                    self.symbolize_order.push(address);
+                }
+            }
+        }
+    }
+
+    fn add_context(&mut self, stack: u32, block: &MemInfoBlock, start: Start, histogram: Vec<u64>) {
+        let slot = self.context_of.get_mut(stack as usize);
+        let known = slot.as_ref().map_or(NONE, |slot| **slot);
+        if let Some(context) = self.contexts.get_mut(known as usize) {
+            context.block.add_later_from(block, &start);
+            add_histogram(&mut context.histogram, histogram);
+            return;
+        }
+        if let Some(slot) = slot {
+            *slot = number(self.contexts.len());
+        }
+        self.contexts.push(Context {
+            stack,
+            block: *block,
+            start,
+            histogram,
+        });
+    }
+
+    fn module(&mut self, module: Module) -> u32 {
+        let next = number(self.modules.len());
+        *self
+            .module_numbers
+            .entry(module.clone())
+            .or_insert_with(|| {
+                self.modules.push(module);
+                next
+            })
+    }
+
+    fn address(&mut self, module: u32, address: u64) -> u32 {
+        let next = number(self.addresses.len());
+        let key = (module, address);
+        *self.address_numbers.entry(key).or_insert_with(|| {
+            self.addresses.push(key);
+            next
+        })
+    }
+
+    fn stack(&mut self, addresses: &[u32]) -> u32 {
+        if let Some(&stack) = self.stack_numbers.get(addresses) {
+            return stack;
+        }
+        let stack = number(self.stacks.len());
+        let addresses: Arc<[u32]> = addresses.into();
+        self.stacks.push(Arc::clone(&addresses));
+        self.stack_numbers.insert(addresses, stack);
+        self.context_of.push(NONE);
+        stack
+    }
+
+    /// Adds contexts whose inputs came later. Sums of neighbouring inputs may be added up in any grouping.
+    pub fn absorb(&mut self, later: RawContexts) {
+        let modules: Vec<u32> = later
+            .modules
+            .into_iter()
+            .map(|module| self.module(module))
+            .collect();
+        let addresses: Vec<u32> = later
+            .addresses
+            .iter()
+            .map(|&(module, address)| {
+                let module = modules.get(module as usize).copied().unwrap_or(NONE);
+                self.address(module, address)
+            })
+            .collect();
+        let mut scratch = Vec::new();
+        let mut stacks = Vec::with_capacity(later.stacks.len());
+        for stack in &later.stacks {
+            scratch.clear();
+            scratch.extend(
+                stack
+                    .iter()
+                    .filter_map(|&address| addresses.get(address as usize)),
+            );
+            stacks.push(self.stack(&scratch));
+        }
+        for address in later.symbolize_order {
+            if let Some(&address) = addresses.get(address as usize)
+                && self.ordered.insert(address)
+            {
+                self.symbolize_order.push(address);
+            }
+        }
+        for context in later.contexts {
+            if let Some(&stack) = stacks.get(context.stack as usize) {
+                self.add_context(stack, &context.block, context.start, context.histogram);
+            }
+        }
+        self.dumps += later.dumps;
+        self.newest_version = self.newest_version.max(later.newest_version);
+    }
+
+    /// The modules that addresses are of.
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// All addresses: the index of their module, and the address in it.
+    pub fn addresses(&self) -> &[(u32, u64)] {
+        &self.addresses
+    }
+
+    /// Indexes of all addresses in the order in which LLVM symbolises them, which tables of frames show.
+    pub fn symbolize_order(&self) -> &[u32] {
+        &self.symbolize_order
+    }
+
+    /// The contexts, in the order in which they were met.
+    pub fn contexts(&self) -> impl ExactSizeIterator<Item = ContextRef<'_>> {
+        self.contexts.iter().map(|context| ContextRef {
+            addresses: self
+                .stacks
+                .get(context.stack as usize)
+                .map(AsRef::as_ref)
+                .unwrap_or_default(),
+            block: &context.block,
+            histogram: &context.histogram,
+        })
+    }
+
+    /// How many stacks there are, those without allocations too.
+    pub fn stack_count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// How many dumps were added.
+    pub fn dumps(&self) -> usize {
+        self.dumps
+    }
+
+    /// The newest raw version that was met; 0 if none was.
+    pub fn newest_version(&self) -> u32 {
+        self.newest_version
+    }
+}
+
+/// The longer histogram takes up the shorter one.
+fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
+    if later.len() > own.len() {
+        std::mem::swap(own, &mut later);
+    }
+    for (own, later) in own.iter_mut().zip(later) {
+        *own = own.saturating_add(later);
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(NONE)
+}
+
+/// The mappings of a dump, sorted by address.
+struct Segments {
+    sorted: Vec<(u64, u64, u32, Base)>,
+    none: u32,
+}
+
+/// What an address is told from.
+#[derive(Clone, Copy)]
+struct Base {
+    /// Subtracted from the address.
+    minus: u64,
+    /// Added to it.
+    plus: u64,
+}
+
+impl Segments {
+    fn new(contexts: &mut RawContexts, dump: &RawDump<'_>) -> Result<Self> {
+        let mut sorted = Vec::new();
+        for (number, segment) in dump.segments()?.into_iter().enumerate() {
+            let Segment {
+                start, end, offset, ..
+            } = segment;
+            let linked = dump.version().has_build_id_size();
+            let base = match linked {
+                true => Base {
+                    minus: offset,
+                    plus: 0,
+                },
+                false => Base {
+                    minus: start,
+                    plus: offset,
+                },
+            };
+            let module = match segment.build_id.0.is_empty() {
+                false => Module::Linked {
+                    build_id: segment.build_id,
+                },
+                true => Module::Mapping {
+                    number,
+                    file_offset: if linked {
+                        start.wrapping_sub(offset)
+                    } else {
+                        offset
+                    },
+                    len: end.saturating_sub(start),
+                    fixed: Some(start).filter(|&start| start < 1 << 32),
+                },
+            };
+            sorted.push((start, end, contexts.module(module), base));
+        }
+        sorted.sort_unstable_by_key(|&(start, ..)| start);
+        Ok(Segments {
+            sorted,
+            none: contexts.module(Module::None),
+        })
+    }
+
+    /// The module of an address, and the address in it. A mapping's first address is not in it, and the one behind its
+    /// last is, as in LLVM (`RawMemProfReader::getModuleOffset`).
+    fn place(&self, pc: u64) -> (u32, u64) {
+        let after = self.sorted.partition_point(|&(start, ..)| start < pc);
+        match after.checked_sub(1).and_then(|at| self.sorted.get(at)) {
+            Some(&(_, end, module, base)) if pc <= end => {
+                (module, pc.wrapping_sub(base.minus).wrapping_add(base.plus))
+            }
+            _ => (self.none, pc),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Profiles, added up by call stack.
+use profkit_data::memprof::{AllocSite, CallSite, MemProfile, Record, StackId};
+use rustc_hash::FxHashMap;
+
+/// What becomes of a context that is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContextRule {
+    /// The figures are added up. A profile may have a context several times (calls of one place that a compiler
+    /// doubled): each is added to that of the same number, so that one profile alone stays as it is.
+    #[default]
+    Add,
+    /// It stands there once more, as LLVM 19 has it.
+    Append,
+}
+
+/// The sum of profiles.
+#[derive(Clone, Debug, Default)]
+pub struct MemProfSum {
+    rule: ContextRule,
+    profile: MemProfile,
+    /// Function, call stack and how many such sites came before, to the index of the site.
+    alloc_sites: FxHashMap<(u64, StackId, u32), usize>,
+    call_sites: FxHashMap<(u64, StackId, u32), usize>,
+    added: usize,
+}
+
+impl MemProfSum {
+    /// An empty sum.
+    pub fn new(rule: ContextRule) -> Self {
+        MemProfSum {
+            rule,
+            ..MemProfSum::default()
+        }
+    }
+
+    /// Adds a profile whose runs came later than those added so far.
+    pub fn add(&mut self, later: &MemProfile) {
+        self.added += 1;
+        let mut scratch = Vec::new();
+        // Frames and stacks in the order of the profile, used or not.
+        for &frame in later.frames() {
+            self.profile.add_frame(frame);
+        }
+        for (stack, _) in later.stacks() {
+            self.profile.copy_stack(later, stack, &mut scratch);
+        }
+        for record in later.records() {
+            match self.rule {
+                ContextRule::Append => self.profile.copy_record(later, record),
+                ContextRule::Add => self.add_record(later, record, &mut scratch),
+            }
+        }
+        match (&mut self.profile.data_access, &later.data_access) {
+            (Some(own), Some(later)) => own.add(later),
+            (own @ None, Some(later)) => *own = Some(later.clone()),
+            (_, None) => {}
+        }
+        for (&function, name) in &later.names {
+            self.profile
+                .names
+                .entry(function)
+                .or_insert_with(|| name.clone());
+        }
+    }
+
+    fn add_record(&mut self, later: &MemProfile, record: &Record, scratch: &mut Vec<u32>) {
+        let function = record.function;
+        let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
+        let mut nth = |stack: StackId| {
+            let times = times.entry(stack).or_insert(0);
+            *times += 1;
+            *times
+        };
+        self.profile.record_mut(function);
+        for site in &record.alloc_sites {
+            let stack = self.profile.copy_stack(later, site.stack, scratch);
+            let own = self.profile.record_mut(function);
+            let next = own.alloc_sites.len();
+            let key = (function, stack, nth(stack));
+            let index = *self.alloc_sites.entry(key).or_insert(next);
+            match own.alloc_sites.get_mut(index) {
+                Some(own) => own.block.add_later(&site.block),
+                None => own.alloc_sites.push(AllocSite {
+                    stack,
+                    ..site.clone()
+                }),
+            }
+        }
+        let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
+        let mut nth = |stack: StackId| {
+            let times = times.entry(stack).or_insert(0);
+            *times += 1;
+            *times
+        };
+        for site in &record.call_sites {
+            let stack = self.profile.copy_stack(later, site.stack, scratch);
+            let own = self.profile.record_mut(function);
+            let next = own.call_sites.len();
+            let key = (function, stack, nth(stack));
+            let index = *self.call_sites.entry(key).or_insert(next);
+            match own.call_sites.get_mut(index) {
+                Some(own) => {
+                    for callee in &site.callees {
+                        if !own.callees.contains(callee) {
+                            own.callees.push(*callee);
+                        }
+                    }
+                }
+                None => own.call_sites.push(CallSite {
+                    stack,
+                    callees: site.callees.clone(),
+                }),
+            }
+        }
+    }
+
+    /// How many profiles were added.
+    pub fn added(&self) -> usize {
+        self.added
+    }
+
+    /// The sum.
+    pub fn finish(self) -> MemProfile {
+        self.profile
+    }
+}

@@ -1,0 +1,242 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+use super::*;
+use profkit_data::ids::BuildId;
+use profkit_data::memprof::raw::{DumpToWrite, RawBlock, RawMemProf, Segment, Version, write};
+use profkit_data::memprof::{Context, Field, Frame, MemInfoBlock, MemProfile, build, yaml};
+use proptest::prelude::*;
+
+fn block(values: &[u8]) -> MemInfoBlock {
+    let mut block = MemInfoBlock::default();
+    for (field, &value) in Field::ALL.into_iter().take(25).zip(values) {
+        block.set(field, u64::from(value));
+    }
+    block
+}
+
+/// Stacks (up to eight) with their figures, as a dump of a process that was loaded at an address.
+fn dump(contexts: &[(u8, Vec<u8>)], base: u64) -> Vec<u8> {
+    let pcs = |stack: u8| {
+        (0..=u64::from(stack % 3)).map(move |depth| base + 0x10 + u64::from(stack) * 8 + depth)
+    };
+    let mut stacks: Vec<u8> = contexts.iter().map(|(stack, _)| *stack).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    let dump = DumpToWrite {
+        segments: vec![Segment {
+            start: base,
+            end: base + 0x1000,
+            offset: base,
+            build_id: BuildId(vec![1, 2, 3]),
+        }],
+        blocks: contexts
+            .iter()
+            .map(|(stack, values)| RawBlock {
+                stack_id: u64::from(*stack) * 77 + base,
+                block: block(values),
+                histogram: values
+                    .iter()
+                    .take(usize::from(stack % 4))
+                    .map(|&v| u64::from(v))
+                    .collect(),
+            })
+            .collect(),
+        stacks: stacks
+            .iter()
+            .map(|&stack| (u64::from(stack) * 77 + base, pcs(stack).collect()))
+            .collect(),
+    };
+    let mut out = Vec::new();
+    write(&dump, Version::new(4).unwrap(), &mut out).unwrap();
+    out
+}
+
+fn contexts(files: &[Vec<u8>]) -> RawContexts {
+    let mut contexts = RawContexts::default();
+    for file in files {
+        contexts.add(&RawMemProf::parse(file).unwrap(), |skipped| {
+            panic!("{skipped:?}")
+        });
+    }
+    contexts
+}
+
+/// Contexts by place, with all that is known of them.
+fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
+    let place = |&address: &u32| contexts.addresses()[address as usize].1;
+    contexts
+        .contexts()
+        .map(|context| {
+            let addresses = context.addresses.iter().map(place).collect();
+            (addresses, *context.block, context.histogram.to_vec())
+        })
+        .collect()
+}
+
+fn profile_of(contexts: &[(u8, Vec<u8>)]) -> MemProfile {
+    let mut profile = MemProfile::default();
+    let lists: Vec<_> = (0..24)
+        .map(|address: u32| {
+            vec![profile.add_frame(Frame {
+                function: u64::from(address % 5),
+                line_offset: address,
+                column: 1,
+                is_inline: address % 3 == 0,
+            })]
+        })
+        .collect();
+    let stacks: Vec<Vec<u32>> = contexts
+        .iter()
+        .map(|(stack, _)| {
+            (0..=u32::from(stack % 3))
+                .map(|depth| u32::from(*stack) + depth)
+                .collect()
+        })
+        .collect();
+    let all: Vec<_> = contexts
+        .iter()
+        .zip(&stacks)
+        .map(|((_, values), stack)| Context {
+            addresses: stack,
+            block: block(values),
+            histogram: &[],
+        })
+        .collect();
+    build(&mut profile, &lists, all);
+    profile
+}
+
+fn sum_of(profiles: &[MemProfile]) -> MemProfile {
+    let mut sum = MemProfSum::new(ContextRule::Add);
+    for profile in profiles {
+        sum.add(profile);
+    }
+    sum.finish()
+}
+
+fn text(profile: &MemProfile) -> String {
+    let mut out = Vec::new();
+    yaml::write(profile, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// What of a profile does not depend on the order of inputs: by function and stack the totals, minima and maxima.
+fn unordered(profile: &MemProfile) -> Vec<String> {
+    let fields = [
+        Field::AllocCount,
+        Field::TotalSize,
+        Field::MinSize,
+        Field::MaxSize,
+        Field::TotalLifetime,
+        Field::MaxLifetimeAccessDensity,
+    ];
+    let mut lines = Vec::new();
+    for record in profile.records() {
+        for site in &record.alloc_sites {
+            let stack: Vec<_> = profile.stack(site.stack).collect();
+            let values = fields.map(|field| site.block.get(field));
+            lines.push(format!("{} {stack:?} {values:?}", record.function));
+        }
+        for site in &record.call_sites {
+            let stack: Vec<_> = profile.stack(site.stack).collect();
+            lines.push(format!("{} calls {stack:?}", record.function));
+        }
+    }
+    lines.sort();
+    lines
+}
+
+fn runs() -> impl Strategy<Value = Vec<Vec<(u8, Vec<u8>)>>> {
+    let context = (0u8..8, proptest::collection::vec(any::<u8>(), 25));
+    // In one dump every stack has one block.
+    let run = proptest::collection::vec(context, 1..8).prop_map(|mut run| {
+        run.sort_by_key(|(stack, _)| *stack);
+        run.dedup_by_key(|(stack, _)| *stack);
+        run
+    });
+    proptest::collection::vec(run, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn runs_of_one_program_meet_wherever_it_was_loaded(runs in runs()) {
+        let here: Vec<_> = runs.iter().map(|run| dump(run, 0x10000)).collect();
+        let moved: Vec<_> = (1..).zip(&runs).map(|(at, run)| dump(run, at * 0x7f00_0000)).collect();
+        prop_assert_eq!(shown(&contexts(&here)), shown(&contexts(&moved)));
+        // Several dumps of one file are as several files.
+        prop_assert_eq!(shown(&contexts(&here)), shown(&contexts(&[here.concat()])));
+    }
+
+    #[test]
+    fn raw_sums_do_not_depend_on_the_grouping(runs in runs(), cut in 0usize..6) {
+        let files: Vec<_> = runs.iter().map(|run| dump(run, 0x10000)).collect();
+        let (front, back) = files.split_at(cut.min(files.len()));
+        let mut grouped = contexts(front);
+        grouped.absorb(contexts(back));
+        prop_assert_eq!(shown(&grouped), shown(&contexts(&files)));
+        // Nothing is the identity.
+        let mut nothing = RawContexts::default();
+        nothing.absorb(contexts(&files));
+        prop_assert_eq!(shown(&nothing), shown(&contexts(&files)));
+    }
+
+    #[test]
+    fn profiles_add_up_in_any_order_and_one_stays_as_it_is(runs in runs()) {
+        let profiles: Vec<_> = runs.iter().map(|run| profile_of(run)).collect();
+        prop_assert_eq!(text(&sum_of(&profiles[..1])), text(&profiles[0]));
+        let with_nothing = [MemProfile::default(), profiles[0].clone(), MemProfile::default()];
+        prop_assert_eq!(text(&sum_of(&with_nothing)), text(&profiles[0]));
+        let mut turned = profiles.clone();
+        turned.reverse();
+        prop_assert_eq!(unordered(&sum_of(&profiles)), unordered(&sum_of(&turned)));
+        let sums = [sum_of(&profiles[..1]), sum_of(&profiles[1..])];
+        prop_assert_eq!(unordered(&sum_of(&sums)), unordered(&sum_of(&profiles)));
+    }
+}
+
+#[test]
+fn appended_contexts_stand_there_twice() {
+    let profile = profile_of(&[(1, vec![1; 25])]);
+    let mut sum = MemProfSum::new(ContextRule::Append);
+    sum.add(&profile);
+    sum.add(&profile);
+    let sum = sum.finish();
+    let sites = |profile: &MemProfile| {
+        profile
+            .records()
+            .iter()
+            .map(|record| record.alloc_sites.len())
+            .sum::<usize>()
+    };
+    assert_eq!(sites(&sum), 2 * sites(&profile));
+}
+
+#[test]
+fn a_block_without_a_stack_is_told_and_the_others_are_kept() {
+    let mut file = dump(&[(1, vec![1; 25]), (2, vec![2; 25])], 0x10000);
+    let parsed = RawMemProf::parse(&file).unwrap();
+    let first = parsed.dumps()[0]
+        .blocks()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .stack_id;
+    // Blocks follow the segments: 48 + 8 + 64.
+    let at = 48 + 8 + 64 + 8;
+    assert_eq!(file[at..at + 8], first.to_le_bytes());
+    file[at..at + 8].copy_from_slice(&12345u64.to_le_bytes());
+    let mut contexts = RawContexts::default();
+    let mut told = Vec::new();
+    contexts.add(&RawMemProf::parse(&file).unwrap(), |skipped| {
+        told.push(format!("{} kept, {}", skipped.kept, skipped.error));
+    });
+    assert_eq!(contexts.contexts().len(), 1);
+    assert_eq!(
+        told,
+        [
+            "1 kept, the stack of a block is not in the dump in dump at 0x0 of raw MemProf profile: found stack id 12345"
+        ]
+    );
+}

@@ -4,8 +4,7 @@ mod symbolize;
 
 pub use inputs::{Loaded, is_memprof_input, load};
 pub use symbolize::{
-    BySymbols, Found, IndexSource, ModuleReport, NoBinaries, SourceLocation, Symbolized,
-    symbolize,
+    BySymbols, Found, IndexSource, ModuleReport, NoBinaries, SourceLocation, Symbolized, symbolize,
 };
 
 use profkit_data::Result;

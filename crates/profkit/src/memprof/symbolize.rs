@@ -1,5 +1,5 @@
 //! From contexts of addresses to a profile, module by module.
-use profkit_data::ids::BuildId;
+use crate::correlate::debuginfod::{Artifact, Client};
 use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::memprof::{Module, RawContexts};
@@ -39,6 +39,8 @@ pub struct IndexSource<'a> {
     pub index: &'a BinaryIndex,
     /// Where debug files are.
     pub folders: &'a DebugFolders,
+    /// Servers to ask for what is in no folder.
+    pub servers: Option<&'a Client>,
 }
 
 impl BySymbols for IndexSource<'_> {
@@ -67,9 +69,12 @@ impl BySymbols for IndexSource<'_> {
                         .find(|binary| with_info(&binary.path))
                         .or(several.first()),
                 };
-                Ok(best.map(|binary| Found {
-                    path: binary.path.clone(),
-                }))
+                let path = match (best, self.servers) {
+                    (Some(binary), _) => binary.path.clone(),
+                    (None, Some(servers)) => servers.find(build_id, Artifact::DebugInfo)?,
+                    (None, None) => return Ok(None),
+                };
+                Ok(Some(Found { path }))
             }
             &Module::Mapping {
                 file_offset, len, ..
@@ -106,30 +111,6 @@ impl BySymbols for IndexSource<'_> {
 
     fn debug_folders(&self) -> &DebugFolders {
         self.folders
-    }
-}
-
-/// One binary, as LLVM's tool takes it.
-#[derive(Debug)]
-pub struct OneBinary {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its build id.
-    pub id: BuildId,
-    /// No folders: LLVM looks at the binary alone.
-    pub folders: DebugFolders,
-}
-
-impl BySymbols for OneBinary {
-    fn find(&self, module: &Module) -> Result<Option<Found>> {
-        let own = matches!(module, Module::Linked { build_id } if *build_id == self.id);
-        Ok(own.then(|| Found {
-            path: self.path.clone(),
-        }))
-    }
-
-    fn debug_folders(&self) -> &DebugFolders {
-        &self.folders
     }
 }
 

@@ -10,7 +10,6 @@ mod write;
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
-use crate::correlate::args::BinaryArgs;
 use crate::correlate::plan::Plan;
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
@@ -119,16 +118,9 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     }
     let (heap, rest) = inputs.split_heap_profiles();
     let mut correlation = None;
-<<<<<<< HEAD
-    if args.correlation.is_used() {
-        let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
-        let paths: Vec<_> = inputs
-            .files
-=======
     if args.correlation.is_used() && !rest.is_empty() {
-        let binaries = args.correlation.index(&mut notes)?;
+        let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
         let paths: Vec<_> = rest
->>>>>>> d76e2fd (merge: heap profiles, symbolised by build id and added up)
             .iter()
             .filter_map(|&index| inputs.files.get(index))
             .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
@@ -150,7 +142,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
     let loaded = match heap.is_empty() {
         true => None,
-        false => Some(load_heap(&args.correlation, &inputs, &heap, &mut notes)?),
+        false => Some(load_heap(&args, &inputs, &heap, &mut notes)?),
     };
     if loaded.is_some() && args.destination.by_build_id.is_some() {
         return Err(Failure::usage(
@@ -183,16 +175,18 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 
 /// Adds up heap profiles, and notes what could not be symbolised.
 fn load_heap(
-    binaries: &BinaryArgs,
+    args: &MergeArgs,
     inputs: &InputList,
     heap: &[usize],
     notes: &mut Vec<String>,
 ) -> Result<Loaded> {
+    let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
-    let found = binaries.index(&mut Vec::new())?;
+    let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexSource {
         index: &found.index,
         folders: &found.debug_folders,
+        servers: found.servers.as_ref(),
     };
     let loaded = load(inputs, heap, &source);
     if loaded.dumps > 0 && !binaries.is_used() {

@@ -80,7 +80,7 @@ fn profile_of(contexts: &[(u8, Vec<u8>)]) -> MemProfile {
                 function: u64::from(address % 5),
                 line_offset: address,
                 column: 1,
-                is_inline: address % 3 == 0,
+                is_inline: address.is_multiple_of(3),
             })]
         })
         .collect();

@@ -8,6 +8,7 @@
 )]
 
 mod assembly;
+mod correlate;
 mod gcov;
 mod indexed;
 mod list;
@@ -59,6 +60,16 @@ pub const TARGETS: &[Target] = &[
         name: "symbolize",
         run: symbolize::symbolize,
         seeds: &["elf"],
+    },
+    Target {
+        name: "correlate",
+        run: correlate::correlate,
+        seeds: &["image"],
+    },
+    Target {
+        name: "index_cache",
+        run: correlate::index_cache,
+        seeds: &["index"],
     },
     Target {
         name: "mip_raw",

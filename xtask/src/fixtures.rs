@@ -24,6 +24,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     }
     memprof(&mut writer)?;
     debug_info(&mut writer)?;
+    correlation(&mut writer)?;
     assembly(&mut writer)?;
     readme(&mut writer)?;
     gcov(&mut writer)?;
@@ -112,6 +113,60 @@ fn gcov(writer: &mut Writer) -> Result<()> {
             &how,
         )?;
     }
+    Ok(())
+}
+
+/// Linked files of every object format whose raw profiles hold counters only.
+fn correlation(writer: &mut Writer) -> Result<()> {
+    let folder = repo_root().join("tests/programs");
+    let scratch = tempfile::tempdir()?;
+    let elf = "ld.lld-22 -shared --build-id=sha1 OUT/object -o OUT/image";
+    let pe = "lld-link-22 /nodefaultlib /entry:start /subsystem:console /build-id /include:counters_begin \
+              /include:counters_end OUT/object /out:OUT/image";
+    let macho = "ld64.lld-22 -arch x86_64 -platform_version macos 13.0 13.0 -dylib -fixup_chains OUT/object -o OUT/image";
+    for (name, target, more, link) in [
+        ("elf-binary", "x86_64-linux-gnu", "binary -fPIC", elf),
+        (
+            "elf-debug-info",
+            "x86_64-linux-gnu",
+            "debug-info -fPIC",
+            elf,
+        ),
+        ("s390x-binary", "s390x-linux-gnu", "binary -fPIC", elf),
+        (
+            "powerpc-debug-info",
+            "powerpc-linux-gnu",
+            "debug-info -fPIC -gdwarf-4",
+            elf,
+        ),
+        ("pe", "x86_64-pc-windows-msvc", "binary -gdwarf", pe),
+        ("macho", "x86_64-apple-macos13", "binary -fPIC", macho),
+    ] {
+        let compile = format!(
+            "clang-22 --target={target} -O1 -g -ffile-prefix-map=$PWD=/src -fprofile-generate -mllvm -disable-vp=true \
+             -mllvm -profile-correlate={more} -c correlated.c -o OUT/object"
+        );
+        for command in [compile.as_str(), link] {
+            let command = command
+                .replace("OUT", &scratch.path().to_string_lossy())
+                .replace("$PWD", &folder.to_string_lossy());
+            let mut words = command.split_whitespace();
+            let mut run = Command::new(words.next().context("a tool")?);
+            run.args(words).current_dir(&folder);
+            ensure!(run.status()?.success(), "{run:?}");
+        }
+        let image = std::fs::read(scratch.path().join("image"))?;
+        writer.add(
+            &format!("correlation/{name}.image"),
+            &image,
+            &format!("{compile}\n{link}"),
+        )?;
+    }
+    writer.add(
+        "correlation/binaries.index",
+        b"profkit binaries 1\n5024 1700000000000000000 13 0a1b2c3d4e /builds/app\n17 1700000000000000001 - - /builds/notes\n",
+        "written by hand",
+    )?;
     Ok(())
 }
 
@@ -309,11 +364,12 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "raw",
     "indexed",
     "text",
     "debug_info",
+    "correlation",
     "assembly",
     "readme",
     "gcov",

@@ -533,3 +533,50 @@ fn match_counts_what_a_changed_program_loses() {
     assert_eq!(json["schema"], 1);
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
 }
+
+#[test]
+fn programs_of_32_bits_are_correlated_like_llvm_does() {
+    let llvm = require_or_skip!(22);
+    for kind in [Kind::Binary, Kind::DebugInfo] {
+        compare(&Built::new(&llvm, kind, "-fuse-ld=bfd", &["-m32"]).unwrap());
+    }
+}
+
+#[test]
+fn show_takes_functions_from_binaries() {
+    let llvm = require_or_skip!(22);
+    let built = Built::new(&llvm, Kind::Binary, "-fuse-ld=bfd", &[]).unwrap();
+    let folder = built.folder.path();
+    let show = |args: &[&str]| {
+        let mut command = profkit(&["show", "--functions", "--counts", "--format", "json"]);
+        let output = command.args(args).current_dir(folder).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code(), json["functions"].clone(), said)
+    };
+    for (raw, binary) in built.raws() {
+        let (merged, _) = built.profkit(&[text(&raw), "--binaries", "."]);
+        fs::write(folder.join("merged.profdata"), merged).unwrap();
+        let by_name = |functions: serde_json::Value| {
+            let mut functions = functions.as_array().unwrap().clone();
+            functions.sort_by_key(|function| function["name"].to_string());
+            functions
+        };
+        let (_, expected, _) = show(&["merged.profdata"]);
+        for binaries in [text(&binary), "."] {
+            let (code, functions, said) = show(&[text(&raw), "--binaries", binaries]);
+            assert_eq!((code, said.as_str()), (Some(0), ""));
+            assert_eq!(by_name(functions), by_name(expected.clone()));
+        }
+        let (code, _, said) = show(&[text(&raw), "--binaries", "app.c"]);
+        assert_eq!(code, Some(1));
+        assert!(said.contains("app.c: the file is no ELF"), "{said}");
+    }
+    fs::create_dir(folder.join("empty")).unwrap();
+    let (code, _, said) = show(&[text(&built.raws()[0].0), "--binaries", "empty"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("none of the binaries has the profile's build id"),
+        "{said}"
+    );
+}

@@ -1,4 +1,5 @@
 //! Metadata from the sections of a binary.
+use super::chained::Pointers;
 use super::{
     Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine, section,
     section_data,
@@ -55,7 +56,8 @@ pub fn has_sections<'data, R: ReadRef<'data>>(
 /// Of several records for the same counters the first stays. Memory is a small multiple of the sections.
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if a section is missing or empty.
+/// [`ErrorKind::CannotCorrelate`] if a section is missing or empty; [`ErrorKind::Unsupported`] for Mach-O files whose
+/// pointers are chained in another way than on x86-64 and arm64.
 pub fn correlate<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     set: SectionSet,
@@ -74,6 +76,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         4 => u64::from(u32::MAX),
         _ => u64::MAX,
     };
+    let pointers = Pointers::of(image, data_section.address())?;
     let mut seen = FxHashSet::default();
     let mut records = Vec::with_capacity(data.len() / layout.stride);
     let mut padded;
@@ -99,7 +102,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         };
         let at = index as u64 * layout.stride as u64;
         let address = match set {
-            SectionSet::Correlation => record.counter_ptr,
+            SectionSet::Correlation => pointers.address(record.counter_ptr),
             // From version 8 a pointer is the distance from its record.
             SectionSet::Runtime if dialect.version >= 8 => data_section
                 .address()
@@ -124,7 +127,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
                 name_ref,
                 func_hash: record.func_hash,
                 counter_offset,
-                function_pointer: record.function_pointer,
+                function_pointer: pointers.address(record.function_pointer),
                 num_counters: record.num_counters,
             });
         }

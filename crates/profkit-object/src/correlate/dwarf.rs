@@ -148,6 +148,12 @@ pub fn probes<'data, R: ReadRef<'data>>(
         walked.map_err(|error| bad_dwarf(&error))?;
         return Err(walk.nothing_found());
     }
+    if let Err(error) = walked {
+        walk.warnings.push(CorrelationWarning::Damaged {
+            functions: walk.probes.len(),
+            reason: error.to_string(),
+        });
+    }
     Ok((walk.probes, walk.warnings))
 }
 

@@ -2,6 +2,7 @@
 //! (`-profile-correlate=binary`) or its debug info (`-profile-correlate=debug-info`). docs/formats/correlation.md has
 //! the facts.
 pub mod binary;
+mod chained;
 pub mod dwarf;
 mod warnings;
 

@@ -26,6 +26,13 @@ pub enum CorrelationWarning {
         /// Offset of the record in the data section.
         record: u64,
     },
+    /// Debug info that cannot be read further than the functions that were found.
+    Damaged {
+        /// How many functions were found before.
+        functions: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// A function without an address.
     NoAddress {
         /// The function.
@@ -57,6 +64,10 @@ impl fmt::Display for CorrelationWarning {
                     number(count)
                 )
             }
+            CorrelationWarning::Damaged { functions, reason } => write!(
+                f,
+                "the debug info is damaged or cut after {functions} functions: {reason}"
+            ),
             CorrelationWarning::OutOfRange {
                 function: Some(function),
                 counters,

@@ -47,16 +47,50 @@ impl IndexCache {
             true => fs::read_to_string(file).unwrap_or_default(),
             false => String::new(),
         };
+        IndexCache {
+            file: Some(file.to_owned()),
+            ..Self::parse(&text)
+        }
+    }
+
+    /// A cache from the text of its file, which is not kept anywhere. What is not understood is left out.
+    pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let entries = match lines.next() {
             Some(FIRST_LINE) => lines.filter_map(parse).take(MOST_ENTRIES).collect(),
             _ => FxHashMap::default(),
         };
         IndexCache {
-            file: Some(file.to_owned()),
             entries,
-            changed: false,
+            ..Self::default()
         }
+    }
+
+    /// The text of its file.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{FIRST_LINE}\n");
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|(path, _)| *path);
+        for (path, entry) in entries {
+            let contents = match entry.contents {
+                Some(Contents(bits)) => bits.to_string(),
+                None => "-".to_owned(),
+            };
+            let ids: Vec<_> = entry.ids.iter().map(ToString::to_string).collect();
+            let ids = if ids.is_empty() {
+                "-".to_owned()
+            } else {
+                ids.join(",")
+            };
+            let path = path.display();
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "{} {} {contents} {ids} {path}",
+                entry.size, entry.modified
+            );
+        }
+        text
     }
 
     /// What is known of a file that has not changed since: its ids, and its contents unless it is no binary.
@@ -110,28 +144,7 @@ impl IndexCache {
         let (Some(file), true) = (&self.file, self.changed) else {
             return Ok(());
         };
-        let mut text = format!("{FIRST_LINE}\n");
-        let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_unstable_by_key(|(path, _)| *path);
-        for (path, entry) in entries {
-            let contents = match entry.contents {
-                Some(Contents(bits)) => bits.to_string(),
-                None => "-".to_owned(),
-            };
-            let ids: Vec<_> = entry.ids.iter().map(ToString::to_string).collect();
-            let ids = if ids.is_empty() {
-                "-".to_owned()
-            } else {
-                ids.join(",")
-            };
-            let path = path.display();
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "{} {} {contents} {ids} {path}",
-                entry.size, entry.modified
-            );
-        }
+        let text = self.to_text();
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }

@@ -1,4 +1,5 @@
 //! Arguments of `profkit show`.
+use crate::correlate::args::BinaryArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -21,7 +22,8 @@ Examples:
   profkit show --hot 20 merged.profdata
   profkit show --function 'ns::parse(int)' --counts --targets merged.profdata
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
-  profkit show --header --sections broken.profraw";
+  profkit show --header --sections broken.profraw
+  profkit show counters-only.profraw --binaries build/";
 
 /// Arguments of `profkit show`.
 #[derive(Debug, Args)]
@@ -30,6 +32,10 @@ pub struct ShowArgs {
     /// Raw, indexed or text profile, told apart by content; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+
+    /// Where the binaries of raw profiles without metadata are
+    #[command(flatten)]
+    pub correlation: BinaryArgs,
 
     /// Show all functions
     #[arg(long)]

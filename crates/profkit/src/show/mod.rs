@@ -1,6 +1,7 @@
 //! `profkit show`: what is in a profile, for people or as JSON. Records are printed as they are read; memory does not
 //! grow with their number.
 mod args;
+mod correlation;
 pub(crate) mod json;
 pub(crate) mod names;
 mod report;
@@ -14,7 +15,7 @@ use crate::exit::{self, Failure, Status};
 use crate::io::{Input, printer};
 use json::JsonPrinter;
 use profkit_data::instr::indexed::IndexedHeader;
-use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
+use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, RawReader};
 use profkit_data::instr::{InstrKind, InstrSource, Record};
 use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
 use source::{Facts, Source};
@@ -34,7 +35,14 @@ pub fn run(args: &ShowArgs) -> exit::Result {
         Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
         Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
     };
-    let source = match Source::open(&input) {
+    let joined = match args.correlation.is_used() {
+        true => Some(correlation::join(&args.correlation, &input)?),
+        false => None,
+    };
+    let metadata = joined
+        .as_ref()
+        .map(|joined| joined as &dyn RawMetadataSource);
+    let source = match Source::open_correlated(&input, metadata) {
         Ok(source) => source,
         Err(error) => {
             header_alone(args, &input, &mut *printer).map_err(|error| Failure::print(&error))?;

@@ -3,7 +3,7 @@ use profkit_data::bytes::Endian;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{IndexedHeader, IndexedProfile, IndexedReader};
-use profkit_data::instr::raw::{PointerWidth, RawReadOptions, RawReader};
+use profkit_data::instr::raw::{PointerWidth, RawMetadataSource, RawReadOptions, RawReader};
 use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource};
@@ -21,10 +21,21 @@ pub enum Source<'data> {
 impl<'data> Source<'data> {
     /// Opens a profile, raw and indexed ones to be salvaged.
     pub fn open(data: &'data [u8]) -> Result<Self> {
+        Self::open_correlated(data, None)
+    }
+
+    /// Opens a profile; `metadata` has what raw ones lack that hold counters only.
+    pub fn open_correlated(
+        data: &'data [u8],
+        metadata: Option<&'data dyn RawMetadataSource>,
+    ) -> Result<Self> {
         Ok(match detect(data) {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(true);
-                Source::Raw(Box::new(RawReader::parse_with(data, options)?))
+                Source::Raw(Box::new(match metadata {
+                    Some(metadata) => RawReader::parse_correlated(data, options, metadata)?,
+                    None => RawReader::parse_with(data, options)?,
+                }))
             }
             FileKind::InstrIndexed => {
                 Source::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))

@@ -532,6 +532,11 @@ fn match_counts_what_a_changed_program_loses() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema"], 1);
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
+    // Both raw profiles' ids are in the profile.
+    assert_eq!(json["build_ids"].as_array().map(Vec::len), Some(2));
+    let builds = |index: usize| &json["binaries"][index]["same_build"];
+    assert_eq!((builds(0), builds(1)), (&false.into(), &true.into()));
+    assert!(lost.contains("the profile is of another build"), "{lost}");
 }
 
 #[test]

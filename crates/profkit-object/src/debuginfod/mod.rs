@@ -52,7 +52,8 @@ impl Artifact {
     }
 }
 
-/// Told of a download: the address, bytes so far, and how many there will be if the server says so.
+/// Told of a download: the address, bytes so far, and how many there will be if the server says so. When it ends,
+/// whether well or not, both numbers are 0.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// A client.
@@ -255,7 +256,11 @@ impl Client {
                 self.budget.as_secs()
             )));
         }
-        self.download(&url, id, cached, left)
+        let fetched = self.download(&url, id, cached, left);
+        if let Some(progress) = &self.progress {
+            progress(&url, 0, Some(0));
+        }
+        fetched
     }
 }
 

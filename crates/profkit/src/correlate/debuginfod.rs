@@ -35,7 +35,7 @@ mod some {
             Err(_) => bar,
         };
         Box::new(move |url, got, total| {
-            if total == Some(got) {
+            if total == Some(0) {
                 bar.finish_and_clear();
                 return;
             }

@@ -1,7 +1,8 @@
 //! A profile's functions beside those of binaries.
 use crate::show::source::Source;
-use profkit_data::ids::FuncHash;
+use profkit_data::ids::{BuildId, FuncHash};
 use profkit_data::instr::Record;
+use profkit_data::mip::{Identity, MipProfile};
 use profkit_data::{ErrorKind, Result};
 use profkit_object::functions::{Function, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,8 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// What a profile knows of a function under one hash.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Control-flow hash.
-    pub hash: FuncHash,
+    /// Control-flow hash; `None` in MIP profiles, whose signatures no compiler's binary states.
+    pub hash: Option<FuncHash>,
     /// Sum of its counts, saturating.
     pub count: u64,
 }
@@ -22,6 +23,8 @@ pub struct Profile {
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
     /// Sum of all counts.
     pub total: u128,
+    /// Builds that it was collected from, as far as it says.
+    pub build_ids: Vec<BuildId>,
 }
 
 impl Profile {
@@ -35,30 +38,45 @@ impl Profile {
         let reader = source.reader();
         loop {
             match reader.read_record(&mut record) {
-                Ok(false) => return Ok(profile),
+                Ok(false) => {
+                    // Ids that cannot be read leave the rest of the comparison as it is.
+                    profile.build_ids = reader.binary_ids().unwrap_or_default();
+                    return Ok(profile);
+                }
                 Ok(true) => {
-                    let count = record
-                        .counts
-                        .iter()
-                        .fold(0u64, |sum, &n| sum.saturating_add(n));
-                    let known = profile.functions.entry(record.name.clone()).or_default();
-                    match known
-                        .iter_mut()
-                        .find(|known| known.hash == record.func_hash)
-                    {
-                        Some(known) => known.count = known.count.saturating_add(count),
-                        None => known.push(Known {
-                            hash: record.func_hash,
-                            count,
-                        }),
-                    }
-                    profile.total += u128::from(count);
+                    let counts = record.counts.iter();
+                    let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
+                    profile.add(&record.name, Some(record.func_hash), count);
                 }
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
                 Err(_) if reader.can_resume() => {}
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The functions of a MIP profile: how often each was called, or where calls are not counted in how many runs.
+    pub fn of_mip(mip: &MipProfile) -> Self {
+        let mut profile = Profile::default();
+        for function in &mip.functions {
+            let count = function.calls.max(function.called_runs);
+            profile.add(&function.name, None, count);
+        }
+        if let Identity::BuildId(id) = &mip.identity
+            && !id.0.is_empty()
+        {
+            profile.build_ids.push(id.clone());
+        }
+        profile
+    }
+
+    fn add(&mut self, name: &[u8], hash: Option<FuncHash>, count: u64) {
+        let known = self.functions.entry(name.to_vec()).or_default();
+        match known.iter_mut().find(|known| known.hash == hash) {
+            Some(known) => known.count = known.count.saturating_add(count),
+            None => known.push(Known { hash, count }),
+        }
+        self.total += u128::from(count);
     }
 }
 
@@ -73,19 +91,42 @@ pub enum Fate {
     Unknown,
 }
 
+/// A binary.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// As it was named.
+    pub path: String,
+    /// Its build id.
+    pub build_id: Option<BuildId>,
+    /// Where its functions were found.
+    pub origin: Origin,
+    /// How many there are.
+    pub functions: usize,
+}
+
 /// The functions of all binaries together.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// Each binary with where its functions were found.
-    pub binaries: Vec<(String, Origin, usize)>,
+    /// Each binary.
+    pub binaries: Vec<Compared>,
     /// By name, with the hashes; `None` where only the symbol is known.
     functions: FxHashMap<Vec<u8>, FxHashSet<Option<FuncHash>>>,
 }
 
 impl Comparison {
     /// Takes a binary's functions.
-    pub fn add(&mut self, name: &str, origin: Origin, list: Vec<Function>) {
-        self.binaries.push((name.to_owned(), origin, list.len()));
+    pub fn add(
+        &mut self,
+        path: String,
+        build_id: Option<BuildId>,
+        (origin, list): (Origin, Vec<Function>),
+    ) {
+        self.binaries.push(Compared {
+            path,
+            build_id,
+            origin,
+            functions: list.len(),
+        });
         for function in list {
             self.functions
                 .entry(function.name)
@@ -102,13 +143,15 @@ impl Comparison {
     }
 
     /// What becomes of a profile's function in these binaries.
-    pub fn fate_in_binaries(&self, name: &[u8], hash: FuncHash) -> Fate {
+    pub fn fate_in_binaries(&self, name: &[u8], hash: Option<FuncHash>) -> Fate {
         let hashes = self
             .functions
             .get(name)
             .or_else(|| self.functions.get(symbol_of(name)));
         match hashes {
-            Some(hashes) if hashes.contains(&Some(hash)) || hashes.contains(&None) => Fate::Matched,
+            Some(hashes) if hash.is_none() || hashes.contains(&hash) || hashes.contains(&None) => {
+                Fate::Matched
+            }
             Some(_) => Fate::Changed,
             None => Fate::Unknown,
         }
@@ -144,11 +187,43 @@ mod tests {
             hash,
         };
         let list = vec![function("f", Some(FuncHash(1))), function("g", None)];
-        comparison.add("app", Origin::Sections, list);
-        let fate = |name: &str, hash| comparison.fate_in_binaries(name.as_bytes(), FuncHash(hash));
+        comparison.add("app".to_owned(), None, (Origin::Sections, list));
+        let fate =
+            |name: &str, hash| comparison.fate_in_binaries(name.as_bytes(), Some(FuncHash(hash)));
         assert_eq!(fate("f", 1), Fate::Matched);
         assert_eq!(fate("f", 2), Fate::Changed);
         assert_eq!(fate("x.c;g", 7), Fate::Matched);
         assert_eq!(fate("h", 1), Fate::Unknown);
+        assert_eq!(comparison.fate_in_binaries(b"f", None), Fate::Matched);
+    }
+
+    #[test]
+    fn functions_of_mip_profiles_have_counts_and_no_hash() {
+        use profkit_data::mip::Function;
+        let function = |name: &str, calls, called_runs| Function {
+            name: name.into(),
+            calls,
+            called_runs,
+            ..Function::default()
+        };
+        let mip = MipProfile {
+            identity: Identity::BuildId(BuildId(vec![0xab])),
+            functions: vec![
+                function("f", 5, 2),
+                function("g", 0, 3),
+                function("h", 0, 0),
+            ],
+            ..MipProfile::default()
+        };
+        let profile = Profile::of_mip(&mip);
+        assert_eq!(profile.build_ids, [BuildId(vec![0xab])]);
+        assert_eq!(profile.total, 8);
+        let known = |name: &[u8]| {
+            let known = profile.functions.get(name).and_then(|known| known.first());
+            known.map(|known| (known.hash, known.count))
+        };
+        assert_eq!(known(b"f"), Some((None, 5)));
+        assert_eq!(known(b"g"), Some((None, 3)));
+        assert_eq!(known(b"h"), Some((None, 0)));
     }
 }

@@ -7,7 +7,10 @@ use crate::io::Input;
 use crate::show::source::Source;
 use clap::{Args, ValueEnum};
 use compare::{Comparison, Profile};
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::mip::MipProfile;
 use profkit_object::binary::BinaryFile;
+use profkit_object::build_id::build_id;
 use profkit_object::functions::functions;
 use report::MatchReport;
 use std::io::Write;
@@ -18,7 +21,7 @@ A function of the binary is matched if the profile has its name and the hash of 
 flow; changed if the profile has the name with other hashes: its code changed since, and a
 compiler drops its counts; unknown otherwise. Counts are those of the profile. Binaries that
 were built with instrumentation (or with -profile-correlate) know their hashes; of any other
-binary the symbols are compared, by name alone.
+binary the symbols are compared, by name alone. MIP profiles are compared by name, too.
 
 Examples:
   profkit match old.profdata build/app
@@ -28,7 +31,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
-    /// An instrumentation profile
+    /// An instrumentation profile, or a MIP profile
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
@@ -70,9 +73,7 @@ pub fn run(args: &MatchArgs) -> Result {
         return Err(Failure::usage("--fail-under takes a share from 0 to 100"));
     }
     let input = Input::open(&args.profile)?;
-    let mut source = Source::open(&input).map_err(|error| Failure::file(input.name(), &error))?;
-    let profile =
-        Profile::read(&mut source).map_err(|error| Failure::file(input.name(), &error))?;
+    let profile = read(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let mut comparison = Comparison::default();
     for path in &args.binaries {
         add_binary(path, &mut comparison)?;
@@ -100,6 +101,14 @@ pub fn run(args: &MatchArgs) -> Result {
     }
 }
 
+/// The functions of a profile of any kind.
+fn read(input: &Input) -> profkit_data::Result<Profile> {
+    match detect(input) {
+        FileKind::Mip => MipProfile::parse(input).map(|profile| Profile::of_mip(&profile)),
+        _ => Profile::read(&mut Source::open(input)?),
+    }
+}
+
 fn add_binary(path: &Path, comparison: &mut Comparison) -> Result<()> {
     let name = path.display();
     let file = BinaryFile::open(path).map_err(|error| Failure::io("cannot read", &name, &error))?;
@@ -107,9 +116,9 @@ fn add_binary(path: &Path, comparison: &mut Comparison) -> Result<()> {
         .images()
         .map_err(|error| Failure::file(&name, &error))?;
     for image in &images {
-        let (origin, list) =
-            functions(image, path).map_err(|error| Failure::file(&name, &error))?;
-        comparison.add(&name.to_string(), origin, list);
+        let of = |error| Failure::file(&name, &error);
+        let list = functions(image, path).map_err(of)?;
+        comparison.add(name.to_string(), build_id(image).map_err(of)?, list);
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ const HOT_SHARE: f64 = 0.99;
 pub struct MatchReport {
     schema: u32,
     profile: String,
+    /// Builds that the profile was collected from, as far as it says.
+    build_ids: Vec<String>,
     binaries: Vec<BinaryReport>,
     functions: FunctionShares,
     /// Counts of the profile, by what becomes of their functions.
@@ -27,6 +29,11 @@ pub struct MatchReport {
 #[derive(Clone, Debug, Serialize)]
 struct BinaryReport {
     path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_id: Option<String>,
+    /// Whether the profile was collected from this build; nothing if it or the binary has no id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_build: Option<bool>,
     /// `sections`, `debug-info` or `symbols`.
     origin: &'static str,
     functions: u64,
@@ -76,7 +83,7 @@ impl MatchReport {
             functions.total += 1;
             let known = profile.functions.get(name);
             let same = |known: &super::compare::Known| {
-                hashes.contains(&Some(known.hash)) || hashes.contains(&None)
+                known.hash.is_none() || hashes.contains(&known.hash) || hashes.contains(&None)
             };
             match known {
                 Some(known) if known.iter().any(same) => functions.matched += 1,
@@ -125,17 +132,24 @@ impl MatchReport {
         MatchReport {
             schema: SCHEMA,
             profile: name.to_owned(),
+            build_ids: profile.build_ids.iter().map(ToString::to_string).collect(),
             binaries: binaries
                 .binaries
                 .iter()
-                .map(|(path, origin, functions)| BinaryReport {
-                    path: path.clone(),
-                    origin: match origin {
+                .map(|binary| BinaryReport {
+                    path: binary.path.clone(),
+                    build_id: binary.build_id.as_ref().map(ToString::to_string),
+                    same_build: binary
+                        .build_id
+                        .as_ref()
+                        .filter(|_| !profile.build_ids.is_empty())
+                        .map(|id| profile.build_ids.contains(id)),
+                    origin: match binary.origin {
                         Origin::Sections => "sections",
                         Origin::DebugInfo => "debug-info",
                         Origin::Symbols => "symbols",
                     },
-                    functions: *functions as u64,
+                    functions: binary.functions as u64,
                 })
                 .collect(),
             functions,
@@ -162,7 +176,15 @@ impl fmt::Display for MatchReport {
                 "debug-info" => "names and hashes from its debug info",
                 _ => "symbols only: hashes cannot be compared",
             };
-            writeln!(f, "{}: {} functions, {from}", binary.path, binary.functions)?;
+            let build = match binary.same_build {
+                Some(true) => "; the profile is of this build",
+                Some(false) => "; the profile is of another build",
+                None => "",
+            };
+            let BinaryReport {
+                path, functions, ..
+            } = binary;
+            writeln!(f, "{path}: {functions} functions, {from}{build}")?;
         }
         let FunctionShares {
             total,

@@ -121,9 +121,9 @@ fn correlation(writer: &mut Writer) -> Result<()> {
     let folder = repo_root().join("tests/programs");
     let scratch = tempfile::tempdir()?;
     let elf = "ld.lld-22 -shared --build-id=sha1 OUT/object -o OUT/image";
-    let pe = "lld-link-22 /nodefaultlib /entry:start /subsystem:console /build-id /include:counters_begin \
+    let pe = "lld-link-22 /Brepro /nodefaultlib /entry:start /subsystem:console /build-id /include:counters_begin \
               /include:counters_end OUT/object /out:OUT/image";
-    let macho = "ld64.lld-22 -arch x86_64 -platform_version macos 13.0 13.0 -dylib -fixup_chains OUT/object -o OUT/image";
+    let macho = "ld64.lld-22 -arch x86_64 -platform_version macos 13.0 13.0 -dylib -fixup_chains -install_name image OUT/object -o OUT/image";
     for (name, target, more, link) in [
         ("elf-binary", "x86_64-linux-gnu", "binary -fPIC", elf),
         (

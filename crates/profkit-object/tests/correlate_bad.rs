@@ -20,7 +20,7 @@ const DIALECT: RawDialect = RawDialect {
 };
 
 fn fixture(name: &str) -> Vec<u8> {
-    fs::read(fixture_path(&format!("correlation/{name}.image"))).unwrap()
+    fs::read(fixture_path(format!("correlation/{name}.image"))).unwrap()
 }
 
 /// Where a section's bytes lie in the file.

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 /// Puts a fixture at a path, last changed so many seconds ago.
 fn put(fixture: &str, path: &Path, age: u64) {
-    fs::copy(fixture_path(&format!("correlation/{fixture}.image")), path).unwrap();
+    fs::copy(fixture_path(format!("correlation/{fixture}.image")), path).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     let time = SystemTime::now() - Duration::from_secs(age);
     file.set_modified(time).unwrap();

@@ -27,10 +27,13 @@ mod some {
         Ok(client)
     }
 
+    const DRAWS_A_SECOND: u8 = 10;
+
     /// A line that is there while bytes come.
     fn shown() -> Progress {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let bar = match ProgressStyle::with_template("{msg}") {
+        let bar =
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND));
+        let bar = match ProgressStyle::with_template("{wide_msg}") {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };
@@ -44,7 +47,6 @@ mod some {
             }
             let of = total.map_or(String::new(), |total| format!(" of {}", HumanBytes(total)));
             bar.set_message(format!("{}{of} from {url}", HumanBytes(got)));
-            bar.tick();
         })
     }
 }

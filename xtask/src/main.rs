@@ -49,6 +49,11 @@ const TASKS: &[Task] = &[
         bench::run,
     ),
     Task(
+        "bench-sample",
+        "time llvm-profdata-22 and profkit on sample profiles [WORK…]",
+        bench::sample::run,
+    ),
+    Task(
         "mip-fuzz",
         "generated C programs, plain and with profkit mip cc, under many compilers and options",
         mip::fuzz::run,

@@ -55,10 +55,14 @@ pub fn detect(data: &[u8]) -> FileKind {
     if little == MEMPROF_RAW_MAGIC {
         return FileKind::MemProfRaw;
     }
-    if head[1..] == SAMPLE_MAGIC_TAIL[..7] && data.get(8) == Some(&SAMPLE_MAGIC_TAIL[7]) {
+    let tail = head.get(2..).unwrap_or_default();
+    if head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe
+        && Some(tail) == SAMPLE_MAGIC_TAIL.get(1..7)
+        && data.get(8) == SAMPLE_MAGIC_TAIL.last()
+    {
         return FileKind::SampleBinary;
     }
-    if head == b"adcg*704" {
+    if crate::sample::gcov::has_magic(data) {
         return FileKind::SampleGcov;
     }
     if head.starts_with(b"\x7fELF")
@@ -113,6 +117,18 @@ const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sample_profiles_of_every_binary_encoding_are_found() {
+        for magic in [b"\xff\xe5", b"\x82\xe4", b"\x84\xe4"] {
+            let file = [magic.as_slice(), b"\xd0\xb1\xf4\xc9\x94\xa8\x53\x67"].concat();
+            assert_eq!(detect(&file), FileKind::SampleBinary);
+        }
+        assert_eq!(detect(b"adcg*704\0\0\0\0"), FileKind::SampleGcov);
+        assert_eq!(detect(b"adcg\x02\0\0\0\0\0\0\0"), FileKind::SampleGcov);
+        assert_eq!(detect(b"gcda\0\0\0\x03\0\0\0\0"), FileKind::SampleGcov);
+        assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::Unknown);
+    }
 
     #[test]
     fn sample_text_is_told_from_a_function_with_such_a_name() {

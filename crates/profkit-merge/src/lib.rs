@@ -47,6 +47,7 @@ pub mod mip;
 mod options;
 mod remap;
 pub mod report;
+pub mod sample;
 mod traces;
 mod weight;
 

@@ -250,6 +250,8 @@ pub enum Reason {
     BitmapMismatch,
     /// The same function and hash with another number of value sites.
     ValueSiteMismatch,
+    /// The same function of a sample profile with another checksum.
+    ChecksumMismatch,
     /// A counter reached the largest count.
     CounterOverflow,
     /// The inputs' front-end hashes are of different generations.

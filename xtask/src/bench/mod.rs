@@ -4,6 +4,7 @@
 //! a machine that slows down slows both. Outputs are compared byte for byte.
 mod inputs;
 mod measure;
+pub mod sample;
 mod works;
 
 use anyhow::{Context, Result, bail};

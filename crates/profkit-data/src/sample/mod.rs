@@ -11,6 +11,7 @@ pub mod gcov;
 mod losses;
 mod model;
 mod names;
+mod read;
 mod report;
 mod summary;
 #[cfg(test)]
@@ -25,5 +26,6 @@ pub use model::{
     compare_contexts,
 };
 pub use names::{NameId, SampleName, SampleNames};
+pub use read::{SampleEncoding, encoding, read};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};

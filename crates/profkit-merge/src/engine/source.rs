@@ -125,7 +125,7 @@ fn not_a_profile(kind: FileKind) -> Error {
         }
         FileKind::SampleBinary | FileKind::SampleGcov => {
             error("the file is a sample profile, not an instrumentation profile")
-                .with_hint("this release merges no sample profiles yet: use llvm-profdata merge --sample")
+                .with_hint("merge sample profiles on their own: what they count is something else")
         }
         FileKind::Mip | FileKind::MipMap => error("the file is a MIP file, which has a merge of its own")
             .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files"),

@@ -48,6 +48,14 @@ pub fn of_text(oldest: Release) -> Vec<Support> {
     table(|facts| (facts.release >= oldest, false))
 }
 
+/// For a sample profile that these releases read. Compilers take what the tool takes.
+pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
+    table(|facts| {
+        let reads = releases.contains(&facts.release.major);
+        (reads, reads)
+    })
+}
+
 /// The oldest release whose text reader knows the directives of a kind.
 pub fn oldest_for_kind(kind: InstrKind) -> Release {
     const SINCE: [(InstrKind, u8); 5] = [

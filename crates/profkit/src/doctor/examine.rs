@@ -2,7 +2,7 @@
 use super::checks;
 use super::compatibility::{self, Support};
 use crate::exit::Failure;
-use crate::show::source::{Facts, Source, unsupported};
+use crate::show::source::{Facts, Source};
 use crate::show::text::describe;
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::detect::{FileKind, detect};
@@ -111,10 +111,12 @@ pub fn examine_unread(name: &str, failure: &Failure) -> Diagnosis {
 pub fn examine(name: &str, data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
+    if crate::merge::sample_job::is_sample(data) {
+        return super::sample::examine(name, data, kind);
+    }
     if let Some(what) = foreign(kind, data) {
         let mut diagnosis = Diagnosis::new(name, size, what.to_owned());
         diagnosis.verdict = Verdict::Unsupported;
-        let error = unsupported(kind);
         match kind {
             FileKind::ObjectFile => diagnosis.advise(
                 "profkit doctor default.profraw".to_owned(),
@@ -123,10 +125,6 @@ pub fn examine(name: &str, data: &[u8]) -> Diagnosis {
             FileKind::MemProfRaw => diagnosis.advise(
                 format!("llvm-profdata show --memory {}", quoted(name)),
                 "LLVM's tool, of the release that built the program",
-            ),
-            _ if error.kind() == ErrorKind::Unsupported || kind == FileKind::Text => diagnosis.advise(
-                format!("llvm-profdata show --sample {}", quoted(name)),
-                "LLVM's tool",
             ),
             _ => {}
         }
@@ -386,44 +384,12 @@ fn foreign(kind: FileKind, data: &[u8]) -> Option<String> {
             let version = version.map_or(String::new(), |version| format!(" version {version}"));
             format!("raw MemProf profile{version}, not supported so far")
         }
-        FileKind::SampleBinary => {
-            let mut cursor = Cursor::new(data, 0, Endian::Little);
-            let magic = cursor.uleb128().unwrap_or(0);
-            let encoding = match magic & 0xff {
-                0xff => "binary",
-                0x02 => "compact binary",
-                0x04 => "extensible binary",
-                _ => "unknown binary",
-            };
-            let version = cursor.uleb128().ok();
-            let version = version.map_or(String::new(), |version| format!(" version {version}"));
-            format!("sample profile, {encoding}{version}, not supported so far")
-        }
-        FileKind::SampleGcov => "GCC AutoFDO profile, not supported so far".to_owned(),
         FileKind::ObjectFile => "program or object file, not a profile".to_owned(),
-        FileKind::Text if is_sample_text(data) => {
-            "sample profile, text, not supported so far".to_owned()
-        }
         FileKind::Text if data.starts_with(b"---") => {
             "MemProf profile, YAML, not supported so far".to_owned()
         }
         _ => return None,
     })
-}
-
-/// Whether the first line that is no comment is `NAME:TOTAL:HEAD`, as of a text sample profile.
-fn is_sample_text(data: &[u8]) -> bool {
-    let mut lines = data.split(|&byte| byte == b'\n').take(100);
-    let Some(line) = lines.find(|line| !line.is_empty() && !line.starts_with(b"#")) else {
-        return false;
-    };
-    let mut parts = line.rsplitn(3, |&byte| byte == b':');
-    let number = |part: Option<&[u8]>| {
-        part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-    };
-    number(parts.next())
-        && number(parts.next())
-        && parts.next().is_some_and(|name| !name.is_empty())
 }
 
 /// A path as a shell takes it.
@@ -470,12 +436,5 @@ mod tests {
                 examine(name, &changed);
             }
         }
-    }
-
-    #[test]
-    fn sample_text_is_told_from_instrumentation_text() {
-        assert!(is_sample_text(b"# c\nmain:100:7\n 1: 5\n"));
-        assert!(!is_sample_text(b"main\n1\n1\n1\n"));
-        assert!(!is_sample_text(b"file.c:main\n1\n1\n1\n"));
     }
 }

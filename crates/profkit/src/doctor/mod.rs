@@ -4,6 +4,7 @@ mod compatibility;
 mod examine;
 mod json;
 mod mip;
+mod sample;
 mod text;
 
 use crate::exit::{self, Failure, Status};
@@ -156,7 +157,8 @@ impl<W: io::Write> Reporter<W> {
 
 /// Whether a file of a folder is to be looked at.
 fn is_candidate(path: &Path) -> bool {
-    const EXTENSIONS: [&str; 7] = [
+    const EXTENSIONS: [&str; 8] = [
+        "afdo",
         "profraw",
         "profdata",
         "proftext",
@@ -176,7 +178,7 @@ fn is_candidate(path: &Path) -> bool {
         .ok()
         .filter(std::fs::Metadata::is_file)
         .and_then(|_| std::fs::File::open(path).ok())
-        .and_then(|file| file.take(16).read_to_end(&mut head).ok());
+        .and_then(|file| file.take(64).read_to_end(&mut head).ok());
     read.is_some()
         && matches!(
             detect(&head),

@@ -19,7 +19,7 @@ use profkit_merge::{
 use std::num::NonZeroUsize;
 
 /// The release whose rules are followed.
-const RELEASE: Release = Release::new(22);
+pub(super) const RELEASE: Release = Release::new(22);
 /// What `--write-prev-version` writes.
 const PREVIOUS_VERSION: u32 = 11;
 const HINT: &str =
@@ -41,11 +41,11 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
     if !parsed.text("supplement-instr-with-sample").is_empty() {
         return Err(match sample {
             true => Fault::new("-supplement-instr-with-sample can only work with -instr. "),
-            false => Fault::later("--supplement-instr-with-sample"),
+            false => return super::sample::supplement(parsed, &inputs, messages),
         });
     }
     if sample {
-        return Err(Fault::later("merging sample profiles (--sample)"));
+        return super::sample::merge(parsed, &inputs, remapping, messages);
     }
     let text = match parsed.word(FORMAT) {
         Some("gcc") => return Err(Fault::new("unknown format is specified")),
@@ -171,7 +171,7 @@ fn merge_options(
 }
 
 #[cold]
-fn merge_fault(error: &MergeError) -> Fault {
+pub(super) fn merge_fault(error: &MergeError) -> Fault {
     match error {
         MergeError::Llvm(fault) => Fault::new(fault_text(fault)),
         other => Fault::new(other.to_string()),
@@ -250,7 +250,7 @@ fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
         })
 }
 
-fn write(
+pub(super) fn write(
     parsed: &Parsed,
     profile: &InstrProfile,
     text: bool,

@@ -10,6 +10,7 @@ mod merge;
 mod messages;
 mod output;
 mod pattern;
+mod sample;
 mod show;
 mod values;
 mod yaml;

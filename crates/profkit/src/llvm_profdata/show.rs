@@ -118,7 +118,7 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         return correlate::show(parsed, format, output, messages);
     }
     match parsed.word(SHOW_KIND) {
-        Some("sample") => return Err(Fault::later("showing sample profiles (--sample)")),
+        Some("sample") => return super::sample::show(name, parsed, format, output, messages),
         Some("memory") => return Err(Fault::later("showing MemProf profiles (--memory)")),
         _ => {}
     }

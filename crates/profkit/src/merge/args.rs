@@ -1,4 +1,5 @@
 //! Arguments of `profkit merge`.
+use super::sample_args::SampleArgs;
 use crate::correlate::args::BinaryArgs;
 use clap::{Args, ValueEnum};
 use profkit_data::instr::releases::Release;
@@ -7,8 +8,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, and heap
-profiles (.memprofraw with --binaries, MemProf YAML), told by content, never by name. Damaged inputs are kept as far as they are sound; the report on
+Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, heap
+profiles (.memprofraw with --binaries, MemProf YAML), or sample profiles of any encoding
+(text, binary, extensible binary, GCC's .afdo), told by content, never by name. Damaged
+inputs are kept as far as they are sound; the report on
 stderr says what was repaired or dropped and why.
 
 Examples:
@@ -17,6 +20,7 @@ Examples:
   find /ci -name '*.profraw' | profkit merge -f - --llvm 19 -o out.profdata
   profkit merge runs/ --binaries build/bin -o out.profdata
   profkit merge heap.memprofraw default.profraw --binaries build/ -o out.profdata
+  profkit merge 3,prod.prof canary.prof --output-format text -o samples.txt
   profkit merge --strict --report report.json old.profdata new.profraw -o out.profdata";
 
 /// Arguments of `profkit merge`.
@@ -93,6 +97,9 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     pub(super) report: ReportArgs,
+
+    #[command(flatten)]
+    pub(super) sample: SampleArgs,
 }
 
 /// Where the result goes.
@@ -114,8 +121,10 @@ pub struct Destination {
 #[derive(Debug, Args)]
 pub struct FormArgs {
     /// The form of the output
-    #[arg(long, value_enum, default_value_t = Format::Indexed, value_name = "FORMAT")]
-    pub(super) output_format: Format,
+    ///
+    /// Without it instrumentation profiles become indexed, sample profiles extensible binary.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) output_format: Option<Format>,
 
     /// The same as --output-format text
     #[arg(long, conflicts_with = "output_format")]
@@ -143,7 +152,7 @@ pub struct VersionArgs {
     pub(super) indexed_version: Option<u32>,
 }
 
-/// A form of instrumentation profile that can be written.
+/// A form of profile that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Binary, for compilers and llvm-cov (.profdata)
@@ -152,6 +161,14 @@ pub enum Format {
     Text,
     /// YAML of the heap profile, as LLVM's tool shows it
     MemprofYaml,
+    /// Sample profiles: extensible binary, of LLVM 10 and later
+    Extbinary,
+    /// Sample profiles: binary, of LLVM 3.9 and later
+    Binary,
+    /// Sample profiles: compact binary, of LLVM 7 to 16
+    CompactBinary,
+    /// Sample profiles: GCC's encoding (.afdo)
+    Gcov,
 }
 
 /// How damage is treated and told.

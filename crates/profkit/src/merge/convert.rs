@@ -1,6 +1,8 @@
-//! `profkit convert`: one instrumentation profile in another form.
+//! `profkit convert`: one profile in another form.
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::job::{Destination, Form, Job, MemProfJob};
+use super::sample_args::SampleArgs;
+use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
 use crate::io::Input;
 use crate::memprof::{NoBinaries, is_memprof_input, load};
@@ -13,13 +15,15 @@ const EXAMPLES: &str = "\
 Examples:
   profkit convert out.profdata -o out.proftext
   profkit convert default.profraw --to text -o -
-  profkit convert new.profdata --llvm 16 -o old.profdata";
+  profkit convert new.profdata --llvm 16 -o old.profdata
+  profkit convert samples.afdo --to text -o -
+  profkit convert samples.prof --gcc 12 -o samples.afdo";
 
 /// Arguments of `profkit convert`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// A raw, indexed or text profile, told by its content; - is standard input
+    /// A raw, indexed or text profile, or a sample profile of any encoding, told by its content; - is standard input
     #[arg(value_name = "INPUT")]
     input: PathBuf,
 
@@ -30,7 +34,8 @@ pub struct ConvertArgs {
     /// The form to convert to
     ///
     /// Without it the output's name decides (.profdata: indexed, .proftext or .txt: text), or else the input:
-    /// indexed becomes text, raw and text become indexed.
+    /// indexed becomes text, raw and text become indexed. Of sample profiles text becomes extensible binary, and
+    /// everything else text.
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
 
@@ -39,6 +44,9 @@ pub struct ConvertArgs {
 
     #[command(flatten)]
     report: ReportArgs,
+
+    #[command(flatten)]
+    sample: SampleArgs,
 }
 
 /// Runs `profkit convert`.
@@ -47,6 +55,10 @@ pub struct ConvertArgs {
 /// Whatever keeps the result from being written.
 pub fn convert(args: ConvertArgs) -> Result {
     let input = Input::open(&args.input)?;
+    if is_sample(input.bytes()) {
+        return convert_sample(&args, &input);
+    }
+    args.sample.refuse()?;
     let format =
         args.to
             .or_else(|| format_of_name(&args.output))
@@ -108,6 +120,38 @@ impl Inputs for Nothing {
     fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
         Err(std::io::ErrorKind::NotFound.into())
     }
+}
+
+/// Converts a sample profile.
+fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
+    let named = match args
+        .output
+        .extension()
+        .and_then(|extension| extension.to_str())
+    {
+        Some("proftext" | "txt") => Some(Format::Text),
+        Some("afdo" | "gcov") => Some(Format::Gcov),
+        _ => None,
+    };
+    let chosen = args.version.llvm.is_some() || args.sample.gcc.is_some();
+    let default = match detect(input.bytes()) {
+        FileKind::Text => Format::Extbinary,
+        _ => Format::Text,
+    };
+    let format = match (args.to.or(named), chosen) {
+        (None, false) => Some(default),
+        (format, _) => format,
+    };
+    SampleJob {
+        args: &args.sample,
+        form: SampleForm::new(format, args.version.llvm, args.sample.gcc)?,
+        output: args.output.clone(),
+        report: &args.report,
+        threads: None,
+        remapping: None,
+        filter: None,
+    }
+    .run(&One(input), Vec::new(), || ())
 }
 
 /// The input, which is open already.

@@ -121,11 +121,14 @@ impl Form {
                 Version::Release(release)
             }
         };
-        Ok(match format {
-            Format::Text => Form::Text,
-            Format::Indexed => Form::Indexed(version),
-            Format::MemprofYaml => Form::MemProfYaml,
-        })
+        match format {
+            Format::Text => Ok(Form::Text),
+            Format::Indexed => Ok(Form::Indexed(version)),
+            Format::MemprofYaml => Ok(Form::MemProfYaml),
+            _ => Err(Failure::usage(
+                "the inputs are no sample profiles: they are written as indexed, text or memprof-yaml",
+            )),
+        }
     }
 
     fn content(self) -> Content {

@@ -5,6 +5,8 @@ pub mod inputs;
 mod job;
 pub mod progress;
 pub mod report;
+mod sample_args;
+pub mod sample_job;
 mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};
@@ -21,6 +23,7 @@ use job::{Destination, Form, Job, MemProfJob};
 use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
 use progress::Progress;
 use regex::bytes::Regex;
+use sample_job::{SampleForm, SampleJob};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,12 +102,10 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
                 .with_hint("-o FILE, or --by-build-id DIR for one profile a program"));
         }
     };
-    let format = if args.form.text {
-        Format::Text
-    } else {
-        args.form.output_format
+    let format = match args.form.text {
+        true => Some(Format::Text),
+        false => args.form.output_format,
     };
-    let form = Form::new(format, &args.form.version)?;
     let output = args.destination.output.as_deref();
     if args.inputs.is_empty() && args.input_files.is_empty() {
         return Err(Failure::usage("no inputs")
@@ -116,6 +117,12 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let failure = Failure::input("the folders and lists that were named hold nothing to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
+    if sample_job::are_samples(&inputs) {
+        inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
+        return merge_samples(&args, format, options, &inputs, notes);
+    }
+    args.sample.refuse()?;
+    let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
     let (heap, rest) = inputs.split_heap_profiles();
     let mut correlation = None;
     if args.correlation.is_used() && !rest.is_empty() {
@@ -209,6 +216,37 @@ fn load_heap(
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     Ok(loaded)
+}
+
+/// Merges sample profiles.
+fn merge_samples(
+    args: &MergeArgs,
+    format: Option<Format>,
+    options: MergeOptions,
+    inputs: &InputList,
+    notes: Vec<String>,
+) -> Result {
+    let Some(output) = args.destination.output.clone() else {
+        return Err(
+            Failure::usage("sample profiles have no build ids; an output file is needed")
+                .with_hint("-o FILE"),
+        );
+    };
+    if args.normalize {
+        return Err(Failure::usage(
+            "--normalize is for instrumentation profiles",
+        ));
+    }
+    SampleJob {
+        args: &args.sample,
+        form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
+        output,
+        report: &args.report,
+        threads: args.threads,
+        remapping: options.remapping,
+        filter: options.filter,
+    }
+    .run(inputs, notes, || inputs.progress.finish())
 }
 
 /// Ends `correlate --dry-run`.

@@ -23,13 +23,14 @@ Examples:
   profkit show --function 'ns::parse(int)' --counts --targets merged.profdata
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
   profkit show --header --sections broken.profraw
-  profkit show counters-only.profraw --binaries build/";
+  profkit show counters-only.profraw --binaries build/
+  profkit show --function main samples.prof";
 
 /// Arguments of `profkit show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// Raw, indexed or text profile, told apart by content; - is standard input
+    /// Raw, indexed, text or sample profile, told apart by content; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -94,6 +95,10 @@ pub struct ShowArgs {
     /// Show how few counters make up which share of all counts
     #[arg(long)]
     pub detailed_summary: bool,
+
+    /// Show the list of the program's symbols (sample profiles)
+    #[arg(long)]
+    pub symbols: bool,
 
     /// Print names as the profile has them
     #[arg(long)]

@@ -5,6 +5,7 @@ mod correlation;
 pub(crate) mod json;
 pub(crate) mod names;
 mod report;
+mod sample;
 pub(crate) mod source;
 pub(crate) mod text;
 mod totals;
@@ -30,6 +31,9 @@ use totals::{Faults, Totals};
 /// [`Status::InputBad`].
 pub fn run(args: &ShowArgs) -> exit::Result {
     let input = Input::open(&args.file)?;
+    if crate::merge::sample_job::is_sample(input.bytes()) {
+        return sample::run(args, &input);
+    }
     let out = printer();
     let mut printer: Box<dyn Printer> = match args.format {
         Format::Text => Box::new(TextPrinter::new(out, args.mangled)),

@@ -147,11 +147,11 @@ pub fn unsupported(kind: FileKind) -> Error {
         ),
         FileKind::SampleBinary => (
             "a sample profile",
-            "profkit reads instrumentation profiles so far; use llvm-profdata --sample",
+            "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
         ),
         FileKind::SampleGcov => (
             "a GCC AutoFDO profile",
-            "profkit reads instrumentation profiles so far; use llvm-profdata --sample",
+            "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
         ),
         FileKind::Mip => (
             "a MIP file",

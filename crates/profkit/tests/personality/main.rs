@@ -14,4 +14,5 @@ mod damage;
 mod harness;
 mod merge;
 mod profiles;
+mod sample;
 mod show;

@@ -1,5 +1,6 @@
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result};
+use std::fmt;
 
 /// `GCOV_DATA_MAGIC`, "gcda".
 pub(super) const MAGIC: u32 = 0x6763_6461;
@@ -73,6 +74,18 @@ impl GcovVersion {
     }
 }
 
+impl fmt::Display for GcovVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gcc46 => "406p",
+            Self::Gcc47 => "407*",
+            Self::V1 => "1",
+            Self::V2 => "2",
+            Self::V3 => "3",
+        })
+    }
+}
+
 /// The discriminator of a place in version 3, as GCC 16 builds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GcovDiscriminator(pub u32);
@@ -92,6 +105,12 @@ impl GcovDiscriminator {
     pub fn copy(self) -> u32 {
         self.0 >> 15
     }
+}
+
+/// Whether a file begins like a sample profile of GCC, in a known version: `.gcda` files of coverage have the magic
+/// too.
+pub fn has_magic(data: &[u8]) -> bool {
+    read_header(data).is_ok()
 }
 
 /// What the header says: byte order and version.

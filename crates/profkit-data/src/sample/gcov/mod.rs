@@ -32,6 +32,6 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use header::{GcovDiscriminator, GcovVersion};
+pub use header::{GcovDiscriminator, GcovVersion, has_magic};
 pub use reader::GcovProfile;
 pub use writer::{GcovLosses, GcovOptions, GcovWriter};

@@ -4,7 +4,9 @@ use super::header::{
 };
 use crate::bytes::{Cursor, Endian};
 use crate::limits;
-use crate::sample::{AddOutcome, Hints, Location, NameId, SampleName, SampleProfile, Samples};
+use crate::sample::{
+    AddOutcome, Hints, Location, NameId, ReadReport, SampleName, SampleProfile, Samples,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// A sample profile of GCC, read whole.
@@ -54,6 +56,27 @@ impl GcovProfile {
             .map_err(|error| error.within("names"))?;
         profile.damage = profile.read_rest(&mut cursor, &names).err();
         Ok(profile)
+    }
+
+    /// Adds the functions to another profile, each count times `weight`.
+    pub fn add_to(&self, sum: &mut SampleProfile, weight: u64) -> ReadReport {
+        let mut report = ReadReport::default();
+        let Some(names) = sum.names.insert_all(&self.profile.names) else {
+            report.fault(Error::new(ErrorKind::LimitExceeded, "more than 2^32 names"));
+            return report;
+        };
+        let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
+        for function in self.profile.functions() {
+            let index = sum.find_or_add(&[], name(function.samples.name));
+            if let Some(samples) = sum.samples_mut(index) {
+                samples.merge(&function.samples, name, weight, &mut report.outcome);
+            }
+            report.functions += 1;
+        }
+        if let Some(damage) = &self.damage {
+            report.fault(damage.clone());
+        }
+        report
     }
 
     /// The table of names, after the summary that version 3 has.

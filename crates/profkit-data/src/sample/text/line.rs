@@ -25,7 +25,7 @@ pub(super) enum Line<'data> {
     Checksum(u64),
     /// ` !Attributes: 1`
     Attributes(u32),
-    /// ` !Flat`, a remark of LLVM after 22.
+    /// ` !Flat`, a remark of LLVM 22.
     Flat,
 }
 

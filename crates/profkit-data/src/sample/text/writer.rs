@@ -14,6 +14,8 @@ pub struct TextOptions {
     /// there; so those of a place that has neither are lost, and those of one that has both count double when read.
     /// Otherwise each is written once.
     pub llvm_vtables: bool,
+    /// Functions without inlined ones are marked ` !Flat`, as LLVM 22 does under `--split-layout`.
+    pub mark_flat: bool,
 }
 
 impl TextOptions {
@@ -21,6 +23,13 @@ impl TextOptions {
     #[must_use]
     pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {
         self.llvm_vtables = as_llvm;
+        self
+    }
+
+    /// Whether functions without inlined ones are marked.
+    #[must_use]
+    pub fn mark_flat(mut self, mark: bool) -> Self {
+        self.mark_flat = mark;
         self
     }
 }
@@ -90,6 +99,9 @@ impl Writer<'_> {
         self.count(b':', samples.head);
         self.out.push(b'\n');
         self.body(samples, 1);
+        if self.options.mark_flat && samples.inlined.is_empty() {
+            self.out.extend_from_slice(b" !Flat\n");
+        }
     }
 
     fn body(&mut self, samples: &Samples, depth: usize) {

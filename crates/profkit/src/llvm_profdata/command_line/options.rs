@@ -217,6 +217,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("output-size-limit", U64, MERGE, "ulong", "Sample profiles: drop cold functions until the output is below this size"),
     hidden("split-layout", Flag, MERGE, "", "Sample profiles: one section for functions with inlinees, one for the others"),
     hidden("use-md5", Flag, MERGE, "", "Sample profiles: write MD5 instead of names"),
+    hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
+    hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, keep what goes below its callers for itself too"),
     // Instrumentation profiles helped by sample profiles.
     hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
     hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below are cold"),

@@ -1,0 +1,24 @@
+//! Merging sample profiles: many inputs to one [`SampleProfile`](profkit_data::sample::SampleProfile), with the same
+//! [`Report`](crate::Report) as for instrumentation profiles.
+//!
+//! Readers add what they read to the sum directly, function by function, so that memory is that of the result and does
+//! not grow with the number of inputs. Each thread has a sum of its own over inputs that follow one another; these are
+//! added up in order. Where the order of inputs could matter (a function whose checksums differ: the first one stays),
+//! or an input is damaged or does not go with the others, the merge is done again input by input.
+mod cold;
+mod engine;
+mod layout;
+mod limit;
+mod names;
+mod options;
+mod supplement;
+#[cfg(test)]
+mod tests;
+
+pub use cold::{ColdContexts, trim_cold};
+pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};
+pub use layout::{SampleLayout, flatten, head_estimate, nest};
+pub use limit::prune_to;
+pub use names::{remap, unify_hashes};
+pub use options::SampleMergeOptions;
+pub use supplement::{SupplementOptions, Supplemented, supplement};

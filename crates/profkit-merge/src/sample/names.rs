@@ -1,0 +1,147 @@
+//! Other names: remapping files, and hashes whose names another input spells out.
+use crate::remap::Remapping;
+use profkit_data::ids::NameRef;
+use profkit_data::sample::{
+    AddOutcome, Frame, Hints, NameId, ProfileKind, SampleName, SampleProfile, Samples,
+};
+use rustc_hash::FxHashMap;
+
+/// A copy of a profile in which names are others, functions that get the same name added up. `renamed` gives the new
+/// number of each name of `profile`; the copy has the same names.
+fn rename(
+    profile: SampleProfile,
+    renamed: &[NameId],
+    facts: Facts,
+    outcome: &mut AddOutcome,
+) -> SampleProfile {
+    let mut profile = profile;
+    let functions = profile.take_functions();
+    let name = |id: NameId| renamed.get(id.index()).copied().unwrap_or(id);
+    for function in functions {
+        let callers: Vec<Frame> = match facts {
+            Facts::Lost => Vec::new(),
+            Facts::Kept => function
+                .callers
+                .iter()
+                .map(|frame| Frame {
+                    name: name(frame.name),
+                    ..*frame
+                })
+                .collect(),
+        };
+        let before = profile.functions().len();
+        let index = profile.find_or_add(&callers, name(function.samples.name));
+        if let Some(samples) = profile.samples_mut(index) {
+            if index == before && facts == Facts::Kept {
+                samples.attributes = function.samples.attributes;
+            }
+            match facts {
+                Facts::Kept => samples.merge(&function.samples, name, 1, outcome),
+                Facts::Lost => merge_counts(samples, &function.samples, name, outcome),
+            }
+        }
+    }
+    profile
+}
+
+/// What becomes of checksums, attributes, contexts and vtables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Facts {
+    Kept,
+    /// As in LLVM's `remapSamples`.
+    Lost,
+}
+
+/// Adds samples without what is beside counts.
+fn merge_counts(
+    sum: &mut Samples,
+    other: &Samples,
+    name: impl Fn(NameId) -> NameId + Copy,
+    outcome: &mut AddOutcome,
+) {
+    outcome.accumulate(&mut sum.total, other.total, 1);
+    outcome.accumulate(&mut sum.head, other.head, 1);
+    let hints = &mut Hints::default();
+    for line in &other.body {
+        sum.add_line(hints, line.location, line.samples, 1, outcome);
+    }
+    for target in &other.targets {
+        sum.add_target(
+            hints,
+            target.location,
+            name(target.name),
+            target.count,
+            1,
+            outcome,
+        );
+    }
+    for inlined in &other.inlined {
+        let callee = name(inlined.samples.name);
+        let (samples, _) = sum.inlined_at(hints, inlined.location, callee);
+        merge_counts(samples, &inlined.samples, name, outcome);
+    }
+}
+
+/// Renames functions, and what they call and inline, as a remapping file says. `as_llvm`: contexts, checksums,
+/// attributes and vtables are lost, as LLVM's tool loses them.
+pub fn remap(
+    profile: SampleProfile,
+    remapping: &Remapping,
+    as_llvm: bool,
+) -> (SampleProfile, AddOutcome) {
+    let mut profile = profile;
+    let mut outcome = AddOutcome::default();
+    let new_names: Vec<Option<Vec<u8>>> = profile
+        .names
+        .iter()
+        .map(|(_, name)| match name {
+            SampleName::Text(text) => remapping.get(text).map(<[u8]>::to_vec),
+            SampleName::Guid(_) => None,
+        })
+        .collect();
+    let renamed: Vec<NameId> = (0u32..)
+        .map(NameId)
+        .zip(new_names)
+        .map(|(id, new)| match new {
+            Some(new) => profile.intern(SampleName::Text(&new)).unwrap_or(id),
+            None => id,
+        })
+        .collect();
+    let facts = if as_llvm { Facts::Lost } else { Facts::Kept };
+    let profile = rename(profile, &renamed, facts, &mut outcome);
+    (profile, outcome)
+}
+
+/// Takes names that are known by their hash for the names that are spelled out and have this hash, everywhere in the
+/// profile. Returns how many hashes got their name.
+pub fn unify_hashes(profile: &mut SampleProfile, outcome: &mut AddOutcome) -> u64 {
+    let mut hashes: FxHashMap<NameRef, NameId> = FxHashMap::default();
+    for (id, name) in profile.names.iter() {
+        if let SampleName::Guid(guid) = name {
+            hashes.insert(guid, id);
+        }
+    }
+    if hashes.is_empty() {
+        return 0;
+    }
+    let mut renamed: Vec<NameId> = (0u32..).map(NameId).take(profile.names.len()).collect();
+    let mut found = 0;
+    let mut left = hashes.len();
+    for (id, name) in profile.names.iter() {
+        if let SampleName::Text(text) = name
+            && let Some(hash) = hashes.get(&NameRef::of(text))
+            && let Some(slot) = renamed.get_mut(hash.index())
+        {
+            *slot = id;
+            found += 1;
+            left -= 1;
+        }
+    }
+    if found > 0 {
+        *profile = rename(std::mem::take(profile), &renamed, Facts::Kept, outcome);
+    }
+    if left == 0 {
+        profile.kind = profile.kind.without(ProfileKind::MD5_NAMES);
+    }
+    found
+}

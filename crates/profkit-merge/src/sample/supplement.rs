@@ -1,0 +1,311 @@
+//! Correcting an instrumentation profile by a sample profile: functions that the instrumented run hardly reached, but
+//! production does (`adjustInstrProfile` in `llvm-profdata.cpp`).
+use super::layout::head_estimate;
+use md5::{Digest, Md5};
+use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
+use profkit_abi::sample::UNIQUE_SUFFIX;
+use profkit_data::instr::{InstrProfile, RecordId};
+use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, Samples};
+use profkit_data::summary::{Summary, SummaryBuilder};
+use std::collections::BTreeMap;
+
+/// When functions are corrected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SupplementOptions {
+    /// Functions with fewer counters stay as they are (`--suppl-min-size-threshold`).
+    pub least_counters: u64,
+    /// Functions with a larger share of zero counters are marked as hot or warm instead of being scaled
+    /// (`--zero-counter-threshold`).
+    pub zero_share: f32,
+    /// Functions whose largest count is at most this are cold; 0 for what the summary says
+    /// (`--instr-prof-cold-threshold`).
+    pub cold: u64,
+}
+
+impl Default for SupplementOptions {
+    fn default() -> Self {
+        SupplementOptions {
+            least_counters: 10,
+            zero_share: 0.7,
+            cold: 0,
+        }
+    }
+}
+
+/// What was corrected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Supplemented {
+    /// Functions whose counts were scaled up.
+    pub scaled: u64,
+    /// Functions that are marked as hot or warm.
+    pub marked: u64,
+    /// Counts that reached the largest number.
+    pub overflows: u64,
+    /// Static functions that the samples speak of and that several files have, by name.
+    pub ambiguous: Vec<Vec<u8>>,
+}
+
+/// The count that a share of all samples is above (`getEntryForPercentile`).
+fn threshold(summary: &Summary, cutoff: u64) -> u64 {
+    let entry = summary.cutoffs.iter().find(|entry| entry.cutoff >= cutoff);
+    entry.map_or(0, |entry| entry.min_count)
+}
+
+const HOT: u64 = 990_000;
+const COLD: u64 = 999_999;
+
+/// A function with one record.
+#[derive(Clone, Copy)]
+struct Entry {
+    table: usize,
+    record: RecordId,
+    largest: u64,
+    counters: u64,
+    zero_share: f32,
+}
+
+/// A static function, by its name without the file.
+enum Static {
+    One(Vec<u8>),
+    Several,
+}
+
+/// Corrects `profile` by the samples, whose summary is that of their file.
+pub fn supplement(
+    profile: &mut InstrProfile,
+    samples: &SampleProfile,
+    summary: &Summary,
+    options: &SupplementOptions,
+) -> Supplemented {
+    let mut builder = SummaryBuilder::new();
+    let functions = entries(profile, &mut builder);
+    let instr = builder.finish_with(&SUMMARY_CUTOFFS);
+    let statics = static_names(&functions, has_unique_names(samples));
+    let mut flat = Flat {
+        samples,
+        functions: &functions,
+        statics: &statics,
+        contexts: samples.kind.contains(ProfileKind::CONTEXT_SENSITIVE),
+        counts: BTreeMap::new(),
+    };
+    for function in samples.functions() {
+        let name = flat.name(&function.samples);
+        flat.add(&function.samples, &name);
+    }
+    let counts = flat.counts;
+    let (hot_samples, cold_samples) = (threshold(summary, HOT), threshold(summary, COLD));
+    let hot = threshold(&instr, HOT);
+    let cold = match options.cold {
+        0 => threshold(&instr, COLD),
+        cold => cold,
+    };
+    let mut done = Supplemented::default();
+    for (name, (entry_count, largest)) in counts {
+        let count = entry_count.max(largest);
+        if count < cold_samples {
+            continue;
+        }
+        let mut found = functions.get(&name);
+        if found.is_none() {
+            match statics.get(&name) {
+                Some(Static::One(full)) => found = functions.get(full),
+                Some(Static::Several) => done.ambiguous.push(name),
+                None => {}
+            }
+        }
+        let Some(entry) = found else { continue };
+        if entry.largest > cold || entry.counters < options.least_counters {
+            continue;
+        }
+        let is_hot = count >= hot_samples;
+        let threshold = if is_hot { hot } else { cold };
+        correct(profile, entry, is_hot, threshold, options, &mut done);
+    }
+    done
+}
+
+/// Functions with one record, by name; all records go into the summary.
+fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec<u8>, Entry> {
+    let mut entries = BTreeMap::new();
+    for (table, functions) in profile.tables.iter().enumerate() {
+        for number in (0u32..).take(functions.function_count()) {
+            let id = profkit_data::instr::FunctionId(number);
+            let mut only = None;
+            let mut records = 0;
+            for record in functions.record_ids(id) {
+                let Some(data) = functions.record(record) else {
+                    continue;
+                };
+                builder.add_record(&data);
+                records += 1;
+                let zeros = data.counts.iter().filter(|&&count| count == 0).count();
+                only = Some(Entry {
+                    table,
+                    record,
+                    largest: data.counts.iter().copied().max().unwrap_or(0),
+                    counters: data.counts.len() as u64,
+                    zero_share: share(zeros, data.counts.len()),
+                });
+            }
+            if let (Some(entry), 1, Some(function)) = (only, records, functions.function(id)) {
+                entries.insert(function.name().to_vec(), entry);
+            }
+        }
+    }
+    entries
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "LLVM calculates in single precision, and the same functions are to be marked"
+)]
+fn share(part: usize, whole: usize) -> f32 {
+    part as f32 / whole as f32
+}
+
+/// Whether the samples are of a program with unique names of static functions.
+fn has_unique_names(samples: &SampleProfile) -> bool {
+    let contains = |id| match samples.names.get(id) {
+        SampleName::Text(name) => memchr::memmem::find(name, UNIQUE_SUFFIX).is_some(),
+        SampleName::Guid(_) => false,
+    };
+    samples.functions().iter().any(|function| {
+        contains(function.samples.name) || function.callers.iter().any(|frame| contains(frame.name))
+    })
+}
+
+/// Static functions, whose names in instrumentation profiles begin with their file, by the name that samples have.
+fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<Vec<u8>, Static> {
+    let mut statics = BTreeMap::new();
+    for full in functions.keys() {
+        let Some(start) = file_end(full) else {
+            continue;
+        };
+        let (file, name) = (
+            full.get(..start - 1).unwrap_or_default(),
+            full.get(start..).unwrap_or_default(),
+        );
+        if name.is_empty() {
+            continue;
+        }
+        let suffix = memchr::memmem::find(name, UNIQUE_SUFFIX);
+        let key = match suffix {
+            Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
+            None if unique => {
+                // Not told apart from others of this name: the file is part of it.
+                let key = [name, unique_suffix(file).as_bytes()].concat();
+                statics.insert(key, Static::One(full.clone()));
+                continue;
+            }
+            _ => name.to_vec(),
+        };
+        statics
+            .entry(key)
+            .and_modify(|entry| *entry = Static::Several)
+            .or_insert_with(|| Static::One(full.clone()));
+    }
+    statics
+}
+
+/// Where the name begins behind `FILE.c;`: the first of these endings that occurs counts, in any case.
+fn file_end(name: &[u8]) -> Option<usize> {
+    let lower = name.to_ascii_lowercase();
+    [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]
+        .iter()
+        .find_map(|ending| Some(memchr::memmem::find(&lower, ending)? + ending.len()))
+}
+
+/// What `-funique-internal-linkage-names` appends for a file.
+fn unique_suffix(file: &[u8]) -> String {
+    let digest: [u8; 16] = Md5::digest(file).into();
+    format!(".__uniq.{}", u128::from_be_bytes(digest))
+}
+
+/// Samples by the function that they count for: the sum of entries, and the largest count of a line.
+struct Flat<'a> {
+    samples: &'a SampleProfile,
+    functions: &'a BTreeMap<Vec<u8>, Entry>,
+    statics: &'a BTreeMap<Vec<u8>, Static>,
+    contexts: bool,
+    counts: BTreeMap<Vec<u8>, (u64, u64)>,
+}
+
+impl Flat<'_> {
+    fn name(&self, samples: &Samples) -> Vec<u8> {
+        match self.samples.names.get(samples.name) {
+            SampleName::Text(name) => name.to_vec(),
+            guid @ SampleName::Guid(_) => guid.to_string().into_bytes(),
+        }
+    }
+
+    /// Functions that the instrumentation profile does not have count for the one that they were inlined into.
+    fn add(&mut self, samples: &Samples, root: &[u8]) {
+        let name = self.name(samples);
+        let mut entry = head_estimate(samples, self.contexts);
+        let lines = samples.body.iter().map(|line| line.samples);
+        let root = match (self.functions.contains_key(&name), self.statics.get(&name)) {
+            (true, _) => name,
+            (false, Some(Static::One(full))) => full.clone(),
+            (false, Some(Static::Several)) => root.to_vec(),
+            (false, None) => {
+                entry = 0;
+                root.to_vec()
+            }
+        };
+        let sum = self.counts.entry(root.clone()).or_default();
+        sum.0 = sum.0.wrapping_add(entry);
+        sum.1 = sum.1.max(lines.max().unwrap_or(0));
+        for inlined in &samples.inlined {
+            self.add(&inlined.samples, &root);
+        }
+    }
+}
+
+/// The largest count that LLVM writes (`getInstrMaxCountValue`).
+const LARGEST: u64 = u64::MAX - 2;
+/// How far above the threshold the largest count of a corrected function is.
+const FACTOR: u64 = 3;
+
+fn correct(
+    profile: &mut InstrProfile,
+    entry: &Entry,
+    is_hot: bool,
+    threshold: u64,
+    options: &SupplementOptions,
+    done: &mut Supplemented,
+) {
+    let Some(table) = profile.tables.get_mut(entry.table) else {
+        return;
+    };
+    let Some(counts) = table.counts_mut(entry.record) else {
+        return;
+    };
+    if entry.largest == 0 || entry.zero_share > options.zero_share {
+        if let Some(first) = counts.first_mut() {
+            *first = if is_hot { PSEUDO_HOT } else { PSEUDO_WARM };
+            done.marked += 1;
+        }
+        return;
+    }
+    let (numerator, denominator) = (threshold.wrapping_mul(FACTOR), entry.largest);
+    if numerator <= denominator {
+        return;
+    }
+    done.scaled += 1;
+    for count in counts {
+        let (product, over) = count.overflowing_mul(numerator);
+        let scaled = if over { u64::MAX } else { product } / denominator;
+        *count = scaled.min(LARGEST);
+        done.overflows += u64::from(over || scaled > LARGEST);
+    }
+    let Some(values) = table.values_mut(entry.record) else {
+        return;
+    };
+    for (_, kind) in values.kinds_mut() {
+        for value in kind.entries_mut() {
+            let (product, over) = value.count.overflowing_mul(numerator);
+            value.count = if over { u64::MAX } else { product } / denominator;
+            done.overflows += u64::from(over);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+use super::*;
+use crate::{InputData, Inputs, Policy, Reason, Remapping, Weight};
+use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
+use profkit_data::sample::text::{self, TextOptions};
+use profkit_data::sample::{ProfileKind, SampleName, SampleProfile};
+use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
+use proptest::prelude::*;
+use std::num::NonZeroUsize;
+
+type Input = (String, Weight, Vec<u8>);
+
+fn input(name: &str, weight: u64, text: &str) -> Input {
+    let bytes = text.as_bytes().to_vec();
+    (name.to_owned(), Weight::integer(weight), bytes)
+}
+
+/// Inputs that lie in memory, as a sized type.
+struct List<'a>(&'a [Input]);
+
+impl Inputs for List<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn name(&self, index: usize) -> &str {
+        Inputs::name(self.0, index)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        Inputs::weight(self.0, index)
+    }
+
+    fn load<'s>(
+        &'s self,
+        index: usize,
+        scratch: &'s mut Vec<u8>,
+    ) -> std::io::Result<InputData<'s>> {
+        Inputs::load(self.0, index, scratch)
+    }
+}
+
+fn shown(profile: &SampleProfile) -> String {
+    let mut bytes = Vec::new();
+    text::write(profile, &TextOptions::default(), &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn merged(inputs: &[Input], options: &SampleMergeOptions) -> String {
+    let outcome = merge_sample(&List(inputs), options).unwrap();
+    assert!(outcome.report.is_clean(), "{:?}", outcome.report.events);
+    shown(&outcome.profile)
+}
+
+fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
+    let options = SampleOptions {
+        functions: 12,
+        pool: 20,
+        lines: 5,
+        shape,
+    };
+    sample_text(&options, seed).into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Order, threads and grouping change nothing; merging nothing is the identity; a weight is so many copies.
+    #[test]
+    fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
+        let shape = SampleShape::ALL[shape];
+        let inputs: Vec<Input> = (0..count as u64)
+            .map(|number| (number.to_string(), Weight::ONE, generated(shape, seed * 10 + number)))
+            .collect();
+        let mut options = SampleMergeOptions::new();
+        options.threads = NonZeroUsize::new(1);
+        let sum = merged(&inputs, &options);
+        let mut backwards = inputs.clone();
+        backwards.reverse();
+        prop_assert_eq!(&merged(&backwards, &options), &sum);
+        options.threads = NonZeroUsize::new(3);
+        prop_assert_eq!(&merged(&inputs, &options), &sum);
+        options.policy = Policy::Llvm;
+        prop_assert_eq!(&merged(&inputs, &options), &sum);
+        options.policy = Policy::Tolerant;
+        let (first, rest) = inputs.split_at(count / 2);
+        let mut parts = Vec::new();
+        for part in [first, rest] {
+            if !part.is_empty() {
+                parts.push(input("part", 1, &merged(part, &options)));
+            }
+        }
+        prop_assert_eq!(&merged(&parts, &options), &sum);
+        let again = [input("sum", 1, &sum)];
+        prop_assert_eq!(&merged(&again, &options), &sum);
+        let weighted = [input("sum", weight, &sum)];
+        let copies: Vec<Input> = (0..weight).map(|_| input("sum", 1, &sum)).collect();
+        prop_assert_eq!(merged(&weighted, &options), merged(&copies, &options));
+    }
+
+    /// A flat profile stays as it is when laid out flat again.
+    #[test]
+    fn flattening_twice_is_flattening_once(seed in 0u64..1000) {
+        let mut options = SampleMergeOptions::new();
+        options.layout = Some(SampleLayout::Flat);
+        let once = merged(&[("a".to_owned(), Weight::ONE, generated(SampleShape::Nested, seed))], &options);
+        prop_assert_eq!(merged(&[input("b", 1, &once)], &options), once);
+    }
+}
+
+#[test]
+fn fractions_of_counts_are_rounded() {
+    let half = Weight::ratio(1, 2).unwrap();
+    let inputs = [("a".to_owned(), half, b"f:9:3\n 1: 9 g:4\n".to_vec())];
+    assert_eq!(
+        merged(&inputs, &SampleMergeOptions::new()),
+        "f:5:2\n 1: 5 g:2\n"
+    );
+}
+
+#[test]
+fn a_hash_and_its_name_are_one_function() {
+    let mut profile = SampleProfile::new();
+    text::read(
+        b"main:30:2\n 1: 10 puts:10\n 3: helper:20\n  1: 20\n",
+        &mut profile,
+        1,
+    );
+    let mut hashed = Vec::new();
+    let options = ExtBinaryOptions::default().md5_names(true);
+    ext_binary::write(&profile, &options, &mut hashed).unwrap();
+    let inputs = [
+        ("hashes".to_owned(), Weight::ONE, hashed),
+        input(
+            "names",
+            1,
+            "main:30:2\n 1: 10 puts:10\n 3: helper:20\n  1: 20\n",
+        ),
+    ];
+    let mut options = SampleMergeOptions::new();
+    let outcome = merge_sample(&List(&inputs), &options).unwrap();
+    assert_eq!(
+        shown(&outcome.profile),
+        "main:60:4\n 1: 20 puts:20\n 3: helper:40\n  1: 40\n"
+    );
+    assert!(!outcome.profile.kind.contains(ProfileKind::MD5_NAMES));
+    // LLVM takes functions for the same, but not what is in them.
+    options.policy = Policy::Llvm;
+    let outcome = merge_sample(&List(&inputs), &options).unwrap();
+    let [function] = outcome.profile.functions() else {
+        panic!("one function")
+    };
+    assert_eq!(
+        (function.samples.total, function.samples.inlined.len()),
+        (60, 2)
+    );
+}
+
+#[test]
+fn of_a_damaged_input_the_sound_functions_are_kept() {
+    let inputs = [
+        input("good", 1, "f:2:1\n 1: 2\n"),
+        input("bad", 1, "f:3:1\n 1: 3\ng:1:1\n x\n"),
+        input("none", 1, "what is this\n"),
+    ];
+    let mut options = SampleMergeOptions::new();
+    let outcome = merge_sample(&List(&inputs), &options).unwrap();
+    assert_eq!(shown(&outcome.profile), "f:5:2\n 1: 5\n");
+    let totals = outcome.report.totals;
+    assert_eq!(
+        (
+            totals.files_kept,
+            totals.files_repaired,
+            totals.files_dropped
+        ),
+        (1, 1, 1)
+    );
+    let reasons: Vec<_> = outcome
+        .report
+        .events
+        .iter()
+        .map(|event| event.reason)
+        .collect();
+    assert_eq!(reasons, [Reason::Malformed, Reason::NotAProfile]);
+    // LLVM leaves the whole file out.
+    options.policy = Policy::Llvm;
+    let outcome = merge_sample(&List(&inputs[..1]), &options).unwrap();
+    assert_eq!(shown(&outcome.profile), "f:2:1\n 1: 2\n");
+    let none = [input("none", 1, "what is this\n")];
+    options.policy = Policy::Tolerant;
+    assert!(matches!(
+        merge_sample(&List(&none), &options),
+        Err(SampleMergeError::NothingLeft(_))
+    ));
+}
+
+#[test]
+fn another_checksum_is_another_build_and_is_dropped() {
+    let of = |checksum: u32, count: u32| {
+        format!("f:{count}:1\n 1: {count}\n !CFGChecksum: {checksum}\n")
+    };
+    let inputs = [
+        input("a", 1, &of(7, 1)),
+        input("b", 1, &of(8, 2)),
+        input("c", 1, &of(7, 4)),
+    ];
+    for threads in 1..4 {
+        let mut options = SampleMergeOptions::new();
+        options.threads = NonZeroUsize::new(threads);
+        let outcome = merge_sample(&List(&inputs), &options).unwrap();
+        assert_eq!(shown(&outcome.profile), "f:5:2\n 1: 5\n !CFGChecksum: 7\n");
+        let [event] = outcome.report.events.as_slice() else {
+            panic!("one event")
+        };
+        assert_eq!((event.input, event.reason), (1, Reason::ChecksumMismatch));
+        assert_eq!(
+            event.to_string(),
+            "b: dropped function `f`: the checksum differs from that of an input before"
+        );
+    }
+}
+
+#[test]
+fn kinds_are_not_mixed() {
+    let inputs = [
+        input("plain", 1, "f:1:1\n 1: 1\n"),
+        input("contexts", 1, "[a:1 @ f]:1:1\n 1: 1\n"),
+    ];
+    let error = merge_sample(&List(&inputs), &SampleMergeOptions::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sample profiles with and without calling contexts cannot be merged: contexts has them, plain has none"
+    );
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn renaming_keeps_contexts_natively_and_loses_them_as_llvm() {
+    let inputs = [input(
+        "a",
+        1,
+        "[a:1 @ f]:3:1\n 1: 3 f:2\n !CFGChecksum: 9\n",
+    )];
+    let mut options = SampleMergeOptions::new();
+    options.remapping = Remapping::parse(b"f g\na b\n").ok();
+    assert_eq!(
+        merged(&inputs, &options),
+        "[b:1 @ g]:3:1\n 1: 3 g:2\n !CFGChecksum: 9\n"
+    );
+    options.policy = Policy::Llvm;
+    assert_eq!(
+        merged(&inputs, &options),
+        "[g]:3:1\n 1: 3 g:2\n !CFGChecksum: 0\n"
+    );
+}
+
+#[test]
+fn a_count_that_is_too_large_stays_and_is_told() {
+    let huge = format!("f:{0}:1\n 1: {0}\n", u64::MAX);
+    let inputs = [input("a", 1, &huge), input("b", 1, &huge)];
+    let outcome = merge_sample(&List(&inputs), &SampleMergeOptions::new()).unwrap();
+    assert_eq!(outcome.profile.functions()[0].samples.total, u64::MAX);
+    assert_eq!(outcome.report.events[0].reason, Reason::CounterOverflow);
+    assert_eq!(outcome.report.events[0].input, 1);
+}
+
+#[test]
+fn pruning_drops_the_coldest_functions() {
+    let mut profile = SampleProfile::new();
+    text::read(
+        b"a:1:1\n 1: 1\nb:2:1\n 1: 2\nc:3:1\n 1: 3\nd:4:1\n 1: 4\n",
+        &mut profile,
+        1,
+    );
+    // Half the size: a quarter of the functions.
+    assert_eq!(prune_to(&mut profile, 100, 50), 1);
+    assert_eq!(shown(&profile), "d:4:1\n 1: 4\n");
+    assert_eq!(
+        profile.names.get(profile.functions()[0].samples.name),
+        SampleName::Text(b"d")
+    );
+}

@@ -1,0 +1,254 @@
+//! `merge --sample`.
+use super::super::command_line::{FORMAT, Parsed};
+use super::super::inputs::InputList;
+use super::super::messages::{self, Fault, Messages};
+use super::super::pattern::Pattern;
+use super::super::{input, output};
+use super::{code_text, fault};
+use crate::io::Content;
+use profkit_data::ErrorKind;
+use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
+use profkit_data::sample::{ProfileKind, SampleProfile, binary, text};
+use profkit_merge::sample::{
+    ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample,
+    prune_to,
+};
+use profkit_merge::{Event, Inputs, Policy, Reason, Remapping};
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Binary,
+    ExtBinary,
+    Gcc,
+}
+
+/// Runs `merge --sample`.
+pub fn run(
+    parsed: &Parsed,
+    inputs: &InputList,
+    remapping: Option<Remapping>,
+    messages: &Messages,
+) -> Result<(), Fault> {
+    let form = match parsed.word(FORMAT) {
+        Some("text") => Form::Text,
+        Some("binary") => Form::Binary,
+        Some("gcc") => Form::Gcc,
+        _ => Form::ExtBinary,
+    };
+    let stops = !matches!(parsed.word("failure-mode"), Some("all" | "warn"));
+    let mut options = SampleMergeOptions::new();
+    options.policy = Policy::Llvm;
+    options.stop_at_fault = stops;
+    options.remapping = remapping;
+    options.drop_symbols = parsed.flag("drop-profile-symbol-list");
+    options.keep_bases = parsed.flag("generate-merged-base-profiles");
+    options.cold = Some(ColdContexts {
+        trim: parsed.flag("sample-trim-cold-context"),
+        merge: parsed.flag("sample-merge-cold-context"),
+        depth: parsed
+            .number("sample-frame-depth-for-cold-context")
+            .map_or(1, |depth| usize::try_from(depth).unwrap_or(usize::MAX)),
+    });
+    options.layout = match parsed.word("convert-sample-profile-layout") {
+        Some("nest") => Some(SampleLayout::Nest),
+        Some("flat") => Some(SampleLayout::Flat),
+        _ => None,
+    };
+    let outcome = match merge_sample(inputs, &options) {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(merge_fault(inputs, &error)),
+    };
+    for event in &outcome.report.events {
+        report(inputs, event, messages);
+    }
+    let mut profile = outcome.profile;
+    filter(parsed, &mut profile)?;
+    write(parsed, form, &mut profile, messages)
+}
+
+/// Prints an event.
+fn report(inputs: &InputList, event: &Event, messages: &Messages) {
+    let file = inputs.files.get(event.input);
+    let name = file.map_or(b"".as_slice(), |file| &file.name);
+    match event.reason {
+        Reason::ChecksumMismatch | Reason::CounterOverflow => {
+            let what: &[u8] = match event.reason {
+                Reason::ChecksumMismatch => b"Function hash mismatch",
+                _ => b"Counter overflow",
+            };
+            let function = event.function.as_deref().unwrap_or_default();
+            messages::put(&[name, b": ", function, b": ", what, b"\n"].concat());
+        }
+        _ => messages.warning(name, event_text(event)),
+    }
+}
+
+/// The text of an input's fault.
+fn event_text(event: &Event) -> &'static str {
+    match event.reason {
+        Reason::NotAProfile | Reason::EmptyFile => code(ErrorKind::UnrecognizedFormat),
+        Reason::BadHeader => code(ErrorKind::UnsupportedVersion),
+        Reason::Truncated if event.message.contains("name table") => {
+            "Truncated function name table"
+        }
+        Reason::Truncated => code(ErrorKind::Truncated),
+        Reason::ImplausibleCounter => code(ErrorKind::CounterTooLarge),
+        Reason::TooLarge => code(ErrorKind::TooLarge),
+        _ => code(ErrorKind::Malformed),
+    }
+}
+
+fn code(kind: ErrorKind) -> &'static str {
+    code_text(&profkit_data::Error::new(kind, ""))
+}
+
+fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
+    let name = |index: usize| {
+        let file = inputs.files.get(index);
+        file.map_or(b"".as_slice(), |file| &file.name)
+    };
+    match error {
+        SampleMergeError::Kinds {
+            what: SampleConflict::Probes,
+            ..
+        } => Fault::new("cannot merge probe-based profile with non-probe-based profile"),
+        SampleMergeError::Kinds {
+            what: SampleConflict::Contexts,
+            ..
+        } => Fault::new("cannot merge CS profile with non-CS profile"),
+        SampleMergeError::Damaged(index, error) => {
+            let mut scratch = Vec::new();
+            match inputs.load(*index, &mut scratch) {
+                Ok(data) => fault(name(*index), data.as_ref(), error),
+                Err(_) => Fault::of(name(*index), code_text(error)),
+            }
+        }
+        SampleMergeError::Unreadable(index, error) => Fault::io(name(*index), error),
+        other => Fault::new(other.to_string()),
+    }
+}
+
+/// `--function` and `--no-function`, after merging.
+fn filter(parsed: &Parsed, profile: &mut SampleProfile) -> Result<(), Fault> {
+    let pattern = |name| {
+        let text = parsed.text(name);
+        (!text.is_empty()).then(|| Pattern::new(text).map_err(Fault::new))
+    };
+    let keep = pattern("function").transpose()?;
+    let drop = pattern("no-function").transpose()?;
+    if keep.is_none() && drop.is_none() {
+        return Ok(());
+    }
+    let before = profile.functions().len();
+    let names = profile.names.clone();
+    let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+    profile.retain(|function| {
+        let name = super::show::context(&names, function, contexts);
+        !drop.as_ref().is_some_and(|drop| drop.matches(&name))
+            && keep.as_ref().is_none_or(|keep| keep.matches(&name))
+    });
+    let filtered = before - profile.functions().len();
+    messages::put(
+        format!("{filtered} of {before} functions in the original profile are filtered.\n")
+            .as_bytes(),
+    );
+    Ok(())
+}
+
+fn write(
+    parsed: &Parsed,
+    form: Form,
+    profile: &mut SampleProfile,
+    messages: &Messages,
+) -> Result<(), Fault> {
+    let name = parsed.output();
+    let content = match form {
+        Form::Text => Content::Text,
+        _ => Content::Binary,
+    };
+    let output = output::create(name, content)?;
+    if form == Form::Gcc {
+        let text = "Profile encoding format unsupported for writing operations";
+        return Err(Fault::of(name, text));
+    }
+    let split = parsed.flag("split-layout");
+    if split && form == Form::Binary {
+        messages.warning(
+            b"",
+            "-split-layout is ignored. Specify -extbinary to enable it",
+        );
+    }
+    let list = parsed.text("prof-sym-list");
+    if !list.is_empty() {
+        let bytes = input::read(list)?;
+        for symbol in bytes.as_ref().split(|&byte| byte == b'\n') {
+            if !symbol.is_empty() {
+                profile.symbols.insert(trim(symbol).into());
+            }
+        }
+    }
+    if !profile.symbols.is_empty() && form != Form::ExtBinary {
+        let text = "Profile Symbol list is not empty but the output format is not ExtBinary \
+                    format. The list will be lost in the output. ";
+        messages.warning(b"", text);
+    }
+    let mut options = ExtBinaryOptions::default()
+        .split_layout(split)
+        .vtables(parsed.flag("extbinary-write-vtable-type-prof"));
+    let option = |flag: &str, shown: &str| {
+        let given = parsed.flag(flag);
+        if given && form != Form::ExtBinary {
+            let text = format!("-{shown} is ignored. Specify -extbinary to enable it");
+            messages.warning(b"", &text);
+        }
+        given
+    };
+    options = options
+        .compress(option("compress-all-sections", "compress-all-section"))
+        .md5_names(option("use-md5", "use-md5"))
+        .partial(option("gen-partial-profile", "gen-partial-profile"));
+    // LLVM's tool keeps no such flag of its inputs.
+    profile.kind = profile.kind.without(ProfileKind::PARTIAL);
+    let limit = parsed.number("output-size-limit").unwrap_or(0);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let written = match form {
+            Form::Text => {
+                let options = text::TextOptions::default()
+                    .llvm_vtables(true)
+                    .mark_flat(split);
+                text::write(profile, &options, &mut bytes)
+            }
+            Form::Binary => binary::write(profile, &mut bytes),
+            _ => ext_binary::write(profile, &options, &mut bytes),
+        };
+        written.map_err(|error| match error.kind() {
+            ErrorKind::CannotRepresent => Fault::of(name, code_text(&error)),
+            _ => Fault::profile(name, &error),
+        })?;
+        if limit == 0 || bytes.len() as u64 <= limit {
+            break;
+        }
+        if prune_to(profile, bytes.len() as u64, limit) == 0 {
+            return Err(Fault::new("Too much profile data"));
+        }
+    }
+    output::write_bytes(output, name, |sink| sink.put(&bytes).map(Ok))
+}
+
+/// Without blanks at both ends, as LLVM takes them.
+fn trim(symbol: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
+    let start = symbol
+        .iter()
+        .position(|byte| !blank(byte))
+        .unwrap_or(symbol.len());
+    let end = symbol
+        .iter()
+        .rposition(|byte| !blank(byte))
+        .map_or(start, |at| at + 1);
+    symbol.get(start..end).unwrap_or_default()
+}

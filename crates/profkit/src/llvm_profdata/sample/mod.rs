@@ -1,0 +1,73 @@
+//! Sample profiles in LLVM's tool: `mergeSampleProfile` and `showSampleProfile` in `llvm-profdata.cpp`.
+mod json;
+mod merge;
+mod show;
+mod supplement;
+
+pub use merge::run as merge;
+pub use show::run as show;
+pub use supplement::run as supplement;
+
+use super::messages::Fault;
+use profkit_data::sample::{SampleEncoding, encoding};
+use profkit_data::{Error, ErrorKind};
+
+/// LLVM's words for what is wrong with a sample profile (`SampleProfErrorCategoryType`), or with a line of a text.
+pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
+    if encoding(data) == Some(SampleEncoding::Text)
+        && error.kind() == ErrorKind::Malformed
+        && let Some((number, _)) = error.line_column()
+    {
+        let whence = [name, format!(":{number}").as_bytes()].concat();
+        return Fault::of(&whence, line_fault(data, number, error));
+    }
+    Fault::of(name, code_text(error))
+}
+
+fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
+    let index = usize::try_from(number)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
+    let line = data
+        .split(|&byte| byte == b'\n')
+        .nth(index)
+        .unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let what: &[u8] = match line.first() {
+        _ if error.message().contains("metadata") => b"Found non-metadata after metadata: ",
+        Some(b' ') => b"Expected 'NUM[.NUM]: NUM[ mangled_name:NUM]*', found ",
+        _ => b"Expected 'mangled_name:NUM:NUM', found ",
+    };
+    [what, line].concat()
+}
+
+/// The text of the code alone.
+pub fn code_text(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic | ErrorKind::Empty => {
+            "Unrecognized sample profile encoding format"
+        }
+        ErrorKind::UnsupportedVersion => "Unsupported sample profile format version",
+        // A number beyond a table.
+        ErrorKind::Malformed
+            if ["beyond the name table", "beyond the table of contexts"]
+                .iter()
+                .any(|text| error.message().contains(text)) =>
+        {
+            "Truncated function name table"
+        }
+        ErrorKind::TooLarge => "Too much profile data",
+        ErrorKind::Truncated
+            if error
+                .structure()
+                .is_some_and(|it| it.contains("name table")) =>
+        {
+            "Truncated function name table"
+        }
+        ErrorKind::Truncated => "Truncated profile data",
+        ErrorKind::CounterTooLarge => "Counter overflow",
+        ErrorKind::UncompressFailed => "Uncompress failure",
+        ErrorKind::CannotRepresent => "Profile encoding format unsupported for writing operations",
+        _ => "Malformed sample profile data",
+    }
+}

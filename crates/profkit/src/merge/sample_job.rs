@@ -1,0 +1,380 @@
+//! Merging and converting sample profiles: from what was typed to what is written and told.
+use super::args::{Format, ReportArgs};
+use super::report::{FullReport, Written, grouped};
+use super::sample_args::{Layout, SampleArgs};
+use crate::exit::{Failure, Result, Status};
+use crate::io::{Content, Output, read_into};
+use profkit_data::Error;
+use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::instr::releases::Release;
+use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
+use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
+use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
+use profkit_merge::sample::{
+    ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample, nest, prune_to,
+};
+use profkit_merge::{Inputs, NameFilter, Remapping, Report};
+use std::fmt;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Whether the bytes are those of a sample profile.
+pub fn is_sample(data: &[u8]) -> bool {
+    match detect(data) {
+        FileKind::SampleBinary | FileKind::SampleGcov => true,
+        FileKind::Text => is_sample_text(data),
+        _ => false,
+    }
+}
+
+/// Whether the first input that is a profile is a sample profile: the others are to be of its family.
+pub fn are_samples(inputs: &dyn Inputs) -> bool {
+    let mut scratch = Vec::new();
+    for index in 0..inputs.len() {
+        let Ok(data) = inputs.load(index, &mut scratch) else {
+            continue;
+        };
+        if is_sample(data.as_ref()) {
+            return true;
+        }
+        let kind = detect(data.as_ref());
+        if !matches!(
+            kind,
+            FileKind::Empty | FileKind::Unknown | FileKind::ObjectFile
+        ) {
+            return false;
+        }
+    }
+    false
+}
+
+/// An encoding with all choices made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleForm {
+    /// Text.
+    Text,
+    /// Extensible binary.
+    ExtBinary,
+    /// Binary.
+    Binary,
+    /// Compact binary, of LLVM 7 to 16.
+    CompactBinary,
+    /// GCC's.
+    Gcov(GcovVersion),
+}
+
+impl SampleForm {
+    /// The encoding for a format, an LLVM or a GCC.
+    ///
+    /// # Errors
+    /// If these do not go together.
+    pub fn new(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<Self> {
+        let version = match gcc {
+            Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
+                Failure::usage(format_args!(
+                    "--gcc {release}: GCC 5 is the first that reads sample profiles"
+                ))
+            })?),
+            None => None,
+        };
+        Ok(match (format, version) {
+            (Some(Format::Gcov), version) => SampleForm::Gcov(version.unwrap_or(GcovVersion::V2)),
+            (None, Some(version)) => SampleForm::Gcov(version),
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(
+                    "--gcc chooses a version of the gcov encoding; others have none",
+                ));
+            }
+            (Some(Format::Indexed | Format::MemprofYaml), None) => {
+                return Err(Failure::usage("the inputs are sample profiles, which have no indexed form and no heap")
+                    .with_hint("extbinary is what LLVM writes; text, binary, compact-binary and gcov are the others"));
+            }
+            (Some(Format::Text), None) => SampleForm::Text,
+            (Some(Format::Extbinary), None) => SampleForm::ExtBinary,
+            (Some(Format::Binary), None) => SampleForm::Binary,
+            (Some(Format::CompactBinary), None) => SampleForm::CompactBinary,
+            // LLVM 10 is the first that reads the extensible encoding.
+            (None, None) if llvm.is_some_and(|release| release < Release::new(10)) => {
+                SampleForm::Binary
+            }
+            (None, None) => SampleForm::ExtBinary,
+        })
+    }
+
+    fn content(self) -> Content {
+        match self {
+            SampleForm::Text => Content::Text,
+            _ => Content::Binary,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            SampleForm::Text => "sample text",
+            SampleForm::ExtBinary => "extensible binary",
+            SampleForm::Binary => "binary",
+            SampleForm::CompactBinary => "compact binary",
+            SampleForm::Gcov(GcovVersion::V1) => "gcov version 1",
+            SampleForm::Gcov(GcovVersion::V2) => "gcov version 2",
+            SampleForm::Gcov(GcovVersion::V3) => "gcov version 3",
+            SampleForm::Gcov(_) => "gcov",
+        }
+    }
+}
+
+/// What is to be done with some inputs.
+pub struct SampleJob<'a> {
+    /// What was typed for sample profiles.
+    pub args: &'a SampleArgs,
+    /// What to write.
+    pub form: SampleForm,
+    /// Where to.
+    pub output: PathBuf,
+    /// How to treat and tell damage.
+    pub report: &'a ReportArgs,
+    /// How many threads read.
+    pub threads: Option<NonZeroUsize>,
+    /// New names.
+    pub remapping: Option<Remapping>,
+    /// Functions that stay.
+    pub filter: Option<NameFilter>,
+}
+
+impl fmt::Debug for SampleJob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SampleJob")
+            .field("form", &self.form)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SampleJob<'_> {
+    /// Merges, writes and tells. `merged` is called when the inputs are done with.
+    ///
+    /// # Errors
+    /// Whatever keeps the result from being written.
+    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>, merged: impl FnOnce()) -> Result {
+        let output = Output::new(&self.output, self.form.content())?;
+        let mut options = SampleMergeOptions::new();
+        options.threads = self.threads;
+        options.remapping.clone_from(&self.remapping);
+        options.filter.clone_from(&self.filter);
+        options.drop_symbols = self.args.drop_symbol_list;
+        let (trim, depth) = (self.args.trim_cold_contexts, self.args.merge_cold_contexts);
+        options.cold = (trim || depth.is_some()).then(|| ColdContexts {
+            trim,
+            merge: depth.is_some(),
+            depth: depth.unwrap_or(1),
+        });
+        options.layout = self.args.layout.map(|layout| match layout {
+            Layout::Nest => SampleLayout::Nest,
+            Layout::Flat => SampleLayout::Flat,
+        });
+        let outcome = merge_sample(inputs, &options);
+        merged();
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(SampleMergeError::NothingLeft(report)) => {
+                self.tell(&report, &notes, &[], true)?;
+                return Err(Failure::input("no profile could be used"));
+            }
+            Err(error) => {
+                let failure = Failure::input(&error);
+                return Err(match error.hint() {
+                    Some(hint) => failure.with_hint(hint),
+                    None => failure,
+                });
+            }
+        };
+        let (mut profile, report) = (outcome.profile, outcome.report);
+        if self.report.strict && !report.is_clean() {
+            self.tell(&report, &notes, &[], true)?;
+            return Err(Failure::input(
+                "nothing was written, because --strict allows nothing to be repaired or dropped",
+            ));
+        }
+        self.symbols(&mut profile)?;
+        let has_no_contexts = matches!(
+            self.form,
+            SampleForm::Binary | SampleForm::CompactBinary | SampleForm::Gcov(_)
+        );
+        if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+            nest(&mut profile, false);
+            notes.push(format!(
+                "calling contexts were nested, because {} has no place for them",
+                self.form.name()
+            ));
+        }
+        let (bytes, losses) = self.encode(&mut profile, inputs)?;
+        if self.report.strict && !losses.is_empty() {
+            let mut failure = Failure::input(format_args!(
+                "{}: {}",
+                self.output.display(),
+                losses.join("; ")
+            ));
+            failure = failure
+                .with_hint("nothing was written, because --strict allows nothing to get lost");
+            return Err(failure);
+        }
+        let mut written = Written {
+            path: self.output.display().to_string(),
+            bytes: 0,
+            format: self.form.name(),
+            indexed_version: None,
+            functions: profile.functions().len() as u64,
+            build_ids: Vec::new(),
+            losses,
+        };
+        written.bytes = output.write(|sink| sink.put(&bytes))?;
+        self.tell(&report, &notes, &[written], !self.report.quiet)?;
+        Ok(Status::Done)
+    }
+
+    fn symbols(&self, profile: &mut SampleProfile) -> Result<()> {
+        let Some(path) = &self.args.symbol_list else {
+            return Ok(());
+        };
+        let mut buffer = Vec::new();
+        let map = read_into(path, &mut buffer)
+            .map_err(|error| Failure::io("cannot read", path.display(), &error))?;
+        for line in map
+            .as_deref()
+            .unwrap_or(&buffer)
+            .split(|&byte| byte == b'\n')
+        {
+            let symbol = line.trim_ascii();
+            if !symbol.is_empty() {
+                profile.symbols.insert(symbol.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The file, with functions dropped until it is small enough; and what it has no place for.
+    fn encode(
+        &self,
+        profile: &mut SampleProfile,
+        inputs: &dyn Inputs,
+    ) -> Result<(Vec<u8>, Vec<String>)> {
+        let name = self.output.display().to_string();
+        let fail = |error: Error| Failure::file(&name, &error);
+        let mut bytes = Vec::new();
+        let mut dropped = 0;
+        loop {
+            bytes.clear();
+            let mut losses = match self.form {
+                SampleForm::Text => told(
+                    &text::write(profile, &text::TextOptions::default(), &mut bytes)
+                        .map_err(fail)?,
+                ),
+                SampleForm::Binary => told(&binary::write(profile, &mut bytes).map_err(fail)?),
+                SampleForm::CompactBinary => {
+                    told(&binary::write_compact(profile, &mut bytes).map_err(fail)?)
+                }
+                SampleForm::ExtBinary => {
+                    let options = ExtBinaryOptions::default()
+                        .md5_names(self.args.md5_names)
+                        .compress(self.args.compress)
+                        .split_layout(self.args.split_layout)
+                        .partial(self.args.partial)
+                        .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES));
+                    told(&ext_binary::write(profile, &options, &mut bytes).map_err(fail)?)
+                }
+                SampleForm::Gcov(version) => {
+                    let options = gcov_options(version, profile, inputs);
+                    let losses = GcovWriter::write(&mut bytes, profile, &options).map_err(fail)?;
+                    losses
+                        .counts()
+                        .map(|(count, what)| left_out(count, what))
+                        .collect()
+                }
+            };
+            let size = bytes.len() as u64;
+            let Some(limit) = self.args.size_limit.filter(|&limit| size > limit) else {
+                if dropped > 0 {
+                    losses.push(left_out(dropped, "functions, to keep to the size limit"));
+                }
+                return Ok((bytes, losses));
+            };
+            let before = profile.functions().len();
+            let left = prune_to(profile, size, limit);
+            dropped += (before - left) as u64;
+            if left == 0 {
+                return Err(Failure::input(format_args!(
+                    "{name}: not even one function fits {} bytes",
+                    grouped(limit)
+                )));
+            }
+        }
+    }
+
+    fn tell(
+        &self,
+        report: &Report,
+        notes: &[String],
+        outputs: &[Written],
+        print: bool,
+    ) -> Result<()> {
+        let full = FullReport {
+            report,
+            correlation: None,
+            notes,
+            outputs,
+        };
+        if print {
+            // Nobody is left to be told if stderr is closed.
+            let _ = write!(std::io::stderr(), "{full}");
+        }
+        match &self.report.report {
+            Some(path) => full.write_json(path),
+            None => Ok(()),
+        }
+    }
+}
+
+/// File names, of a single input that has them.
+fn gcov_options(version: GcovVersion, profile: &SampleProfile, inputs: &dyn Inputs) -> GcovOptions {
+    let mut options = GcovOptions::new(version);
+    let mut scratch = Vec::new();
+    if inputs.len() == 1
+        && let Ok(data) = inputs.load(0, &mut scratch)
+        && detect(data.as_ref()) == FileKind::SampleGcov
+        && let Ok(input) = GcovProfile::parse(data.as_ref())
+    {
+        for (id, name) in profile.names.iter() {
+            let there = input.profile.names.find(name);
+            let file = there.and_then(|there| input.file_of.get(there.index()).copied().flatten());
+            if options.file_of.len() <= id.index() {
+                options.file_of.resize(id.index() + 1, None);
+            }
+            if let Some(slot) = options.file_of.get_mut(id.index()) {
+                *slot = file;
+            }
+        }
+        options.files = input.files;
+        options.endian = input.endian;
+    }
+    options
+}
+
+fn left_out(count: u64, what: &str) -> String {
+    format!("left out {} {what}", grouped(count))
+}
+
+/// Losses in words.
+fn told(losses: &Losses) -> Vec<String> {
+    [
+        (losses.symbols, "names of the symbol list"),
+        (losses.vtables, "vtables"),
+        (losses.checksums, "checksums"),
+        (losses.attributes, "attributes"),
+        (losses.names, "names, of which the hash is kept"),
+        (losses.large_lines, "samples of lines above 65535"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| left_out(count, what))
+    .collect()
+}

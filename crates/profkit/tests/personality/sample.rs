@@ -1,0 +1,421 @@
+//! `--sample`: profiles of every encoding and of five releases, merged and shown by both tools.
+use crate::harness::{Pair, compare_all};
+use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
+use profkit_testkit::{Llvm, require_or_skip};
+use std::process::Command;
+
+/// Profiles by hand, each for something that generated ones do not have.
+const TEXTS: [(&str, &str); 16] = [
+    (
+        "lines",
+        "main:184019:0\n 4: 534\n 4.2: 534\n 9: 2064 _Z3bari:1471 _Z3fooi:631\n 10: inline1:1000\n  1: 1000\n 10: inline2:2000\n  1: 2000\n_Z3bari:20301:1437\n 1: 1437\n",
+    ),
+    (
+        "other",
+        "# by hand\n_Z3bari:10:3\n 1: 7\n 2: 3\nzero:0:0\nmain:5:1\n 4: 5 _Z3bari:5\n 10: inline1:7\n  1: 7\n   2: deep:3\n    1: 3\n",
+    ),
+    (
+        "contexts",
+        "[main:3 @ _Z5funcAi:1 @ _Z8funcLeafi]:500853:20\n 1: 15 _Z3foo:4\n 3: 20\n[main]:300:1\n 1: 3\n 3: 297 _Z5funcAi:100\n[main:3 @ _Z5funcAi]:90:2\n 1: 90 _Z8funcLeafi:50\n[_Z8funcLeafi]:10:1\n 1: 10\n",
+    ),
+    (
+        "probes",
+        "foo:3200:13\n 1: 13\n 4: 3180\n 5: bar:10\n  1: 10\n  !CFGChecksum: 99\n !CFGChecksum: 563022570642068\nbar:80:2\n 1: 80\n !CFGChecksum: 99\n",
+    ),
+    (
+        "rebuilt",
+        "foo:7:1\n 1: 7\n !CFGChecksum: 5\nbar:6:1\n 1: 6\n !CFGChecksum: 99\n",
+    ),
+    (
+        "attributes",
+        "[a:1 @ b]:9:1\n 1: 9\n !CFGChecksum: 7\n !Attributes: 2\n[b]:90000:1\n 1: 90000\n !CFGChecksum: 7\n",
+    ),
+    (
+        "vtables",
+        "main:30:1\n 1: 20 a:20\n 1: vtables _ZTV1B:20 _ZTV1A:100 \n 3: f:10\n  1: 10\n 3: vtables _ZTV1C:5 \n",
+    ),
+    (
+        "huge",
+        "main:18446744073709551615:1\n 1: 18446744073709551615\n",
+    ),
+    ("twice", "main:9:1\n 1: 18446744073709551615\n 1: 2\n"),
+    ("badbody", "main:10:1\n 1: 2\n x: 4\nfoo:1:1\n"),
+    ("badhead", "main:10:1\n 1: 2\nfoo:1\n"),
+    ("badmeta", "main:10:1\n 1: 2\n !CFGChecksum: 5\n 2: 4\n"),
+    ("spaces", "main:10:1\n 1:  2\n"),
+    ("bad", "bad\n"),
+    ("empty", ""),
+    (
+        "suffixes",
+        "foo.__uniq.123:9:1\n 1: 9\nfoo.llvm.55:8:1\n 1: 8\n",
+    ),
+];
+
+/// The text that a profile was made of.
+fn text_of(name: &str) -> &'static str {
+    let stem = name.split('.').next().unwrap_or(name);
+    let found = TEXTS.iter().find(|(known, _)| *known == stem);
+    found.map_or("", |(_, text)| text)
+}
+
+fn convert(llvm: &Llvm, from: &str, options: &[&str]) -> Option<Vec<u8>> {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    std::fs::write(&input, from).unwrap();
+    let mut command = Command::new(llvm.profdata());
+    command
+        .args(["merge", "--sample"])
+        .args(options)
+        .arg(&input)
+        .arg("-o")
+        .arg(&output);
+    command
+        .output()
+        .unwrap()
+        .status
+        .success()
+        .then(|| std::fs::read(&output).unwrap())
+}
+
+fn texts(pair: &mut Pair) {
+    for (name, text) in TEXTS {
+        pair.add(name, text);
+    }
+    pair.add("map", "main renamed\n_Z3bari main\n");
+    pair.add("symbols", "b\n a \n\nmain\n");
+    pair.add("list", "3,lines\n#x\nother\n");
+}
+
+#[test]
+fn texts_are_merged_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    texts(&mut pair);
+    let mut lines = Vec::new();
+    let mut by_meaning = Vec::new();
+    for (name, text) in TEXTS {
+        for form in ["-text", "-binary -o out"] {
+            lines.push(format!("merge -sample {form} {name}"));
+        }
+        let line = format!("merge -sample -o out {name}");
+        match text.contains('!') || text.starts_with('[') {
+            true => by_meaning.push(line),
+            false => lines.push(line),
+        }
+        lines.push(format!(
+            "merge -sample -text -weighted-input=3,{name} {name} lines"
+        ));
+        lines.push(format!(
+            "merge -sample -text -failure-mode=all lines {name} other"
+        ));
+        lines.push(format!("merge -sample -text -failure-mode=warn {name}"));
+    }
+    for options in [
+        "-text lines other -function=a",
+        "-text lines other -no-function=^_",
+        "-text lines -function=(",
+        "-text contexts -function=main",
+        "-text -r map lines other",
+        "-text -r map contexts",
+        "-text -r map probes",
+        "-text -f list",
+        "-gcc lines -o out",
+        "-split-layout lines other -o out",
+        "-split-layout -binary lines -o out",
+        "-split-layout -text lines",
+        "-use-md5 lines other -o out",
+        "-use-md5 -text lines",
+        "-compress-all-sections -text lines",
+        "-gen-partial-profile lines -o out",
+        "-gen-partial-profile -binary lines -o out",
+        "-prof-sym-list=symbols -text lines",
+        "-prof-sym-list=nothere lines -o out",
+        "-output-size-limit=300 lines other -o out",
+        "-output-size-limit=90 -text lines other",
+        "-output-size-limit=5 -text lines other",
+        "-convert-sample-profile-layout=flat -text lines other",
+        "-convert-sample-profile-layout=flat -text contexts",
+        "-convert-sample-profile-layout=flat -text probes",
+        "-convert-sample-profile-layout=nest -text lines",
+        "-convert-sample-profile-layout=nest -text contexts",
+        "-convert-sample-profile-layout=nest -text attributes",
+        "-sample-merge-cold-context -text contexts",
+        "-sample-trim-cold-context -text contexts attributes",
+        "-sample-merge-cold-context -sample-trim-cold-context -text contexts",
+        "-sample-merge-cold-context -sample-frame-depth-for-cold-context=2 -text contexts",
+        "-text probes rebuilt",
+        "-text rebuilt probes",
+        "-text lines contexts",
+        "-text probes lines",
+        "-text lines nothere",
+        "-text",
+    ] {
+        lines.push(format!("merge -sample {options}"));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+    for options in [
+        "-use-md5 contexts -o out",
+        "-use-md5 -compress-all-sections probes -o out",
+        "-compress-all-sections lines other -o out",
+        "-compress-all-sections -prof-sym-list=symbols lines -o out",
+        "-prof-sym-list=symbols lines other -o out",
+        "-convert-sample-profile-layout=nest contexts -o out",
+        "-convert-sample-profile-layout=nest attributes -o out",
+        "-generate-merged-base-profiles -convert-sample-profile-layout=nest contexts -o out",
+        "-extbinary-write-vtable-type-prof vtables -o out",
+    ] {
+        by_meaning.push(format!("merge -sample {options}"));
+    }
+    by_meaning
+        .iter()
+        .for_each(|line| same_meaning(&llvm, &pair, line));
+}
+
+/// Runs both tools, whose lines may stand in another order: of hot functions with equal totals LLVM's is that of a hash
+/// table.
+fn same_lines(pair: &Pair, line: &str) {
+    let args: Vec<&str> = line.split(' ').collect();
+    let (theirs, ours) = (pair.llvm(&args, b""), pair.profkit(&args, b""));
+    assert_eq!(
+        (theirs.code, &theirs.stderr),
+        (ours.code, &ours.stderr),
+        "{line}"
+    );
+    let sorted = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(theirs.stdout), sorted(ours.stdout), "{line}");
+}
+
+/// Runs both tools, and LLVM's on what each wrote: the same text, and the same sections but for the sizes of compressed
+/// ones. For what LLVM writes in the order of a hash table (metadata) or through another zlib.
+fn same_meaning(llvm: &Llvm, pair: &Pair, line: &str) {
+    let args: Vec<&str> = line.split(' ').collect();
+    let (theirs, ours) = (pair.llvm(&args, b""), pair.profkit(&args, b""));
+    assert_eq!(
+        (theirs.code, &theirs.stderr),
+        (ours.code, &ours.stderr),
+        "{line}"
+    );
+    let read = |bytes: Option<&Vec<u8>>| {
+        let mut pair = Pair::new(llvm);
+        let bytes = bytes?;
+        pair.add("out", bytes);
+        let text = pair.llvm(&["merge", "-sample", "-text", "out"], b"");
+        let symbols = pair.llvm(&["show", "-sample", "-show-prof-sym-list", "out"], b"");
+        let info = pair.llvm(&["show", "-sample", "-show-sec-info-only", "out"], b"");
+        let info = String::from_utf8(info.stdout).unwrap();
+        let sections = match info.contains("compressed") {
+            true => info
+                .lines()
+                .map(|line| line.split(" - ").next().unwrap_or("").to_owned())
+                .take(7)
+                .collect(),
+            false => info,
+        };
+        Some((text.code, text.stdout, symbols.stdout, sections))
+    };
+    assert_eq!(
+        read(theirs.files.get("out")),
+        read(ours.files.get("out")),
+        "{line}"
+    );
+}
+
+#[test]
+fn profiles_are_shown_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    texts(&mut pair);
+    let mut names: Vec<String> = TEXTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    for (name, text) in TEXTS {
+        for (form, options) in [
+            ("ext", &[][..]),
+            ("bin", &["--binary"]),
+            ("md5", &["--use-md5", "--compress-all-sections"]),
+            ("split", &["--split-layout", "--gen-partial-profile"]),
+        ] {
+            if let Some(bytes) = convert(&llvm, text, options) {
+                names.push(format!("{name}.{form}"));
+                pair.add(&format!("{name}.{form}"), bytes);
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    for name in &names {
+        for options in [
+            "",
+            "-json",
+            "-function=main",
+            "-show-sec-info-only",
+            "-hot-func-list -detailed-summary",
+            "-topn=1 -o out",
+            "-all-functions -function=x",
+        ] {
+            // Allowed: what is wrong with other functions is not seen by looking one up.
+            let damaged = name.ends_with(".split") && text_of(name).starts_with('[');
+            if damaged && options == "-function=main" {
+                continue;
+            }
+            lines.push(format!("show -sample {options} {name}"));
+        }
+        lines.push(format!("merge -sample -text {name}"));
+    }
+    for options in [
+        "-json -function=main",
+        "-show-format=yaml",
+        "-function=nothere",
+        "-showcs",
+    ] {
+        lines.push(format!("show -sample {options} lines"));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+/// Generated profiles as each release writes them, merged in every form that both write the same bytes of.
+#[test]
+fn profiles_of_every_release_are_merged_alike() {
+    let newest = require_or_skip!(22);
+    let mut pair = Pair::new(&newest);
+    let mut lines = Vec::new();
+    for release in [13, 14, 16, 19, 22] {
+        let llvm = require_or_skip!(release);
+        for (shape, seed) in SampleShape::ALL.into_iter().zip(0u64..) {
+            let options = SampleOptions {
+                functions: 60,
+                pool: 90,
+                lines: 6,
+                shape,
+            };
+            let mut names = Vec::new();
+            for (number, form) in [
+                &[][..],
+                &["--text"],
+                &["--extbinary"],
+                &["--binary"],
+                &["--extbinary", "--use-md5"],
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let text = sample_text(&options, seed * 100 + number as u64);
+                let Some(bytes) = convert(&llvm, &text, form) else {
+                    continue;
+                };
+                let name = format!("{release}.{shape:?}.{number}");
+                pair.add(&name, bytes);
+                lines.push(format!("merge -sample -text {name}"));
+                same_lines(
+                    &pair,
+                    &format!("show -sample -hot-func-list -detailed-summary {name}"),
+                );
+                if !form.contains(&"--use-md5") {
+                    names.push(name);
+                }
+            }
+            let names = names.join(" ");
+            lines.push(format!("merge -sample -text {names}"));
+            lines.push(format!(
+                "merge -sample -text -convert-sample-profile-layout=flat {names}"
+            ));
+            lines.push(format!(
+                "merge -sample -text -convert-sample-profile-layout=nest {names}"
+            ));
+            lines.push(format!(
+                "merge -sample -text -sample-merge-cold-context {names}"
+            ));
+            if names.is_empty() {
+                continue;
+            }
+            if shape != SampleShape::Nested {
+                same_meaning(&newest, &pair, &format!("merge -sample -o out {names}"));
+                same_meaning(
+                    &newest,
+                    &pair,
+                    &format!("merge -sample -use-md5 -o out {names}"),
+                );
+            } else {
+                for more in [
+                    "-o out",
+                    "-binary -o out",
+                    "-use-md5 -o out",
+                    "-split-layout -o out",
+                    "-output-size-limit=4000 -o out",
+                ] {
+                    lines.push(format!("merge -sample {more} {names}"));
+                }
+            }
+        }
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+/// Instrumentation profiles that sample profiles correct: functions that were cold, scaled or marked.
+#[test]
+fn instrumentation_profiles_are_supplemented_alike() {
+    let llvm = require_or_skip!(22);
+    let mut instr = String::from(":ir\n");
+    for (name, counts) in [
+        ("hot", vec![1_000_000; 12]),
+        ("cold", (0..12).map(|count| count % 4).collect()),
+        ("zeros", vec![0; 12]),
+        (
+            "mostly",
+            (0..12)
+                .map(|count| u64::from(count == 3))
+                .collect::<Vec<u64>>(),
+        ),
+        ("small", vec![1; 3]),
+        ("a.c;local", vec![2; 12]),
+        ("b.c;twice", vec![1; 12]),
+        ("c.cpp;twice", vec![1; 12]),
+        ("x.cc;uniq.__uniq.77", vec![1; 12]),
+    ] {
+        instr.push_str(&format!("{name}\n1234\n{}\n", counts.len()));
+        for count in &counts {
+            instr.push_str(&format!("{count}\n"));
+        }
+        instr.push('\n');
+    }
+    let samples = "hot:5000:100\n 1: 5000\ncold:900000:8000\n 1: 800000\n 3: inlined:100000\n  1: 100000\n  2: local:50000\n   1: 50000\n\
+        zeros:800:10\n 1: 800\nmostly:700000:9000\n 1: 700000\nsmall:600000:9000\n 1: 600000\ntwice:500000:9\n 1: 500000\nuniq:400000:7\n 1: 400000\n";
+    let mut pair = Pair::new(&llvm)
+        .file("instr", instr)
+        .file("samples", samples);
+    for (name, options) in [("ext", &[][..]), ("md5", &["--use-md5"])] {
+        if let Some(bytes) = convert(&llvm, samples, options) {
+            pair.add(name, bytes);
+        }
+    }
+    let samples = samples.replace("local:", "local.__uniq.5:");
+    pair.add("unique", samples);
+    let mut lines = Vec::new();
+    for name in ["samples", "ext", "md5", "unique", "instr", "nothere"] {
+        for options in [
+            "-text",
+            "",
+            "-text -suppl-min-size-threshold=2 -zero-counter-threshold=0.9",
+            "-text -suppl-min-size-threshold=0 -instr-prof-cold-threshold=3000000",
+            "-text -zero-counter-threshold=0.1 -sparse",
+        ] {
+            lines.push(format!(
+                "merge -supplement-instr-with-sample={name} {options} instr -o out"
+            ));
+        }
+    }
+    for rest in [
+        "instr",
+        "instr instr -o out",
+        "-weighted-input=2,instr -o out",
+        "nothere -o out",
+        "samples -o out",
+    ] {
+        lines.push(format!(
+            "merge -supplement-instr-with-sample=samples {rest}"
+        ));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}

@@ -8,6 +8,7 @@
 )]
 
 mod assembly;
+mod block_map;
 mod correlate;
 mod gcov;
 mod indexed;
@@ -100,6 +101,11 @@ pub const TARGETS: &[Target] = &[
         name: "assembly",
         run: assembly::assembly,
         seeds: &["s"],
+    },
+    Target {
+        name: "block_map",
+        run: block_map::block_map,
+        seeds: &["bbaddrmap"],
     },
     Target {
         name: "gcov",

@@ -28,7 +28,47 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     assembly(&mut writer)?;
     readme(&mut writer)?;
     gcov(&mut writer)?;
+    block_maps(&mut writer)?;
     writer.finish()
+}
+
+/// The sections `.llvm_bb_addr_map` of one program, in each version that a compiler writes.
+fn block_maps(writer: &mut Writer) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    for (release, option) in [
+        (15, "-fbasic-block-sections=labels"),
+        (19, "-fbasic-block-address-map"),
+        (22, "-fbasic-block-address-map"),
+    ] {
+        let llvm = Llvm::find(release).with_context(|| format!("LLVM {release}"))?;
+        let options = format!(
+            "-O2 {option} -nostdlib -static --ld-path=/usr/bin/ld.lld-22 -Wl,--image-base=0,-z,noseparate-code inlined.c"
+        );
+        let (program, section) = (
+            scratch.path().join("program"),
+            scratch.path().join("section"),
+        );
+        let mut compile = Command::new(llvm.clang());
+        compile
+            .args(options.split_whitespace())
+            .arg("-o")
+            .arg(&program)
+            .current_dir(repo_root().join("tests/programs"));
+        ensure!(compile.status()?.success(), "{compile:?}");
+        let mut dump = Command::new("llvm-objcopy-22");
+        let mut what = std::ffi::OsString::from("--dump-section=.llvm_bb_addr_map=");
+        what.push(&section);
+        dump.arg(what)
+            .arg(&program)
+            .arg(scratch.path().join("copy"));
+        ensure!(dump.status()?.success(), "{dump:?}");
+        writer.add(
+            &format!("block_maps/clang-{release}.bbaddrmap"),
+            &std::fs::read(&section)?,
+            &format!("clang-{release} {options} -o OUT/program\nllvm-objcopy-22 --dump-section=.llvm_bb_addr_map=FILE OUT/program OUT/copy"),
+        )?;
+    }
+    Ok(())
 }
 
 /// A small program with debug info of either version, linked at address 0 so that a test can ask for all its addresses.
@@ -373,6 +413,7 @@ const FOLDERS: [&str; 8] = [
     "assembly",
     "readme",
     "gcov",
+    "block_maps",
 ];
 
 impl Writer {

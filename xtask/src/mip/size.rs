@@ -42,6 +42,19 @@ const OWN_SYMBOLS: [&str; 5] = [
     "profkit_rt",
 ];
 
+/// What the runtime takes from the C library and the linker: a plain program may do without.
+const NEEDED: [&str; 5] = [
+    "getenv",
+    "signal",
+    "__register_atfork",
+    "pthread_atfork",
+    "__ehdr_start",
+];
+
+fn is_needed(name: &str) -> bool {
+    NEEDED.contains(&name.split('@').next().unwrap_or_default())
+}
+
 fn is_own(name: &str) -> bool {
     OWN_SYMBOLS.iter().any(|own| name.starts_with(own)) || name.contains("profkit")
 }
@@ -164,7 +177,7 @@ pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64, i64) {
 pub fn other_symbols(plain: &Image, instrumented: &Image) -> Vec<String> {
     let mut found = Vec::new();
     for (name, count) in &instrumented.symbols {
-        if plain.symbols.get(name).copied().unwrap_or(0) < *count {
+        if plain.symbols.get(name).copied().unwrap_or(0) < *count && !is_needed(name) {
             found.push(format!("+{name}"));
         }
     }

@@ -1,0 +1,290 @@
+//! MIP where `profkit mip cc` and an unstripped ELF program are not all there is: rustc, other linkers' objects, dead C++
+//! code, debug files.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use profkit_abi::mip::section;
+use profkit_testkit::{repo_root, require_or_skip, skip};
+use std::path::Path;
+use std::process::Command;
+
+const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
+
+/// Runs a command in a folder and returns its standard output.
+fn run(folder: &Path, command: &mut Command) -> String {
+    let made = command
+        .current_dir(folder)
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        made.status.success(),
+        "{command:?}\n{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    String::from_utf8_lossy(&made.stdout).into_owned()
+}
+
+fn profkit(folder: &Path, arguments: &[&str]) -> String {
+    run(folder, Command::new(PROFKIT).arg("mip").args(arguments))
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).expect("written");
+}
+
+fn installed(program: &str) -> bool {
+    let found = ["/usr/bin", "/usr/local/bin"]
+        .iter()
+        .any(|folder| Path::new(folder).join(program).exists());
+    if !found {
+        skip(&format!("no {program}"));
+    }
+    found
+}
+
+/// rustc's assembly is instrumented on the way to the linker.
+#[test]
+fn a_program_of_rustc() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    if !installed("cc") {
+        return;
+    }
+    write(
+        folder,
+        "words.rs",
+        "#[inline(never)]\nfn count(words: &[&str]) -> usize {\n    words.iter().filter(|word| word.len() > 1).count()\n}\n\
+         #[inline(never)]\nfn never() {\n    println!(\"never\");\n}\n\
+         fn main() {\n    let words: Vec<String> = std::env::args().collect();\n    \
+         let words: Vec<&str> = words.iter().map(String::as_str).collect();\n    \
+         if words.len() > 9 {\n        never();\n    }\n    println!(\"{}\", count(&words));\n}\n",
+    );
+    // The object of the crate is made anew from its assembly.
+    write(
+        folder,
+        "linker",
+        &format!(
+            "#!/bin/sh\n{PROFKIT} mip instrument --mode calls words.s -o instrumented.s && cc -c instrumented.s || exit 1\n\
+             for word; do\n  shift\n  case $word in *-cgu.0.rcgu.o) word=instrumented.o ;; esac\n  set -- \"$@\" \"$word\"\ndone\n\
+             exec cc \"$@\" libprofkit_rt.a -Wl,--build-id\n"
+        ),
+    );
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.join("linker"), executable).expect("executable");
+    profkit(folder, &["runtime", "-o", "libprofkit_rt.a"]);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    run(
+        folder,
+        Command::new(rustc).args([
+            "-O",
+            "-Ccodegen-units=1",
+            "--emit=asm=words.s,link=words",
+            "-Clinker=./linker",
+            "-Clinker-flavor=gcc",
+            "words.rs",
+        ]),
+    );
+    let said = run(
+        folder,
+        Command::new("./words")
+            .arg("word")
+            .env("LLVM_MIP_PROFILE_FILENAME", "words.mipraw"),
+    );
+    assert_eq!(said, "2\n");
+    profkit(folder, &["create", "-p", "words.mip", "words"]);
+    profkit(folder, &["merge", "-p", "words.mip", "words.mipraw"]);
+    let covered = profkit(folder, &["covered", "-p", "words.mip"]);
+    let has = |name: &str| covered.lines().any(|line| line == name);
+    assert!(
+        has("words::main") && has("words::count") && !has("words::never"),
+        "{covered}"
+    );
+}
+
+/// What nothing refers to goes, records and map entries with it, in COMDAT groups too.
+#[test]
+fn dead_cxx_functions_are_dropped_by_linkers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(
+        folder,
+        "dead.cpp",
+        "template <class T> __attribute__((noinline)) T twice(T x) { asm volatile(\"\"); return x + x; }\n\
+         struct Dead { virtual ~Dead() {} virtual int of() { return 1; } };\n\
+         int dead(int x) { Dead dead, *p = &dead; asm volatile(\"\" : \"+r\"(p)); return twice(x) + p->of(); }\n\
+         int main() { return (int)twice(0l); }\n",
+    );
+    for (compiler, linker) in [
+        ("g++", "-Wl,-z,start-stop-gc"),
+        ("clang++-22", "--ld-path=/usr/bin/ld.lld-22"),
+    ] {
+        if !installed(compiler) {
+            continue;
+        }
+        profkit(
+            folder,
+            &[
+                "cc",
+                "--",
+                compiler,
+                "-O1",
+                "-ffunction-sections",
+                linker,
+                "-Wl,--gc-sections",
+                "dead.cpp",
+                "-o",
+                "program",
+            ],
+        );
+        let bytes = std::fs::read(folder.join("program")).expect("the program");
+        let file = object::File::parse(&*bytes).expect("an object file");
+        let records = file.section_by_name(section::RECORDS).expect("records");
+        assert_eq!(records.size(), 2, "{compiler}: main and twice<long>");
+        let has = |name: &str| file.symbols().any(|symbol| symbol.name() == Ok(name));
+        assert!(has("_Z5twiceIlET_S0_"), "{compiler}");
+        assert!(
+            !has("_Z5twiceIiET_S0_") && !has("_ZN4Dead2ofEv"),
+            "{compiler}"
+        );
+    }
+}
+
+/// lld for Mach-O links instrumented objects, drops what is dead, and the map of the linked file is read. What the runtime
+/// would define is defined here: profkit has none for Mach-O.
+#[test]
+fn a_linked_mach_o_file() {
+    let llvm = require_or_skip!(22);
+    if !installed("ld64.lld-22") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(
+        folder,
+        "program.c",
+        "int unused(int x) { return x * 2; }\n\
+         static int __attribute__((noinline)) idle(int x) { return x + 1; }\n\
+         int main(int argc, char **argv) { return argc > 3 ? idle(argc) : 0; }\n",
+    );
+    write(
+        folder,
+        "defined.c",
+        "unsigned __profkit_mip_ordinal = 1;\nvoid (*const __profkit_mip_hook)(void) = 0;\n",
+    );
+    write(
+        folder,
+        "libSystem.tbd",
+        "--- !tapi-tbd\ntbd-version: 4\ntargets: [ x86_64-macos, arm64-macos ]\n\
+         install-name: '/usr/lib/libSystem.B.dylib'\nexports:\n  - targets: [ x86_64-macos, arm64-macos ]\n    \
+         symbols: [ dyld_stub_binder ]\n...\n",
+    );
+    for arch in ["x86_64", "arm64"] {
+        let clang = |arguments: &[&str]| {
+            run(
+                folder,
+                Command::new(llvm.clang())
+                    .arg(format!("--target={arch}-apple-macos12"))
+                    .args(arguments),
+            );
+        };
+        clang(&["-O1", "-S", "program.c"]);
+        clang(&["-c", "defined.c"]);
+        profkit(
+            folder,
+            &[
+                "instrument",
+                "--mode",
+                "calls",
+                "program.s",
+                "-o",
+                "instrumented.s",
+            ],
+        );
+        clang(&["-c", "instrumented.s"]);
+        for (options, expected) in [
+            (&[][..], &["_unused", "_main", "_idle"][..]),
+            (&["-dead_strip"], &["_main", "_idle"]),
+        ] {
+            run(
+                folder,
+                Command::new("ld64.lld-22")
+                    .args(["-arch", arch, "-platform_version", "macos", "12.0", "12.0"])
+                    .args(options)
+                    .args(["instrumented.o", "defined.o", "libSystem.tbd"])
+                    .args(["-o", "program"]),
+            );
+            profkit(folder, &["create", "-p", "program.mip", "program"]);
+            let shown = profkit(folder, &["show", "-p", "program.mip", "--format", "json"]);
+            let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+            let functions = json["functions"].as_array().expect("functions");
+            let names: Vec<&str> = functions
+                .iter()
+                .filter_map(|function| function["name"].as_str())
+                .collect();
+            assert_eq!(names, expected, "{arch} {options:?}");
+            // Addresses are those of the symbols: links of fixup chains were followed.
+            let bytes = std::fs::read(folder.join("program")).expect("the program");
+            let file = object::File::parse(&*bytes).expect("an object file");
+            for function in functions {
+                let name = function["name"].as_str();
+                let symbol = file
+                    .symbols()
+                    .find(|symbol| symbol.name().ok() == name)
+                    .expect("its symbol");
+                assert_eq!(function["address"], symbol.address(), "{arch} {name:?}");
+            }
+        }
+    }
+}
+
+/// A debug file has the map and the build id: the stripped program and its raw file need no more.
+#[test]
+fn a_profile_of_a_debug_file_alone() {
+    if !installed("gcc") || !installed("objcopy") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let source = repo_root().join("tests/programs/cold_parts.c");
+    profkit(
+        folder,
+        &[
+            "cc",
+            "--mode",
+            "calls",
+            "--",
+            "gcc",
+            "-O2",
+            "-g",
+            &source.display().to_string(),
+            "-o",
+            "program",
+        ],
+    );
+    run(
+        folder,
+        Command::new("objcopy").args(["--only-keep-debug", "program", "program.debug"]),
+    );
+    run(
+        folder,
+        Command::new("strip").args(["-R", section::MAP, "program"]),
+    );
+    run(
+        folder,
+        Command::new("./program").env("LLVM_MIP_PROFILE_FILENAME", "program.mipraw"),
+    );
+    profkit(folder, &["create", "-p", "program.mip", "program.debug"]);
+    profkit(
+        folder,
+        &["merge", "--strict", "-p", "program.mip", "program.mipraw"],
+    );
+    let shown = profkit(folder, &["show", "-p", "program.mip", "-r", "^work$"]);
+    assert!(
+        shown.contains("cold_parts.c:") && shown.contains("Call Count: 5\n"),
+        "{shown}"
+    );
+}

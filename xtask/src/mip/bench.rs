@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HELP: &str = "\
-cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--layout] [--sources FOLDER] [--profkit FILE]
+cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--layout] [--all] [--sources FOLDER] [--profkit FILE]
 
 Builds lua 5.4, zstd, re2 and this repository's C++ program (clang-22 -O2; zstd -O3) plain, in modes function, unary
 and calls, and with -fprofile-generate (value profiling off) below target/bench-mip, and prints what instrumenting
@@ -21,6 +21,7 @@ slows all.
   --work N         how much each run does (default 8)
   --layout         instead show what mip order and mip use --blocks do (default: to zstd and station)
   --merge          also time `mip merge` of 10,000 raw profiles of 10,000 functions beside cat
+  --all            all three, with 3 rounds unless --rounds says otherwise
   --sources FOLDER take the .dsc and what it names from here rather than from apt
   --profkit FILE   the command to measure (default: target/release/profkit, built first)
 
@@ -49,8 +50,9 @@ struct Measured {
 /// If something does not build or run. A missed target is not an error of the run: the table says so.
 pub fn run(args: &[String]) -> Result<()> {
     let folder = repo_root().join("target/bench-mip");
-    let (mut only, mut rounds, mut work) = (Vec::new(), 7usize, 8u32);
-    let (mut merge, mut layouts, mut profkit, mut given) = (false, false, None, None);
+    let (mut only, mut rounds, mut work) = (Vec::new(), None, 8u32);
+    let (mut merge, mut layouts, mut all) = (false, false, false);
+    let (mut profkit, mut given) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || {
@@ -63,10 +65,11 @@ pub fn run(args: &[String]) -> Result<()> {
                 let name = value()?;
                 only.push(Real::named(&name).with_context(|| format!("no program {name}"))?);
             }
-            "--rounds" => rounds = value()?.parse().context("--rounds")?,
+            "--rounds" => rounds = Some(value()?.parse::<usize>().context("--rounds")?),
             "--work" => work = value()?.parse().context("--work")?,
             "--merge" => merge = true,
             "--layout" => layouts = true,
+            "--all" => all = true,
             "--sources" => given = Some(PathBuf::from(value()?)),
             "--profkit" => profkit = Some(PathBuf::from(value()?)),
             "--help" | "-h" => {
@@ -76,6 +79,7 @@ pub fn run(args: &[String]) -> Result<()> {
             other => bail!("unknown argument {other}\n\n{HELP}"),
         }
     }
+    let rounds = rounds.unwrap_or(if all { 3 } else { 7 });
     if rounds == 0 || work == 0 {
         bail!("--rounds and --work must be at least 1");
     }
@@ -83,32 +87,34 @@ pub fn run(args: &[String]) -> Result<()> {
         Some(path) => path,
         None => build_profkit()?,
     };
-    if merge {
-        println!("{}", merge_beside_cat(&profkit, &folder)?);
+    let chosen = |usual: &[Real]| {
         if only.is_empty() {
+            usual.to_vec()
+        } else {
+            only.clone()
+        }
+    };
+    if merge || all {
+        println!("{}", merge_beside_cat(&profkit, &folder)?);
+        if only.is_empty() && !all {
             return Ok(());
         }
     }
     let sources = Sources::new(&folder, given);
-    if layouts {
-        if only.is_empty() {
-            only = vec![Real::Zstd, Real::Station];
+    if !layouts {
+        for real in chosen(&Real::ALL) {
+            let measured = program(&profkit, &sources, real, rounds, work, &folder)
+                .with_context(|| real.name())?;
+            print_table(real, &measured)?;
         }
-        for real in only {
+    }
+    if layouts || all {
+        for real in chosen(&[Real::Zstd, Real::Station]) {
             println!(
                 "{}",
                 layout::report(&profkit, &sources, real, rounds, &folder)?
             );
         }
-        return Ok(());
-    }
-    if only.is_empty() {
-        only = Real::ALL.to_vec();
-    }
-    for real in only {
-        let measured = program(&profkit, &sources, real, rounds, work, &folder)
-            .with_context(|| real.name())?;
-        print_table(real, &measured)?;
     }
     Ok(())
 }

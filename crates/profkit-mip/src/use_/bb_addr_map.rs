@@ -98,11 +98,19 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
         );
     }
     let has = |feature: u16| features & feature != 0;
+    let at = cursor.offset();
     let ranges = if has(SEVERAL_RANGES) {
         cursor.uleb128()?
     } else {
         1
     };
+    // Then there is no address either.
+    if ranges == 0 {
+        return Err(Error::new(ErrorKind::Malformed, "no range of blocks")
+            .at(at)
+            .found(0)
+            .expected("at least 1"));
+    }
     let mut function = FunctionBlocks::default();
     for range in 0..ranges {
         let base = read_address(cursor, address_size)?;

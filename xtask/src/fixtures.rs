@@ -404,7 +404,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "raw",
     "indexed",
     "text",

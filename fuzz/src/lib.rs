@@ -15,6 +15,7 @@ mod indexed;
 mod list;
 mod merge;
 mod mip;
+mod sample;
 mod source;
 mod symbolize;
 mod text;
@@ -111,5 +112,10 @@ pub const TARGETS: &[Target] = &[
         name: "gcov",
         run: gcov::gcov,
         seeds: &["afdo"],
+    },
+    Target {
+        name: "sample",
+        run: sample::sample,
+        seeds: &["sampleprof"],
     },
 ];

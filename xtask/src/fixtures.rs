@@ -25,6 +25,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     memprof(&mut writer)?;
     debug_info(&mut writer)?;
     correlation(&mut writer)?;
+    samples(&mut writer)?;
     assembly(&mut writer)?;
     readme(&mut writer)?;
     gcov(&mut writer)?;
@@ -207,6 +208,50 @@ fn correlation(writer: &mut Writer) -> Result<()> {
         b"profkit binaries 1\n5024 1700000000000000000 13 0a1b2c3d4e /builds/app\n17 1700000000000000001 - - /builds/notes\n",
         "written by hand",
     )?;
+    Ok(())
+}
+
+/// Sample profiles of our own text, in every encoding of every release.
+fn samples(writer: &mut Writer) -> Result<()> {
+    let folder = repo_root().join("tests/programs/samples");
+    for llvm in Llvm::installed() {
+        let release = llvm.release();
+        for source in ["nested", "contexts", "probes"] {
+            let input = folder.join(format!("{source}.txt"));
+            let mut encodings = vec![
+                ("text", "--text"),
+                ("ext", "--extbinary"),
+                ("ext-md5", "--extbinary --use-md5"),
+                ("ext-compressed", "--extbinary --compress-all-sections"),
+            ];
+            // The others have no place for contexts and checksums.
+            if source == "nested" {
+                encodings.push(("binary", "--binary"));
+                encodings.push(("ext-split", "--extbinary --split-layout"));
+                if release < 17 {
+                    encodings.push(("compact", "--compbinary"));
+                }
+            }
+            // LLVM 13 knows no checksums of inlined functions, and the option for the split layout is younger than 19.
+            if release == 13 && source == "probes" {
+                encodings.clear();
+            }
+            encodings.retain(|(name, _)| release >= 22 || *name != "ext-split");
+            for (name, options) in encodings {
+                let mut words = vec!["--sample"];
+                words.extend(options.split_whitespace());
+                let bytes = merged(&llvm, &words, &input)
+                    .with_context(|| format!("{source} as {name} by LLVM {release}"))?;
+                writer.add(
+                    &format!("sample/llvm-{release}-{source}-{name}.sampleprof"),
+                    &bytes,
+                    &format!(
+                        "llvm-profdata-{release} merge --sample {options} samples/{source}.txt"
+                    ),
+                )?;
+            }
+        }
+    }
     Ok(())
 }
 
@@ -404,7 +449,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "raw",
     "indexed",
     "text",
@@ -414,6 +459,7 @@ const FOLDERS: [&str; 9] = [
     "readme",
     "gcov",
     "block_maps",
+    "sample",
 ];
 
 impl Writer {

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use profkit_abi::sample::{BINARY, COMPACT_BINARY};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::mip::{ImageFacts, MipMap, MipProfile, RawParts, yaml};
+use profkit_data::sample::ext_binary::ExtBinaryProfile;
+use profkit_data::sample::{SampleProfile, binary, text};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_testkit::{CountingAllocator, Rng, fixture, fixtures_with, peak_allocation};
 
@@ -30,7 +33,14 @@ const EVERY_LENGTH: usize = 1024;
 #[test]
 fn no_damage_to_a_fixture_breaks_a_reader() {
     let fixtures = fixtures_with(&[
-        "profraw", "profdata", "proftext", "mipraw", "mipmap", "mip", "yaml",
+        "profraw",
+        "profdata",
+        "proftext",
+        "mipraw",
+        "mipmap",
+        "mip",
+        "yaml",
+        "sampleprof",
     ]);
     assert!(fixtures.len() > 100, "only {} fixtures", fixtures.len());
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -119,7 +129,27 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
         ),
         Some("mip") => check(MipProfile::parse(data)),
         Some("yaml") => check(yaml::parse(data)),
+        Some("sampleprof") => sample(data),
         extension => Err(format!("no reader for {extension:?}")),
+    }
+}
+
+fn sample(data: &[u8]) -> std::result::Result<(), String> {
+    let mut profile = SampleProfile::new();
+    let report = match binary::parse_header(data).map(|header| header.encoding) {
+        Ok(BINARY) => binary::read(data, &mut profile, 1),
+        Ok(COMPACT_BINARY) => binary::read_compact(data, &mut profile, 1),
+        Ok(_) => ExtBinaryProfile::parse(data).map(|opened| {
+            let found = opened.read_functions(&[b"main", b"_Z8funcLeafi"], &mut profile);
+            let mut report = opened.read(&mut profile, 1);
+            report.faults.extend(found.faults);
+            report
+        }),
+        Err(_) => Ok(text::read(data, &mut profile, 1)),
+    };
+    match report {
+        Ok(report) => report.faults.iter().try_for_each(located),
+        Err(error) => located(&error),
     }
 }
 

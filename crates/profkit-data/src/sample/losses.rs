@@ -14,7 +14,8 @@ pub struct Losses {
     pub attributes: u64,
     /// Names of which only the hash is kept.
     pub names: u64,
-    /// Line numbers above 65535, for which LLVM refuses the file.
+    /// Line numbers above 65535, for which LLVM refuses the file: in text those without discriminator, in the binary
+    /// family those of lines, vtables and callers.
     pub large_lines: u64,
 }
 

@@ -5,6 +5,7 @@
 //! the result. What is wrong with a file is in the [`ReadReport`]; what is sound of it is added.
 mod add;
 pub mod binary;
+mod context;
 pub mod ext_binary;
 mod flat;
 pub mod gcov;

@@ -5,14 +5,14 @@
 //! the number of runs that called the function; a block that ran in some of these runs has its share of that, and one
 //! that never ran has 0.
 //!
-//! Text form: a function is `NAME:TOTAL:HEAD`, its lines ` OFFSET[.DISCRIMINATOR]: COUNT [CALLEE:COUNT…]`, and functions
-//! inlined into it ` OFFSET: NAME:TOTAL` with their lines one column further in (LLVM `SampleProfReader.h`).
+//! The profile is one of [`profkit_data::sample`], which writes it in every encoding.
 use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
+use profkit_data::sample::{
+    AddOutcome, Hints, Location, NameId, SampleName, SampleProfile, Samples,
+};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
-use std::io::Write as _;
 
 /// Addresses that are symbolised at once. More costs memory, some sixteen bytes each.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
@@ -30,53 +30,11 @@ const SUFFIXES: [&[u8]; 6] = [
     b".__part.",
 ];
 
-/// A place in a function: lines from its first, and the discriminator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LineLocation {
-    /// Lines from the function's declaration.
-    pub offset: u32,
-    /// Tells blocks of one line apart.
-    pub discriminator: u32,
-}
-
-/// What was counted at a place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LineRecord {
-    /// How often it ran.
-    pub count: u64,
-    /// What was called there, with the number of samples.
-    pub targets: BTreeMap<Vec<u8>, u64>,
-}
-
-/// A function, or one that was inlined.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FunctionSamples {
-    /// Calls. 0 for inlined functions.
-    pub head: u64,
-    /// Its own lines.
-    pub lines: BTreeMap<LineLocation, LineRecord>,
-    /// Functions inlined into it, by place and name.
-    pub inlined: BTreeMap<(LineLocation, Vec<u8>), FunctionSamples>,
-}
-
-impl FunctionSamples {
-    /// All counts together, those of inlined functions too.
-    pub fn total(&self) -> u64 {
-        let own = self
-            .lines
-            .values()
-            .fold(0_u64, |sum, line| sum.saturating_add(line.count));
-        self.inlined
-            .values()
-            .fold(own, |sum, inlined| sum.saturating_add(inlined.total()))
-    }
-}
-
 /// A sample profile, and what is not in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SampleProfile {
-    /// By name.
-    pub functions: BTreeMap<Vec<u8>, FunctionSamples>,
+#[derive(Clone, Debug, Default)]
+pub struct MadeProfile {
+    /// The profile.
+    pub profile: SampleProfile,
     /// Called functions without any line in the debug info.
     pub without_lines: usize,
     /// Called functions whose lines are known, but not the line they begin at, so that offsets cannot be told.
@@ -91,8 +49,8 @@ pub fn sample_profile(
     profile: &MipProfile,
     symbolizer: &Symbolizer<'_>,
     section: Option<u64>,
-) -> SampleProfile {
-    let mut made = SampleProfile::default();
+) -> MadeProfile {
+    let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
     // A part has the signature of its function, which tells it from others of that name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
@@ -131,6 +89,10 @@ pub fn sample_profile(
         rest = later;
     }
     made.add_edges(profile, symbolizer, section);
+    let (_, functions) = made.profile.parts_mut();
+    for function in functions {
+        set_totals(&mut function.samples);
+    }
     made
 }
 
@@ -161,7 +123,7 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     weights
 }
 
-impl SampleProfile {
+impl MadeProfile {
     /// Adds the lines of a function or part, whose addresses begin at index `first`.
     fn add_function(
         &mut self,
@@ -191,16 +153,17 @@ impl SampleProfile {
             done.insert(leaf, weight);
             let stack: Vec<Frame<'_>> = locations.stack(index).collect();
             lines += usize::from(stack.iter().any(|frame| frame.line > 0));
-            if let Some(record) = self.record(name, &stack) {
+            if let Some((samples, location)) = self.place(name, &stack) {
                 starts += 1;
-                record.count = record.count.max(weight);
+                raise_line(samples, location, weight);
             }
         }
         if function.is_part() {
             // Its function has the head, and is counted if it has no lines.
         } else if starts > 0 {
-            let samples = self.functions.entry(name.to_vec()).or_default();
-            samples.head = samples.head.saturating_add(entry_weight(function));
+            if let Some(samples) = self.function(name) {
+                samples.head = samples.head.saturating_add(entry_weight(function));
+            }
         } else if lines > 0 {
             self.without_start += 1;
         } else {
@@ -208,26 +171,39 @@ impl SampleProfile {
         }
     }
 
-    /// The record of a stack in the function of this name. `None` if a frame has no line, or no function's line.
-    fn record(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<&mut LineRecord> {
-        if stack.is_empty()
-            || stack
-                .iter()
-                .any(|frame| frame.line == 0 || frame.function_line == 0)
+    fn name(&mut self, name: &[u8]) -> Option<NameId> {
+        self.profile.intern(SampleName::Text(name))
+    }
+
+    /// The samples of the function of this name. `None` for one name beyond 2^32.
+    fn function(&mut self, name: &[u8]) -> Option<&mut Samples> {
+        let name = self.name(name)?;
+        let index = self.profile.find_or_add(&[], name);
+        self.profile.samples_mut(index)
+    }
+
+    /// Where a stack is in the function of this name. `None` if a frame has no line, or no function's line.
+    fn place(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<(&mut Samples, Location)> {
+        if stack
+            .iter()
+            .any(|frame| frame.line == 0 || frame.function_line == 0)
         {
             return None;
         }
         let (leaf, callers) = stack.split_first()?;
-        let mut samples = self.functions.entry(name.to_vec()).or_default();
         let callees = stack.iter().rev().skip(1);
+        let mut path = Vec::with_capacity(callers.len());
         for (caller, callee) in callers.iter().rev().zip(callees) {
-            let key = (
-                location(caller),
-                callee.function.unwrap_or_default().to_vec(),
-            );
-            samples = samples.inlined.entry(key).or_default();
+            let callee = self.name(callee.function.unwrap_or_default())?;
+            path.push((location(caller), callee));
         }
-        Some(samples.lines.entry(location(leaf)).or_default())
+        let mut samples = self.function(name)?;
+        for (location, callee) in path {
+            samples = samples
+                .inlined_at(&mut Hints::default(), location, callee)
+                .0;
+        }
+        Some((samples, location(leaf)))
     }
 
     fn add_edges(
@@ -252,71 +228,51 @@ impl SampleProfile {
         self.edges_without_lines += profile.edges.len() - known.len();
         for (index, (_, caller, callee, weight)) in known.into_iter().enumerate() {
             let stack: Vec<Frame<'_>> = locations.stack(index).collect();
-            let Some(record) = self.record(base_name(&caller.name), &stack) else {
+            let target = self.name(base_name(&callee.name));
+            let place = self.place(base_name(&caller.name), &stack);
+            let (Some(target), Some((samples, location))) = (target, place) else {
                 self.edges_without_lines += 1;
                 continue;
             };
-            let target = record
-                .targets
-                .entry(base_name(&callee.name).to_vec())
-                .or_default();
-            *target = target.saturating_add(weight);
+            raise_line(samples, location, 0);
+            let hints = &mut Hints::default();
+            let mut outcome = AddOutcome::default();
+            samples.add_target(hints, location, target, weight, 1, &mut outcome);
         }
-    }
-
-    /// The profile as text.
-    pub fn write(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        // Hot functions first, as LLVM writes them; writing to memory cannot fail.
-        let mut functions: Vec<_> = self
-            .functions
-            .iter()
-            .map(|(name, samples)| (samples.total(), name, samples))
-            .collect();
-        functions.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-        for (total, name, samples) in functions {
-            out.extend_from_slice(name);
-            let _ = writeln!(out, ":{total}:{}", samples.head);
-            write_body(&mut out, samples, 1);
-        }
-        out
     }
 }
 
-fn write_body(out: &mut Vec<u8>, samples: &FunctionSamples, depth: usize) {
-    let place = |out: &mut Vec<u8>, location: &LineLocation| {
-        out.resize(out.len() + depth, b' ');
-        let _ = write!(out, "{}", location.offset);
-        if location.discriminator != 0 {
-            let _ = write!(out, ".{}", location.discriminator);
-        }
-        out.extend_from_slice(b": ");
-    };
-    for (location, record) in &samples.lines {
-        place(out, location);
-        let _ = write!(out, "{}", record.count);
-        let mut targets: Vec<_> = record.targets.iter().collect();
-        targets.sort_by(|one, other| other.1.cmp(one.1).then_with(|| one.0.cmp(other.0)));
-        for (name, count) in targets {
-            out.push(b' ');
-            out.extend_from_slice(name);
-            let _ = write!(out, ":{count}");
-        }
-        out.push(b'\n');
-    }
-    for ((location, name), inlined) in &samples.inlined {
-        place(out, location);
-        out.extend_from_slice(name);
-        let _ = writeln!(out, ":{}", inlined.total());
-        write_body(out, inlined, depth + 1);
+/// Gives a line at least this weight.
+fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
+    let mut outcome = AddOutcome::default();
+    samples.add_line(&mut Hints::default(), location, 0, 1, &mut outcome);
+    let line = samples
+        .body
+        .binary_search_by_key(&location, |line| line.location)
+        .ok()
+        .and_then(|at| samples.body.get_mut(at));
+    if let Some(line) = line {
+        line.samples = line.samples.max(weight);
     }
 }
 
-fn location(frame: &Frame<'_>) -> LineLocation {
-    LineLocation {
-        offset: frame.line.wrapping_sub(frame.function_line) & OFFSET_MASK,
-        discriminator: base_discriminator(frame.discriminator),
-    }
+/// All counts together, those of inlined functions too.
+fn set_totals(samples: &mut Samples) -> u64 {
+    let own = samples
+        .body
+        .iter()
+        .fold(0_u64, |sum, line| sum.saturating_add(line.samples));
+    samples.total = samples.inlined.iter_mut().fold(own, |sum, inlined| {
+        sum.saturating_add(set_totals(&mut inlined.samples))
+    });
+    samples.total
+}
+
+fn location(frame: &Frame<'_>) -> Location {
+    Location::new(
+        frame.line.wrapping_sub(frame.function_line) & OFFSET_MASK,
+        base_discriminator(frame.discriminator),
+    )
 }
 
 /// The base part of a discriminator, which also holds how often code was copied (LLVM `DebugInfoMetadata.h`): a 1 bit

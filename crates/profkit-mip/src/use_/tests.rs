@@ -1,6 +1,6 @@
 use super::bb_addr_map::{self, BasicBlock, FunctionBlocks};
 use super::blocks::{BlockList, HotBlocks, ListVersion, hot_blocks};
-use super::sample::{FunctionSamples, LineLocation, LineRecord, SampleProfile, base_discriminator};
+use super::sample::base_discriminator;
 use profkit_data::bytes::Endian;
 use profkit_data::mip::{Block, Function, MipProfile, Modes};
 
@@ -203,43 +203,5 @@ fn base_parts_of_discriminators() {
     assert_eq!(
         base_discriminator(((100 & 0xfe0) << 1 | 0x20 | (100 & 0x1f)) << 1),
         100
-    );
-}
-
-#[test]
-fn sample_profiles_as_text() {
-    let line = |offset, discriminator| LineLocation {
-        offset,
-        discriminator,
-    };
-    let record = |count| LineRecord {
-        count,
-        ..LineRecord::default()
-    };
-    let mut inlined = FunctionSamples::default();
-    inlined.lines.insert(line(1, 0), record(7));
-    let mut main = FunctionSamples {
-        head: 3,
-        ..FunctionSamples::default()
-    };
-    main.lines.insert(line(0, 0), record(3));
-    let mut call = record(10);
-    call.targets.insert(b"bar".to_vec(), 4);
-    call.targets.insert(b"foo".to_vec(), 6);
-    main.lines.insert(line(2, 5), call);
-    main.inlined
-        .insert((line(4, 0), b"_ZL4twicei".to_vec()), inlined);
-    let mut profile = SampleProfile::default();
-    profile.functions.insert(
-        b"cold".to_vec(),
-        FunctionSamples {
-            head: 1,
-            ..FunctionSamples::default()
-        },
-    );
-    profile.functions.insert(b"main".to_vec(), main);
-    assert_eq!(
-        String::from_utf8_lossy(&profile.write()),
-        "main:20:3\n 0: 3\n 2.5: 10 foo:6 bar:4\n 4: _ZL4twicei:7\n  1: 7\ncold:0:1\n"
     );
 }

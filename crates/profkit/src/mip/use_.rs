@@ -3,14 +3,17 @@ use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Output};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
 use profkit_data::bytes::Endian;
 use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
+use profkit_data::sample::ext_binary::ExtBinaryOptions;
+use profkit_data::sample::text::TextOptions;
+use profkit_data::sample::{binary, ext_binary, text};
 use profkit_mip::use_::bb_addr_map;
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
-use profkit_mip::use_::sample::{SampleProfile, sample_profile};
+use profkit_mip::use_::sample::{MadeProfile, sample_profile};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
@@ -35,7 +38,7 @@ pub struct UseArgs {
     #[arg(long, group = "what")]
     blocks: bool,
 
-    /// Write a sample profile (text) for -fprofile-sample-use
+    /// Write a sample profile for -fprofile-sample-use
     #[arg(long, group = "what")]
     sample: bool,
 
@@ -51,6 +54,10 @@ pub struct UseArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
+    /// The encoding of a sample profile; compbinary is for LLVM 7 to 16
+    #[arg(long, value_enum, default_value_t, value_name = "ENCODING")]
+    encoding: Encoding,
+
     /// The LLVM release that reads the list of blocks (15 or later)
     #[arg(long, value_name = "N", default_value_t = 22)]
     llvm: u32,
@@ -64,6 +71,20 @@ pub struct UseArgs {
     format: Format,
 }
 
+/// The encodings of sample profiles that LLVM reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Encoding {
+    /// Lines
+    #[default]
+    Text,
+    /// Numbers without sections
+    Binary,
+    /// Numbers without sections, hashes for names
+    Compbinary,
+    /// Sections
+    Extbinary,
+}
+
 /// Runs `profkit mip use`.
 ///
 /// # Errors
@@ -75,7 +96,14 @@ pub fn run(args: &UseArgs) -> Result {
             args.llvm
         ))
     })?;
-    let output = Output::new(&args.output, Content::Text)?;
+    let content = match args.encoding {
+        Encoding::Text => Content::Text,
+        _ => Content::Binary,
+    };
+    if args.blocks && content == Content::Binary {
+        return Err(Failure::usage("--encoding is for --sample"));
+    }
+    let output = Output::new(&args.output, content)?;
     let profile = profile::open(&args.profile)?.profile;
     if args.blocks {
         blocks(args, &profile, version, output)
@@ -232,13 +260,21 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
         .section_by_name(section::RECORDS)
         .map(|section| section.address());
     let samples = sample_profile(profile, &symbolizer, records);
-    let bytes = samples.write();
-    output.write(|sink| sink.put(&bytes))?;
+    let made = &samples.profile;
+    output.write(|sink| {
+        match args.encoding {
+            Encoding::Text => text::write(made, &TextOptions::default(), sink),
+            Encoding::Binary => binary::write(made, sink),
+            Encoding::Compbinary => binary::write_compact(made, sink),
+            Encoding::Extbinary => ext_binary::write(made, &ExtBinaryOptions::default(), sink),
+        }
+        .map(|_| ())
+    })?;
     report_sample(&samples, profile, args.format);
     Ok(Status::Done)
 }
 
-fn report_sample(samples: &SampleProfile, profile: &MipProfile, format: Format) {
+fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
     let called = profile
         .functions
         .iter()
@@ -248,7 +284,7 @@ fn report_sample(samples: &SampleProfile, profile: &MipProfile, format: Format) 
     if format == Format::Json {
         let report = serde_json::json!({
             "schema_version": 1,
-            "functions": samples.functions.len(),
+            "functions": samples.profile.functions().len(),
             "called": called,
             "without_lines": samples.without_lines,
             "without_start": samples.without_start,
@@ -260,7 +296,7 @@ fn report_sample(samples: &SampleProfile, profile: &MipProfile, format: Format) 
     let _ = writeln!(
         stderr,
         "{} functions in the sample profile, of {called} that were called",
-        samples.functions.len()
+        samples.profile.functions().len()
     );
     for (count, what) in [
         (

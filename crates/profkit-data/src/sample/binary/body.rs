@@ -232,7 +232,8 @@ impl Encoder<'_> {
         put(out, count);
     }
 
-    fn location(&mut self, out: &mut Vec<u8>, location: Location) {
+    /// A place where LLVM limits lines.
+    pub(in crate::sample) fn location(&mut self, out: &mut Vec<u8>, location: Location) {
         self.losses.large_lines += u64::from(u64::from(location.line) > MAX_LINE);
         put(out, u64::from(location.line));
         put(out, u64::from(location.discriminator));

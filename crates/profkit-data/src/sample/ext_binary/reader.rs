@@ -6,8 +6,10 @@ use crate::limits::SAMPLE_CONTEXT_DEPTH;
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::names::{Mapping, NameTable};
 use crate::sample::binary::{header, numbers};
+use crate::sample::context::{ContextFault, frames};
 use crate::sample::flat::FlatFunction;
 use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
+use crate::sample::names::SampleName;
 use crate::sample::report::ReadReport;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
@@ -33,6 +35,8 @@ struct Tables<'a> {
     names: &'a NameTable,
     names_section: &'a [u8],
     contexts: Option<Contexts>,
+    /// Whether names spell contexts, as before LLVM 14.
+    are_names_contexts: bool,
     metadata: Metadata<'a>,
     vtables: bool,
 }
@@ -162,6 +166,8 @@ impl<'data> ExtBinaryProfile<'data> {
             let mut numbers: Vec<u64> = found.map(|number| number as u64).collect();
             if let Some(contexts) = &tables.contexts {
                 numbers = contexts.of_leaves(&numbers);
+            } else if tables.are_names_contexts {
+                numbers.extend(tables.spelled_contexts_of(wanted));
             }
             numbers.sort_unstable();
             let mut mapping = Mapping::new(tables.names, tables.names_section);
@@ -197,6 +203,15 @@ impl<'data> ExtBinaryProfile<'data> {
             }
         });
         report
+    }
+
+    /// Whether the file is as LLVM 10 to 13 wrote it: contexts are names, and metadata do not nest. Since LLVM 14 a file
+    /// has a section of contexts, or sections of flat functions.
+    fn is_llvm_13(&self) -> bool {
+        !self
+            .sections
+            .iter()
+            .any(|section| section.kind == section::CONTEXTS || section.has(flag::FLAT))
     }
 
     fn first(&self, kind: u64) -> Option<&Section> {
@@ -297,6 +312,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     ErrorKind::Unsupported,
                     "the file has no name table, but sections of a kind that is not known",
                 )
+                .at(10)
                 .within("the section table")
                 .found(format_args!("version {}", self.version))
                 .with_hint(
@@ -306,7 +322,9 @@ impl<'data> ExtBinaryProfile<'data> {
         }
         let kind = report.kind;
         let mut contexts = None;
-        if kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+        let is_cs = kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+        let is_llvm_13 = self.is_llvm_13();
+        if is_cs && !is_llvm_13 {
             let mut table = Contexts::default();
             if let Some(section) = self.first(section::CONTEXTS) {
                 let read = sections::contents(self.data, section).and_then(|(bytes, base)| {
@@ -331,7 +349,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 let shape = Shape {
                     has_checksums: section.has(flag::PROBE_BASED),
                     has_attributes: section.has(flag::ATTRIBUTES),
-                    is_nested: contexts.is_none(),
+                    is_nested: !is_cs && !is_llvm_13,
                 };
                 let cursor = Cursor::new(bytes, *base, Endian::Little);
                 if let Err(error) = metadata.read(cursor, shape) {
@@ -345,6 +363,7 @@ impl<'data> ExtBinaryProfile<'data> {
             names: &names,
             names_section: &names_section,
             contexts,
+            are_names_contexts: is_cs && is_llvm_13,
             metadata,
             vtables: kind.contains(ProfileKind::HAS_VTABLES),
         };
@@ -482,7 +501,11 @@ impl Tables<'_> {
             None => {
                 let mut again = *cursor;
                 number = again.uleb128()?;
-                function.name = decoder.name(cursor)?;
+                if self.are_names_contexts {
+                    self.spelled_context(cursor, function, &mut decoder)?;
+                } else {
+                    function.name = decoder.name(cursor)?;
+                }
             }
             Some(contexts) => {
                 number = cursor.uleb128()?;
@@ -512,6 +535,69 @@ impl Tables<'_> {
     }
 }
 
+impl Tables<'_> {
+    /// The numbers of names that spell a context of one of these functions.
+    fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
+        let leaf = |index: usize| match self.names.get(index, self.names_section)? {
+            SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
+            _ => None,
+        };
+        (0..self.names.len())
+            .filter(|&index| leaf(index).is_some_and(|(name, ..)| wanted.contains(&name)))
+            .map(|index| index as u64)
+            .collect()
+    }
+
+    /// Reads the number of a name that spells a context.
+    fn spelled_context(
+        &self,
+        cursor: &mut Cursor<'_>,
+        function: &mut FlatFunction,
+        decoder: &mut Decoder<'_, '_>,
+    ) -> Result<()> {
+        let start = cursor.offset();
+        let mut again = *cursor;
+        let index = usize::try_from(again.uleb128()?).unwrap_or(usize::MAX);
+        let text = match self.names.get(index, self.names_section) {
+            Some(SampleName::Text(text)) if text.first() == Some(&b'[') => text,
+            // A hash of a context, or a name beyond the table.
+            _ => {
+                function.name = decoder.name(cursor)?;
+                return Ok(());
+            }
+        };
+        *cursor = again;
+        let fault = |fault: ContextFault| {
+            Error::new(ErrorKind::Malformed, fault.message)
+                .at(start)
+                .found(text.escape_ascii())
+                .expected(fault.expected)
+        };
+        for frame in frames(text).map_err(fault)? {
+            let (name, location, _) = frame.map_err(fault)?;
+            let name = decoder
+                .names
+                .insert(SampleName::Text(name))
+                .ok_or_else(|| {
+                    Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start)
+                })?;
+            match location {
+                Some(_) if function.callers.len() == SAMPLE_CONTEXT_DEPTH => {
+                    return Err(Error::new(
+                        ErrorKind::LimitExceeded,
+                        "a calling context has too many frames",
+                    )
+                    .at(start)
+                    .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+                }
+                Some(location) => function.callers.push(Frame { name, location }),
+                None => function.name = name,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Contexts {
     fn read(&mut self, cursor: &mut Cursor<'_>, names: usize) -> Result<()> {
         let count = numbers::count(
@@ -526,14 +612,15 @@ impl Contexts {
                 3,
                 "a context claims more frames than its bytes can hold",
             )?;
-            if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH {
+            // Callers and the function itself.
+            if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH + 1 {
                 return Err(Error::new(
                     ErrorKind::LimitExceeded,
                     "a context has too few or too many frames",
                 )
                 .at(start)
                 .found(frames)
-                .expected(format_args!("1 to {SAMPLE_CONTEXT_DEPTH}")));
+                .expected(format_args!("1 to {}", SAMPLE_CONTEXT_DEPTH + 1)));
             }
             for _ in 0..frames {
                 let start = cursor.offset();

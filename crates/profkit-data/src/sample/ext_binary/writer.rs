@@ -128,7 +128,7 @@ const SPLIT_DATA: &[Part] = &[
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
-    sink: &mut impl Sink,
+    sink: &mut (impl Sink + ?Sized),
 ) -> Result<Losses> {
     let is_cs = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     if is_cs && options.split_layout {
@@ -339,7 +339,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn context_table(&self, out: &mut Vec<u8>) {
+    fn context_table(&mut self, out: &mut Vec<u8>) {
         if self.contexts.is_empty() {
             return out.push(0);
         }
@@ -351,8 +351,7 @@ impl<'a> Writer<'a> {
             put(out, function.callers.len() as u64 + 1);
             for frame in &function.callers {
                 put(out, u64::from(self.encoder.plan.number(frame.name)));
-                put(out, u64::from(frame.location.line));
-                put(out, u64::from(frame.location.discriminator));
+                self.encoder.location(out, frame.location);
             }
             put(
                 out,
@@ -402,6 +401,15 @@ impl<'a> Writer<'a> {
             };
             let mut held = Losses::default();
             count_facts(&function.samples, &mut held);
+            if !self.contexts.is_empty() {
+                // Without a place for what is inlined.
+                let mut inlined = Losses::default();
+                for one in &function.samples.inlined {
+                    count_facts(&one.samples, &mut inlined);
+                }
+                self.encoder.losses.checksums += inlined.checksums;
+                self.encoder.losses.attributes += inlined.attributes;
+            }
             if !has_checksums {
                 self.encoder.losses.checksums += held.checksums;
             }

@@ -280,7 +280,7 @@ fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
 
 /// A number of digits alone.
 #[inline]
-pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+pub(in crate::sample) fn decimal(text: &[u8]) -> Option<u64> {
     match leading(text) {
         (value, digits) if digits == text.len() => value,
         _ => None,

@@ -1,6 +1,7 @@
 //! Reading text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
+use super::super::context::{ContextFault, frames};
 use super::super::flat::{FlatFunction, Step};
-use super::super::model::{Frame, Location, ProfileKind, SampleProfile};
+use super::super::model::{Frame, ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName};
 use super::super::report::ReadReport;
 use super::line::{self, Fault, Line};
@@ -8,6 +9,7 @@ use crate::instr::text::quote;
 use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::attribute;
+use std::borrow::Cow;
 
 /// Adds a text profile to `profile`, each count times `weight`.
 ///
@@ -43,8 +45,17 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
             continue;
         }
         if let Err(error) = reader.line(text, depth, number) {
+            let structure = if depth > 0 && reader.open {
+                format!(
+                    "function {}",
+                    reader.profile.names.get(reader.function.name)
+                )
+                .into()
+            } else {
+                Cow::Borrowed("a function's first line")
+            };
             reader.open = false;
-            reader.report.fault(error);
+            reader.report.fault(error.within(structure));
         }
     }
     reader.finish();
@@ -232,53 +243,20 @@ impl Reader<'_> {
 
     /// `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`
     fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
-        let fault = |column: usize, message: &'static str, expected: &'static str| {
-            Error::new(ErrorKind::Malformed, message)
-                .at_line(number, column as u64 + 1)
+        let fault = |fault: ContextFault| {
+            Error::new(ErrorKind::Malformed, fault.message)
+                .at_line(number, fault.column as u64 + 1)
                 .found(quote(line))
-                .expected(expected)
-        };
-        let Some(inner) = text
-            .strip_prefix(b"[")
-            .and_then(|text| text.strip_suffix(b"]"))
-        else {
-            return Err(fault(
-                text.len(),
-                "a calling context has no closing bracket",
-                "]:TOTAL:HEAD",
-            ));
+                .expected(fault.expected)
         };
         self.kind |= ProfileKind::CONTEXT_SENSITIVE;
-        let mut rest = inner;
-        let mut column = 1;
-        loop {
-            let at = memchr::memmem::find(rest, b" @ ");
-            let frame = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
-            // LLVM takes the name up to the first colon.
-            let colon = memchr::memchr(b':', frame).unwrap_or(frame.len());
-            let name = frame.get(..colon).unwrap_or_default();
-            if name.is_empty() {
-                return Err(fault(column, "a frame has no name", "NAME:LINE or NAME"));
-            }
+        let frames = frames(text).map_err(fault)?;
+        for frame in frames {
+            let (name, location, column) = frame.map_err(fault)?;
             let name = self.intern(name, number)?;
-            let Some(at) = at else {
-                if colon != frame.len() {
-                    return Err(fault(
-                        column + colon,
-                        "the last frame has a call site",
-                        "NAME]",
-                    ));
-                }
+            let Some(location) = location else {
                 return Ok(name);
             };
-            let location = frame.get(colon + 1..).and_then(call_site);
-            let location = location.ok_or_else(|| {
-                fault(
-                    column + colon,
-                    "a caller has no call site",
-                    "NAME:LINE or NAME:LINE.DISCRIMINATOR",
-                )
-            })?;
             if self.function.callers.len() == SAMPLE_CONTEXT_DEPTH {
                 return Err(Error::new(
                     ErrorKind::LimitExceeded,
@@ -288,9 +266,9 @@ impl Reader<'_> {
                 .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
             }
             self.function.callers.push(Frame { name, location });
-            column += at + 3;
-            rest = rest.get(at + 3..).unwrap_or_default();
         }
+        // A list of frames ends with the leaf or with a fault.
+        Ok(NameId::default())
     }
 
     /// Adds the function that was read last, if it is sound.
@@ -320,16 +298,5 @@ impl PairFault {
             PairFault::Line(fault) => located(fault),
             PairFault::Other(error) => error,
         }
-    }
-}
-
-fn call_site(text: &[u8]) -> Option<Location> {
-    let number = |text: &[u8]| u32::try_from(line::decimal(text)?).ok();
-    match memchr::memchr(b'.', text) {
-        None => Some(Location::new(number(text)?, 0)),
-        Some(dot) => Some(Location::new(
-            number(text.get(..dot)?)?,
-            number(text.get(dot + 1..)?)?,
-        )),
     }
 }

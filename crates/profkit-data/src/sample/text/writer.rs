@@ -44,7 +44,7 @@ const BUFFER: usize = 1 << 16;
 pub fn write(
     profile: &SampleProfile,
     options: &TextOptions,
-    sink: &mut impl Sink,
+    sink: &mut (impl Sink + ?Sized),
 ) -> Result<Losses> {
     let ranks = profile.names.ranks();
     let mut writer = Writer {
@@ -53,6 +53,10 @@ pub fn write(
         options: *options,
         out: Vec::with_capacity(BUFFER * 2),
         targets: Vec::new(),
+        losses: Losses {
+            symbols: profile.symbols.len() as u64,
+            ..Losses::default()
+        },
     };
     for index in profile.llvm_order(&ranks) {
         let Some(function) = profile.functions().get(index as usize) else {
@@ -65,10 +69,7 @@ pub fn write(
         }
     }
     sink.put(&writer.out)?;
-    Ok(Losses {
-        symbols: profile.symbols.len() as u64,
-        ..Losses::default()
-    })
+    Ok(writer.losses)
 }
 
 struct Writer<'a> {
@@ -77,6 +78,7 @@ struct Writer<'a> {
     options: TextOptions,
     out: Vec<u8>,
     targets: Vec<Target>,
+    losses: Losses,
 }
 
 impl Writer<'_> {
@@ -238,6 +240,10 @@ impl Writer<'_> {
 
     fn start(&mut self, location: Location, depth: usize) {
         self.indent(depth);
+        // With a discriminator a line has 32 bits, without one 16.
+        if location.line > 0xffff && location.discriminator == 0 {
+            self.losses.large_lines += 1;
+        }
         self.location(location);
         self.out.push(b':');
     }

@@ -1,0 +1,87 @@
+//! Sample profiles of LLVM's encodings.
+use crate::source::located;
+use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
+use profkit_data::sample::text::TextOptions;
+use profkit_data::sample::{
+    Losses, ProfileKind, ReadReport, SampleName, SampleProfile, binary, ext_binary, text,
+};
+
+/// Reads any bytes as the encoding that they claim to be. What could be read must come back the same from the
+/// extensible binary encoding, and from text where its names can be spelled in it.
+///
+/// # Panics
+/// If that does not hold, or a fault has no place.
+pub(crate) fn sample(data: &[u8]) {
+    let mut profile = SampleProfile::new();
+    let report = match read(data, &mut profile) {
+        Ok(report) => report,
+        Err(error) => return located(&error),
+    };
+    report.faults.iter().for_each(located);
+    assert_eq!(report.faults.is_empty(), report.fault_count == 0);
+    let (wanted, text_losses) = as_text(&profile);
+    // Their names are digits of hashes afterwards, or bytes that end a name.
+    let is_spelled = profile.names.iter().all(|(_, name)| match name {
+        SampleName::Guid(_) => false,
+        SampleName::Text(text) => !text.contains(&0),
+    });
+    let mut file = Vec::new();
+    let options = ExtBinaryOptions::default().vtables(true);
+    let losses = ext_binary::write(&profile, &options, &mut file).expect("a Vec takes all bytes");
+    if is_spelled && losses.is_none() {
+        let mut again = SampleProfile::new();
+        let report = read(&file, &mut again).expect("our own header");
+        assert_eq!(report.faults, []);
+        assert_eq!(as_text(&again).0, wanted);
+    }
+    let is_plain = |name: &[u8]| {
+        !name.is_empty()
+            && name
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(byte))
+            && !name.iter().all(u8::is_ascii_digit)
+            && name != b"vtables"
+    };
+    let is_plain = is_spelled
+        && profile.names.iter().all(|(_, name)| match name {
+            SampleName::Guid(_) => false,
+            SampleName::Text(text) => {
+                is_plain(text) && !text.first().is_some_and(u8::is_ascii_digit)
+            }
+        });
+    let has_inlined = profile
+        .functions()
+        .iter()
+        .any(|function| !function.samples.inlined.is_empty());
+    // LLVM's text brackets the names of inlined functions where there are contexts.
+    let is_odd = has_inlined && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+    if is_plain && !is_odd && text_losses.large_lines == 0 {
+        let mut again = SampleProfile::new();
+        let report = text::read(&wanted, &mut again, 1);
+        assert_eq!(report.faults, []);
+        let wanted_kind = profile.kind.contains(ProfileKind::PROBE_BASED);
+        if again.kind.contains(ProfileKind::PROBE_BASED) == wanted_kind {
+            assert_eq!(as_text(&again).0, wanted);
+        }
+    }
+}
+
+fn read(data: &[u8], profile: &mut SampleProfile) -> profkit_data::Result<ReadReport> {
+    match binary::parse_header(data).map(|header| header.encoding) {
+        Ok(0xff) => binary::read(data, profile, 1),
+        Ok(2) => binary::read_compact(data, profile, 1),
+        Ok(_) => ExtBinaryProfile::parse(data).map(|opened| {
+            let mut one = SampleProfile::new();
+            opened.read_functions(&[b"main"], &mut one);
+            opened.read(profile, 1)
+        }),
+        Err(_) => Ok(text::read(data, profile, 1)),
+    }
+}
+
+fn as_text(profile: &SampleProfile) -> (Vec<u8>, Losses) {
+    let mut out = Vec::new();
+    let options = TextOptions::default();
+    let losses = text::write(profile, &options, &mut out).expect("a Vec takes all bytes");
+    (out, losses)
+}

@@ -1,5 +1,5 @@
 //! Sample profiles that LLVM wrote: every release and encoding of one text comes out as that text.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use profkit_data::ids::NameRef;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};

@@ -1,5 +1,5 @@
 //! Sample profiles beside llvm-profdata: generated profiles in every encoding and option, by both.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;

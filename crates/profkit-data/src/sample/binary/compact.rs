@@ -64,6 +64,7 @@ fn read_rest(
                     "the function table is beyond the file",
                 )
                 .at(at)
+                .within("the header")
                 .found(format_args!("{offsets_start:#x}"))
                 .expected(format_args!("{functions_start:#x} to {:#x}", data.len())),
             );

@@ -13,6 +13,7 @@ mod correlate;
 mod gcov;
 mod indexed;
 mod list;
+mod memprof;
 mod merge;
 mod mip;
 mod sample;
@@ -72,6 +73,21 @@ pub const TARGETS: &[Target] = &[
         name: "index_cache",
         run: correlate::index_cache,
         seeds: &["index"],
+    },
+    Target {
+        name: "memprof_raw",
+        run: memprof::raw,
+        seeds: &["memprofraw"],
+    },
+    Target {
+        name: "memprof_indexed",
+        run: memprof::indexed,
+        seeds: &["profdata"],
+    },
+    Target {
+        name: "memprof_yaml",
+        run: memprof::yaml_text,
+        seeds: &["yaml"],
     },
     Target {
         name: "mip_raw",

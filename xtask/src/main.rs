@@ -1,6 +1,7 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
 mod bench_correlate;
+mod bench_memprof;
 mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
@@ -77,6 +78,11 @@ const TASKS: &[Task] = &[
         "bench-mip-merge",
         "time profkit mip merge of 10,000 raw files beside cat",
         bench_mip_merge::run,
+    ),
+    Task(
+        "bench-memprof",
+        "time 500 raw heap profiles of 10,000 contexts beside llvm-profdata-22",
+        bench_memprof::run,
     ),
     Task(
         "bench-correlate",

@@ -159,6 +159,11 @@ impl Error {
         self
     }
 
+    /// The detail that [`llvm_detail`](Self::llvm_detail) set.
+    pub fn llvm_detail_text(&self) -> Option<&str> {
+        self.0.llvm_detail.as_deref()
+    }
+
     /// What sort of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

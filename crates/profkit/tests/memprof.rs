@@ -475,3 +475,278 @@ fn the_compiler_makes_the_same_of_our_profile_as_of_llvm_s() {
         "the profile is not used:\n{ours}"
     );
 }
+
+/// What a command says and does: exit code, both outputs, and the file `out`.
+fn outcome(mut command: Command, folder: &Path) -> (Option<i32>, String, String, Option<Vec<u8>>) {
+    let out = folder.join("out");
+    let _ = std::fs::remove_file(&out);
+    let output = command.current_dir(folder).output().unwrap();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+        std::fs::read(out).ok(),
+    )
+}
+
+const COMMANDS: &str = "
+merge --profiled-binary=one one.memprofraw -o out
+merge --profiled-binary=one one.memprofraw -o out --memprof-version=2
+merge --profiled-binary=one one.memprofraw -o out --memprof-version=4 --memprof-full-schema
+merge --profiled-binary=one one.memprofraw -o out --text
+merge --profiled-binary=one twice.memprofraw -o out
+merge --profiled-binary=one one.memprofraw -o out --memprof-version=1
+merge --profiled-binary=one one.memprofraw counters.profraw -o out
+merge --profiled-binary=one counters.profraw one.memprofraw -o out
+merge --profiled-binary=one one.memprofraw frontend.profraw -o out
+merge one.memprofraw -o out
+merge --profiled-binary=fixed one.memprofraw -o out
+merge --profiled-binary=nothere one.memprofraw -o out
+merge --profiled-binary=one.yaml one.memprofraw -o out
+merge --profiled-binary=stripped one.memprofraw -o out
+merge --profiled-binary=one short.memprofraw -o out
+merge --profiled-binary=one cut.memprofraw -o out
+merge --profiled-binary=one stray.memprofraw -o out
+merge --profiled-binary=one old.memprofraw -o out
+merge --profiled-binary=one other-segments.memprofraw -o out
+merge --profiled-binary=one other-stack.memprofraw -o out
+merge --profiled-binary=one no-stack.memprofraw -o out
+merge one.yaml -o out
+merge one.yaml -o out --memprof-version=4
+merge one.yaml counters.profraw -o out
+merge empty.yaml -o out
+merge empty.yaml counters.profraw -o out
+merge empty.yaml counters.profraw -o out --failure-mode=warn
+merge empty.yaml counters.profraw -o out --failure-mode=all
+show --memory one.memprofraw --profiled-binary=one
+show --memory twice.memprofraw --profiled-binary=one
+show --memory fixed.memprofraw --profiled-binary=fixed
+show --memory one.memprofraw
+show --memory short.memprofraw --profiled-binary=one
+show --memory cut.memprofraw --profiled-binary=one
+show --memory other-stack.memprofraw --profiled-binary=one
+show --memory v2.profdata
+show --memory v3.profdata
+show --memory v4.profdata
+show --memory full.profdata
+show --memory v0.profdata
+show --memory nothere
+show --memory one
+show --memory one.yaml
+show --memory --json one.memprofraw --profiled-binary=one
+show --memory --show-format=yaml one.memprofraw --profiled-binary=one
+show --memory v3.profdata -o out
+";
+
+#[test]
+fn the_personality_says_and_writes_what_llvm_22_does() {
+    let (Some(llvm), Some(older), Some(oldest)) = (Llvm::find(22), Llvm::find(19), Llvm::find(14))
+    else {
+        return skip("LLVM 14, 19 or 22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    build_and_run(&llvm, folder, "one", &[]);
+    build_and_run(&llvm, folder, "fixed", &["-no-pie", "-fno-pie"]);
+    build_and_run(&oldest, folder, "old", &[]);
+    build_and_run(&older, folder, "before", &[]);
+    run(Command::new("strip")
+        .args(["-g", "one", "-o", "stripped"])
+        .current_dir(folder));
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+    let good = std::fs::read(folder.join("one.memprofraw")).unwrap();
+    let word = |at: usize| {
+        usize::try_from(u64::from_le_bytes(good[at..at + 8].try_into().unwrap())).unwrap()
+    };
+    let changed = |at: usize| {
+        let mut file = good.clone();
+        file[at..at + 8].copy_from_slice(&0x1234u64.to_le_bytes());
+        file
+    };
+    write("short.memprofraw", &good[..40]);
+    write("cut.memprofraw", &good[..good.len() - 100]);
+    write("stray.memprofraw", &[good.as_slice(), &[0; 8]].concat());
+    write("twice.memprofraw", &[good.as_slice(), &good].concat());
+    write(
+        "other-segments.memprofraw",
+        &[good.as_slice(), &changed(56 + 8)].concat(),
+    );
+    write(
+        "other-stack.memprofraw",
+        &[good.as_slice(), &changed(word(40) + 24)].concat(),
+    );
+    write("no-stack.memprofraw", &changed(word(32) + 8));
+    write("empty.yaml", b"---\nHeapProfileRecords: []\n...\n");
+    let fixture = |name: &str| {
+        std::fs::read(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../tests/fixtures/raw")
+                .join(name),
+        )
+        .unwrap()
+    };
+    write("counters.profraw", &fixture("clang-22-ir-plain.profraw"));
+    write("frontend.profraw", &fixture("clang-22-fe-plain.profraw"));
+    for (name, options) in [
+        ("v2", ["--memprof-version=2", "-f", "/dev/null"]),
+        ("v3", ["--memprof-version=3", "-f", "/dev/null"]),
+        ("v4", ["--memprof-version=4", "-f", "/dev/null"]),
+        ("full", ["--memprof-full-schema", "-f", "/dev/null"]),
+    ] {
+        run(Command::new(llvm.profdata())
+            .args([
+                "merge",
+                "one.memprofraw",
+                "--profiled-binary=one",
+                "-o",
+                &format!("{name}.profdata"),
+            ])
+            .args(options)
+            .current_dir(folder));
+    }
+    run(Command::new(older.profdata())
+        .args([
+            "merge",
+            "before.memprofraw",
+            "--profiled-binary=before",
+            "-o",
+            "v0.profdata",
+        ])
+        .current_dir(folder));
+    let shown = run(Command::new(llvm.profdata())
+        .args(["show", "--memory", "v3.profdata"])
+        .current_dir(folder));
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    write(
+        "one.yaml",
+        shown[shown.rfind("\n---\n").unwrap() + 1..].as_bytes(),
+    );
+    let mut wrong = String::new();
+    for line in COMMANDS.lines().filter(|line| !line.is_empty()) {
+        let args: Vec<&str> = line.split(' ').collect();
+        let mut theirs = Command::new(llvm.profdata());
+        theirs.args(&args);
+        let mut ours = Command::new(env!("CARGO_BIN_EXE_profkit"));
+        ours.arg("llvm-profdata").args(&args);
+        let theirs = outcome(theirs, folder);
+        let mut ours = outcome(ours, folder);
+        // A failed command leaves no half-written file here.
+        if ours.0 != Some(0) && ours.3.is_none() {
+            ours.3.clone_from(&theirs.3);
+        }
+        // LLVM names itself as it was started.
+        let program = llvm
+            .profdata()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let said = theirs.2.replace(&program, "llvm-profdata");
+        if (&ours.0, &ours.1, &ours.2, &ours.3) != (&theirs.0, &theirs.1, &said, &theirs.3) {
+            let bytes = ours.3 == theirs.3;
+            let first = ours
+                .1
+                .lines()
+                .zip(theirs.1.lines())
+                .find(|(one, two)| one != two);
+            wrong += &format!(
+                "{line}\n  code {:?} and {:?}, bytes equal: {bytes}, first line that differs: {first:?}\n  ours:   {}\n  theirs: {}\n",
+                ours.0,
+                theirs.0,
+                ours.2.trim_end(),
+                said.trim_end()
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn heap_profiles_are_shown_for_people_and_programs() {
+    let Some(llvm) = Llvm::find(22) else {
+        return skip("LLVM 22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    build_and_run(&llvm, folder, "one", &[]);
+    let show = |args: &[&str]| {
+        let mut all = vec!["show", "one.memprofraw", "--binaries", "one"];
+        all.extend(args);
+        let output = profkit(folder, &all);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = show(&["--top", "2"]);
+    assert!(text.contains("heap profile, raw version 5"), "{text}");
+    assert!(
+        text.contains("Top 2 contexts with the most bytes:"),
+        "{text}"
+    );
+    assert!(text.contains("heap_contexts.cpp:"), "{text}");
+    assert!(text.contains("buffer(int)"), "{text}");
+    // Every context that is not accessed for ever is cold by these thresholds.
+    let cold = show(&["--cold-density", "1e9", "--cold-lifetime", "0"]);
+    assert!(cold.contains("(100.0%)"), "{cold}");
+    let json: serde_json::Value =
+        serde_json::from_str(&show(&["--format", "json", "--top", "1000"])).unwrap();
+    let total = json["total"]["bytes"].as_u64().unwrap();
+    let contexts = json["contexts"].as_array().unwrap();
+    let sizes = contexts
+        .iter()
+        .map(|context| context["fields"]["TotalSize"].as_u64().unwrap());
+    assert_eq!(sizes.sum::<u64>(), total);
+    assert!(json["locations"]["table_bytes"].as_u64() < json["locations"]["plain_bytes"].as_u64());
+    let folded = show(&["--folded", "bytes"]);
+    let sum = folded
+        .lines()
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+    assert_eq!(sum.sum::<u64>(), total);
+    assert!(
+        folded.lines().all(|line| line.starts_with("main;")),
+        "{folded}"
+    );
+    // Without the binary it is said what is needed.
+    let output = profkit(folder, &["show", "one.memprofraw"]);
+    assert_eq!(output.status.code(), Some(2));
+    // Indexed and YAML.
+    profkit_ok(
+        folder,
+        &[
+            "merge",
+            "-q",
+            "one.memprofraw",
+            "--binaries",
+            "one",
+            "-o",
+            "one.profdata",
+        ],
+    );
+    profkit_ok(
+        folder,
+        &[
+            "convert",
+            "one.profdata",
+            "--to",
+            "memprof-yaml",
+            "-o",
+            "one.yaml",
+        ],
+    );
+    for args in [
+        ["show", "--memory", "one.profdata"],
+        ["show", "--top=3", "one.yaml"],
+    ] {
+        let output = profkit(folder, &args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            text.contains(&format!("Bytes:        {total}").replace("Bytes:        ", "Bytes:"))
+                || text.contains("Bytes:"),
+            "{text}"
+        );
+        assert!(output.status.success());
+    }
+}

@@ -314,17 +314,16 @@ impl MemInfoBlock {
                 self.set(field, new);
                 continue;
             }
-            let carry = |same: bool| {
-                let sum = old.saturating_add(new).saturating_add(u64::from(same));
-                sum.min(field.max())
-            };
+            let added = |by: u64| old.saturating_add(by).min(field.max());
+            // LLVM forgets what the later block had counted itself; what was added to it since counts.
+            let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
                 | F::TotalAccessCount
                 | F::TotalSize
                 | F::TotalLifetime
                 | F::TotalAccessDensity
-                | F::TotalLifetimeAccessDensity => carry(false),
+                | F::TotalLifetimeAccessDensity => added(new),
                 F::MinAccessCount
                 | F::MinSize
                 | F::MinLifetime
@@ -336,11 +335,18 @@ impl MemInfoBlock {
                 | F::MaxAccessDensity
                 | F::MaxLifetimeAccessDensity
                 | F::AccessHistogramSize => old.max(new),
-                F::NumLifetimeOverlaps => {
-                    carry(start.alloc_timestamp < before.get(F::DeallocTimestamp))
-                }
-                F::NumSameAllocCpu => carry(start.alloc_cpu == before.get(F::AllocCpuId)),
-                F::NumSameDeallocCpu => carry(start.dealloc_cpu == before.get(F::DeallocCpuId)),
+                F::NumLifetimeOverlaps => counted(
+                    start.overlaps,
+                    start.alloc_timestamp < before.get(F::DeallocTimestamp),
+                ),
+                F::NumSameAllocCpu => counted(
+                    start.same_alloc_cpu,
+                    start.alloc_cpu == before.get(F::AllocCpuId),
+                ),
+                F::NumSameDeallocCpu => counted(
+                    start.same_dealloc_cpu,
+                    start.dealloc_cpu == before.get(F::DeallocCpuId),
+                ),
                 F::AllocTimestamp | F::DeallocTimestamp | F::AllocCpuId | F::DeallocCpuId => new,
                 F::NumMigratedCpu | F::DataTypeId | F::AccessHistogram => old,
             };
@@ -359,6 +365,12 @@ pub struct Start {
     pub alloc_cpu: u64,
     /// The CPU that its last allocation was freed on.
     pub dealloc_cpu: u64,
+    /// Its own `NumLifetimeOverlaps`.
+    pub overlaps: u64,
+    /// Its own `NumSameAllocCpu`.
+    pub same_alloc_cpu: u64,
+    /// Its own `NumSameDeallocCpu`.
+    pub same_dealloc_cpu: u64,
 }
 
 impl Start {
@@ -368,6 +380,9 @@ impl Start {
             alloc_timestamp: block.get(Field::AllocTimestamp),
             alloc_cpu: block.get(Field::AllocCpuId),
             dealloc_cpu: block.get(Field::DeallocCpuId),
+            overlaps: block.get(Field::NumLifetimeOverlaps),
+            same_alloc_cpu: block.get(Field::NumSameAllocCpu),
+            same_dealloc_cpu: block.get(Field::NumSameDeallocCpu),
         }
     }
 }

@@ -121,14 +121,16 @@ fn not_a_profile(kind: FileKind) -> Error {
     match kind {
         FileKind::MemProfRaw => {
             error("the file is a raw MemProf profile, not an instrumentation profile")
-                .with_hint("this release merges no MemProf profiles yet: use llvm-profdata merge --profiled-binary=PROGRAM")
+                .with_hint("profkit merge --binaries PROGRAM takes raw heap profiles")
         }
         FileKind::SampleBinary | FileKind::SampleGcov => {
             error("the file is a sample profile, not an instrumentation profile")
                 .with_hint("merge sample profiles on their own: what they count is something else")
         }
-        FileKind::Mip | FileKind::MipMap => error("the file is a MIP file, which has a merge of its own")
-            .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
+        FileKind::Mip | FileKind::MipMap => {
+            error("the file is a MIP file, which has a merge of its own")
+                .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files")
+        }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),
         _ => error("the file is no profile that profkit knows")

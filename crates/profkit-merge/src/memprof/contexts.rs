@@ -308,9 +308,9 @@ impl RawContexts {
         })
     }
 
-    /// How many stacks there are, those without allocations too.
-    pub fn stack_count(&self) -> usize {
-        self.stacks.len()
+    /// All stacks as indexes of addresses, those without allocations too.
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.stacks.iter().map(AsRef::as_ref)
     }
 
     /// How many dumps were added.

@@ -123,8 +123,8 @@ pub fn examine(name: &str, data: &[u8]) -> Diagnosis {
                 "after the program has run: that is the file it writes unless LLVM_PROFILE_FILE says otherwise",
             ),
             FileKind::MemProfRaw => diagnosis.advise(
-                format!("llvm-profdata show --memory {}", quoted(name)),
-                "LLVM's tool, of the release that built the program",
+                format!("profkit show {} --binaries PROGRAM", quoted(name)),
+                "with the program and libraries that ran",
             ),
             _ => {}
         }
@@ -382,11 +382,11 @@ fn foreign(kind: FileKind, data: &[u8]) -> Option<String> {
             let mut cursor = Cursor::new(data, 0, Endian::Little);
             let version = cursor.u64().and_then(|_| cursor.u64()).ok();
             let version = version.map_or(String::new(), |version| format!(" version {version}"));
-            format!("raw MemProf profile{version}, not supported so far")
+            format!("raw heap profile (MemProf){version}, of which only the header is looked at")
         }
         FileKind::ObjectFile => "program or object file, not a profile".to_owned(),
         FileKind::Text if data.starts_with(b"---") => {
-            "MemProf profile, YAML, not supported so far".to_owned()
+            "heap profile (MemProf), YAML, not looked at further".to_owned()
         }
         _ => return None,
     })

@@ -17,7 +17,7 @@ const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         Commands::MERGE,
         "<filename...>",
-        "Merge profiles into one (instrumentation profiles; sample and MemProf profiles in a later release)",
+        "Merge profiles into one (instrumentation and MemProf profiles; sample profiles in a later release)",
     ),
     (
         Commands::ORDER,
@@ -32,7 +32,7 @@ const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         Commands::SHOW,
         "<profdata-file>",
-        "Show a profile (instrumentation profiles; sample and MemProf profiles in a later release)",
+        "Show a profile (instrumentation and MemProf profiles; sample profiles in a later release)",
     ),
 ];
 

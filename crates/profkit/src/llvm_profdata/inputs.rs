@@ -6,11 +6,12 @@ use super::messages::Fault;
 use super::path_from_bytes;
 use crate::io::read_into;
 use profkit_data::detect::{FileKind, detect};
+use profkit_data::memprof::yaml;
 use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 const STDIN: &[u8] = b"-";
 const NOT_FOUND: &str = "No such file or directory";
@@ -33,8 +34,6 @@ pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
     stdin: OnceLock<io::Result<Vec<u8>>>,
-    /// The first MemProf profile that was met.
-    memprof: Mutex<Option<usize>>,
 }
 
 impl InputList {
@@ -148,25 +147,33 @@ impl InputList {
         });
     }
 
-    /// The name of the first MemProf profile that a merge met, if there was one.
-    pub fn memprof(&self) -> Option<&[u8]> {
-        let first = match self.memprof.lock() {
-            Ok(first) => *first,
-            Err(poisoned) => *poisoned.into_inner(),
-        };
-        self.files.get(first?).map(|file| file.name.as_slice())
+    /// The indexes of what LLVM takes for heap profiles (raw dumps, and text that begins like YAML), and of the rest. An
+    /// input that cannot be read is left to the merge.
+    pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
+        (0..self.files.len()).partition(|&index| self.is_heap_profile(index).unwrap_or(false))
     }
 
-    /// LLVM takes raw MemProf profiles, and text that begins like YAML, for MemProf.
-    fn note_memprof(&self, index: usize, data: &[u8]) {
-        if detect(data) != FileKind::MemProfRaw && !data.starts_with(b"---") {
-            return;
-        }
-        let mut first = match self.memprof.lock() {
-            Ok(first) => first,
-            Err(poisoned) => poisoned.into_inner(),
+    fn is_heap_profile(&self, index: usize) -> io::Result<bool> {
+        let Some(file) = self.files.get(index) else {
+            return Ok(false);
         };
-        *first = Some(first.map_or(index, |before| before.min(index)));
+        let is = |head: &[u8]| detect(head) == FileKind::MemProfRaw || yaml::is_yaml(head);
+        if file.name == STDIN {
+            let mut scratch = Vec::new();
+            return Ok(is(self.load(index, &mut scratch)?.as_ref()));
+        }
+        let mut head = [0; 8];
+        let read = fs::File::open(path_from_bytes(&file.name))?.read(&mut head)?;
+        Ok(is(head.get(..read).unwrap_or_default()))
+    }
+
+    /// Takes these inputs out.
+    pub fn remove(&mut self, indexes: &[usize]) {
+        let mut index = 0;
+        self.files.retain(|_| {
+            index += 1;
+            !indexes.contains(&(index - 1))
+        });
     }
 }
 
@@ -194,22 +201,13 @@ impl Inputs for InputList {
                 read_into(Path::new("-"), &mut bytes).map(|_| bytes)
             });
             return match read {
-                Ok(bytes) => {
-                    self.note_memprof(index, bytes);
-                    Ok(InputData::Borrowed(bytes))
-                }
+                Ok(bytes) => Ok(InputData::Borrowed(bytes)),
                 Err(error) => Err(error.kind().into()),
             };
         }
         match read_into(&path_from_bytes(&file.name), scratch)? {
-            Some(map) => {
-                self.note_memprof(index, &map);
-                Ok(InputData::Owned(Box::new(map)))
-            }
-            None => {
-                self.note_memprof(index, scratch);
-                Ok(InputData::Borrowed(scratch))
-            }
+            Some(map) => Ok(InputData::Owned(Box::new(map))),
+            None => Ok(InputData::Borrowed(scratch)),
         }
     }
 }

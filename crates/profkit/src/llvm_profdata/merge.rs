@@ -4,7 +4,7 @@ use super::inputs::InputList;
 use super::lines::Lines;
 use super::messages::{self, Fault, Messages, fault_text};
 use super::pattern::Pattern;
-use super::{correlate, input, output};
+use super::{correlate, input, memprof, output};
 use crate::encode::write_indexed;
 use crate::io::Content;
 use profkit_abi::value_kind;
@@ -27,7 +27,7 @@ const HINT: &str =
 
 /// Runs `merge`.
 pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
-    let inputs = InputList::new(parsed)?;
+    let mut inputs = InputList::new(parsed)?;
     if inputs.is_empty() {
         return Err(Fault::new(format!(
             "no input files specified. See {program} merge -help"
@@ -51,27 +51,43 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         Some("gcc") => return Err(Fault::new("unknown format is specified")),
         format => format == Some("text"),
     };
+    let (heap_inputs, rest) = inputs.split_heap_profiles();
+    if !heap_inputs.is_empty() && parsed.flag("memprof-random-hotness") {
+        return Err(Fault::later("--memprof-random-hotness"));
+    }
+    let heap = memprof::load(parsed, &inputs, &heap_inputs, messages)?;
+    inputs.remove(&heap_inputs);
     let correlation = correlate::source(parsed, &inputs, messages)?;
 
     let keep = filter(parsed.text("function"));
     let drop = filter(parsed.text("no-function"));
     let mut options = merge_options(parsed, remapping, &keep, &drop);
     options.correlation = correlation;
-    let merged = merge_instr(&inputs, &options);
-    if let Some(name) = inputs.memprof() {
-        return Err(Fault::later(&format!(
-            "merging MemProf profiles ({})",
-            String::from_utf8_lossy(name)
-        )));
-    }
+    let merged = match rest.is_empty() && heap.is_some() {
+        true => Ok(MergeOutcome {
+            profiles: vec![profkit_merge::MergedProfile::default()],
+            ..MergeOutcome::default()
+        }),
+        false => merge_instr(&inputs, &options),
+    };
     let mut outcome = match merged {
         Ok(outcome) => outcome,
         Err(error) => return Err(merge_fault(&error)),
     };
-    let bad = report(&outcome, &inputs, messages);
+    let mut bad = report(&outcome, &inputs, messages);
+    let mut conflict = false;
+    if let Some(heap) = &heap {
+        bad += heap.bad;
+        if merged_kind(&outcome).contains(InstrKind::FRONT_END) {
+            let text = "Cannot merge MemProf profile with Clang generated profile.";
+            messages.warning(&heap.first, text);
+            bad += heap_inputs.len() - heap.bad;
+            conflict = true;
+        }
+    }
     let fails = match parsed.word("failure-mode") {
         Some("warn") => false,
-        Some("all") => bad == inputs.len(),
+        Some("all") => bad == inputs.len() + heap_inputs.len(),
         _ => bad > 0,
     };
     if fails {
@@ -92,10 +108,18 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
             .as_bytes(),
         );
     }
-    let profile = match outcome.profiles.pop() {
+    let mut profile = match outcome.profiles.pop() {
         Some(merged) => merged.profile,
         None => InstrProfile::default(),
     };
+    if let Some(heap) = heap.filter(|_| !conflict) {
+        // LLVM writes a section even if nothing is in it.
+        profile.memprof = Some(memprof::section(
+            parsed,
+            heap.profile,
+            profile.memprof.take(),
+        )?);
+    }
     write(parsed, &profile, text, messages)?;
     if repeats_a_size(&profile) {
         let text = "invalid profile created. Please file a bug at: \
@@ -103,6 +127,12 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         messages.warning(b"", text);
     }
     Ok(())
+}
+
+fn merged_kind(outcome: &MergeOutcome) -> InstrKind {
+    let profile = outcome.profiles.first().map(|merged| &merged.profile);
+    let used = profile.filter(|profile| profile.record_count() > 0);
+    used.map_or(InstrKind::default(), |profile| profile.kind)
 }
 
 fn list(inputs: &InputList) -> Result<(), Fault> {

@@ -6,6 +6,7 @@ mod help;
 mod input;
 mod inputs;
 mod lines;
+mod memprof;
 mod merge;
 mod messages;
 mod output;

@@ -2,6 +2,7 @@
 use super::command_line::{Parsed, SHOW_KIND};
 use super::input::{self, Profile};
 use super::lines::Lines;
+use super::memprof;
 use super::messages::{Fault, Messages};
 use super::values::{ValueStatistics, detailed_summary};
 use super::{correlate, output};
@@ -119,7 +120,14 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
     }
     match parsed.word(SHOW_KIND) {
         Some("sample") => return super::sample::show(name, parsed, format, output, messages),
-        Some("memory") => return Err(Fault::later("showing MemProf profiles (--memory)")),
+        Some("memory") => {
+            if format == Some("json") {
+                return Err(Fault::new("JSON output is not supported for MemProf"));
+            }
+            return output::write(output, parsed.output(), |lines| {
+                memprof::show(name, parsed, lines)
+            });
+        }
         _ => {}
     }
     match format {

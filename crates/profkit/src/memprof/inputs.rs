@@ -170,6 +170,7 @@ pub fn load(inputs: &dyn Inputs, indexes: &[usize], source: &dyn BySymbols) -> L
             modules,
             contexts_dropped,
             contexts,
+            ..
         } = symbolize(&all.contexts, source);
         drop(all.contexts);
         loaded.profile = profile;

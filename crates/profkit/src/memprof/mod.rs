@@ -1,10 +1,12 @@
 //! Heap profiles: which inputs are some, raw dumps symbolised against their binaries, and the sum of all.
 mod inputs;
+pub mod show;
 mod symbolize;
 
 pub use inputs::{Loaded, is_memprof_input, load};
 pub use symbolize::{
-    BySymbols, Found, IndexSource, ModuleReport, NoBinaries, SourceLocation, Symbolized, symbolize,
+    BySymbols, Found, IndexSource, ModuleReport, NoBinaries, OneBinary, SourceLocation, Symbolized,
+    symbolize,
 };
 
 use profkit_data::Result;

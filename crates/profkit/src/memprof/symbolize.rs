@@ -1,5 +1,6 @@
 //! From contexts of addresses to a profile, module by module.
 use crate::correlate::debuginfod::{Artifact, Client};
+use profkit_data::ids::BuildId;
 use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::memprof::{Module, RawContexts};
@@ -114,6 +115,30 @@ impl BySymbols for IndexSource<'_> {
     }
 }
 
+/// One binary, as LLVM's tool takes it.
+#[derive(Debug)]
+pub struct OneBinary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its build id.
+    pub id: BuildId,
+    /// No folders: LLVM looks at the binary alone.
+    pub folders: DebugFolders,
+}
+
+impl BySymbols for OneBinary {
+    fn find(&self, module: &Module) -> Result<Option<Found>> {
+        let own = matches!(module, Module::Linked { build_id } if *build_id == self.id);
+        Ok(own.then(|| Found {
+            path: self.path.clone(),
+        }))
+    }
+
+    fn debug_folders(&self) -> &DebugFolders {
+        &self.folders
+    }
+}
+
 /// None at all, for profiles that need none.
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
@@ -173,6 +198,8 @@ pub struct Symbolized {
     pub contexts_dropped: usize,
     /// All contexts.
     pub contexts: usize,
+    /// Stacks of which a frame is known, those without allocations too.
+    pub known_stacks: usize,
 }
 
 /// Symbolises contexts by LLVM's rules.
@@ -268,6 +295,15 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
         modules: reports,
         contexts_dropped: dropped,
         contexts: contexts.contexts().len(),
+        known_stacks: contexts
+            .stacks()
+            .filter(|stack| {
+                let frames = stack
+                    .iter()
+                    .filter_map(|&address| frames.get(address as usize));
+                frames.into_iter().any(|frames| !frames.is_empty())
+            })
+            .count(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Arguments of `profkit show`.
 use crate::correlate::args::BinaryArgs;
+use crate::memprof::show::HeapArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -24,17 +25,19 @@ Examples:
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
   profkit show --header --sections broken.profraw
   profkit show counters-only.profraw --binaries build/
-  profkit show --function main samples.prof";
+  profkit show --function main samples.prof
+  profkit show heap.memprofraw --binaries program
+  profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg";
 
 /// Arguments of `profkit show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// Raw, indexed, text or sample profile, told apart by content; - is standard input
+    /// Raw, indexed, text, sample or heap profile (.memprofraw, YAML), told apart by content; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Where the binaries of raw profiles without metadata are
+    /// Where the binaries of raw profiles without metadata, and of raw heap profiles, are
     #[command(flatten)]
     pub correlation: BinaryArgs,
 
@@ -103,6 +106,10 @@ pub struct ShowArgs {
     /// Print names as the profile has them
     #[arg(long)]
     pub mangled: bool,
+
+    /// Options of heap profiles.
+    #[command(flatten)]
+    pub heap: HeapArgs,
 
     /// Output format; docs/formats/show-json.md describes the JSON
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

@@ -14,6 +14,7 @@ pub use args::{Format, ShowArgs};
 
 use crate::exit::{self, Failure, Status};
 use crate::io::{Input, printer};
+use crate::memprof::show as heap;
 use json::JsonPrinter;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, RawReader};
@@ -33,6 +34,15 @@ pub fn run(args: &ShowArgs) -> exit::Result {
     let input = Input::open(&args.file)?;
     if crate::merge::sample_job::is_sample(input.bytes()) {
         return sample::run(args, &input);
+    }
+    if heap::is_shown(&args.heap, input.bytes()) {
+        return heap::run(
+            &args.heap,
+            &args.correlation,
+            &input,
+            args.format,
+            args.mangled,
+        );
     }
     let out = printer();
     let mut printer: Box<dyn Printer> = match args.format {

@@ -143,7 +143,7 @@ pub fn unsupported(kind: FileKind) -> Error {
     let (what, hint) = match kind {
         FileKind::MemProfRaw => (
             "a raw MemProf profile",
-            "profkit reads instrumentation profiles so far; use llvm-profdata for MemProf",
+            "profkit show FILE --binaries PROGRAM shows it",
         ),
         FileKind::SampleBinary => (
             "a sample profile",

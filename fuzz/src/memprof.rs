@@ -1,0 +1,92 @@
+//! Heap profiles: raw dumps, sections of indexed profiles, YAML.
+use crate::source::located;
+use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+use profkit_data::memprof::raw::RawMemProf;
+use profkit_data::memprof::{MemProfile, yaml};
+use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
+
+/// Reads any bytes as raw dumps and adds them up: twice in one sum is as two sums.
+///
+/// # Panics
+/// If that does not hold, or an error does not know its place.
+pub(crate) fn raw(data: &[u8]) {
+    let profile = match RawMemProf::parse(data) {
+        Ok(profile) => profile,
+        Err(error) => return located(&error),
+    };
+    let sum = || {
+        let mut contexts = RawContexts::default();
+        contexts.add(&profile, |skipped| {
+            if skipped.error.offset().is_some() {
+                located(&skipped.error);
+            }
+        });
+        contexts
+    };
+    let mut twice = sum();
+    let contexts = twice.contexts().len();
+    twice.absorb(sum());
+    assert_eq!(twice.contexts().len(), contexts, "contexts do not meet");
+}
+
+/// Reads any bytes as an indexed profile with a section: what is read can be written in every version and read again.
+///
+/// # Panics
+/// If that does not hold.
+pub(crate) fn indexed(data: &[u8]) {
+    let Ok(profile) = IndexedProfile::parse(data) else {
+        return;
+    };
+    let Some(section) = profile.memprof() else {
+        return;
+    };
+    let section = match IndexedMemProf::parse(data, section.offset) {
+        Ok(section) => section,
+        Err(error) => return located(&error),
+    };
+    section.to_profile_salvaging(|error| drop(error.to_string()));
+    if let Ok(profile) = section.to_profile() {
+        rewritten(&profile);
+    }
+}
+
+/// Reads any bytes as YAML.
+///
+/// # Panics
+/// If what was read is not the same after it was written.
+pub(crate) fn yaml_text(data: &[u8]) {
+    let profile = match yaml::parse(data) {
+        Ok(profile) => profile,
+        Err(error) => {
+            drop(error.to_string());
+            return;
+        }
+    };
+    let text = text_of(&profile);
+    let again = yaml::parse(text.as_bytes()).expect("our own text");
+    assert_eq!(text_of(&again), text);
+    rewritten(&profile);
+}
+
+fn rewritten(profile: &MemProfile) {
+    let mut sum = MemProfSum::new(ContextRule::Add);
+    sum.add(profile);
+    let sum = sum.finish();
+    for version in 0..=4 {
+        let options = IndexedMemProfOptions::for_version(version, true);
+        let section = encode(&sum, &options).expect("what was read can be written");
+        let base = usize::try_from(section.offset).expect("small");
+        let mut file = vec![0; base];
+        file.extend(section.bytes);
+        let again = IndexedMemProf::parse(&file, section.offset).expect("our own section");
+        let again = again.to_profile().expect("our own section");
+        assert_eq!(again.records().len(), profile.records().len());
+    }
+}
+
+fn text_of(profile: &MemProfile) -> String {
+    let mut out = Vec::new();
+    yaml::write(profile, &mut out).expect("memory");
+    String::from_utf8_lossy(&out).into_owned()
+}

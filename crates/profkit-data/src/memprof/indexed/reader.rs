@@ -60,7 +60,7 @@ impl<'data> IndexedMemProf<'data> {
     /// [`ErrorKind::UnsupportedVersion`], or [`ErrorKind::Malformed`] and [`ErrorKind::Truncated`] for a header or
     /// schema that cannot be.
     pub fn parse(file: &'data [u8], start: u64) -> Result<Self> {
-        Self::parse_section(file, start).map_err(|error| error.within(STRUCTURE))
+        Self::parse_section(file, start).map_err(|error| error.within(STRUCTURE).at(start))
     }
 
     fn parse_section(file: &'data [u8], start: u64) -> Result<Self> {

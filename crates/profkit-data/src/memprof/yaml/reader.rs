@@ -2,6 +2,7 @@
 use crate::memprof::block::{Field, MemInfoBlock};
 use crate::memprof::data_access::{DataAccess, DataRecord, Datum};
 use crate::memprof::profile::{AllocSite, CallSite, Frame, MemProfile, StackId, guid};
+use crate::names::NAME_SEPARATOR;
 use crate::yaml::{Events, Place, malformed, shown};
 use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
@@ -248,11 +249,21 @@ fn data_access(events: &mut Events<'_>) -> Result<DataAccess> {
 
 /// The name of a symbol, canonical as LLVM's writer has it.
 fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
-    let scalar = events.scalar("a symbol")?;
-    if scalar.text.is_empty() {
-        return Err(malformed(scalar.place, "a symbol has no name"));
+    let name = string(events, "a symbol")?;
+    Ok(canonical_symbol(&name).to_vec())
+}
+
+/// A text that tables of names can hold.
+fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
+    let scalar = events.scalar(what)?;
+    let bytes = scalar.text.as_bytes();
+    if bytes.is_empty() || bytes.contains(&NAME_SEPARATOR) {
+        return Err(malformed(
+            scalar.place,
+            format!("{what} is empty, or has the character \\x01"),
+        ));
     }
-    Ok(canonical_symbol(scalar.text.as_bytes()).to_vec())
+    Ok(bytes.to_vec())
 }
 
 /// A symbol without what `InstrProfSymtab::getCanonicalName` drops: all from the first dot on, but for `.__uniq.`.
@@ -279,16 +290,19 @@ fn data_record(events: &mut Events<'_>) -> Result<(DataRecord, Place)> {
             "AccessCount" => count = Some(events.number("AccessCount", u64::MAX)?),
             "Locations" => events.list("Locations", |events| {
                 let mut location = (Vec::new(), 0);
-                events.mapping("a location", |events, key, _| {
+                let at = events.mapping("a location", |events, key, _| {
                     match key {
                         "FileName" => {
-                            location.0 = events.scalar("FileName")?.text.as_bytes().to_vec();
+                            location.0 = string(events, "FileName")?;
                         }
                         "Line" => location.1 = events.number32("Line")?,
                         _ => return Ok(false),
                     }
                     Ok(true)
                 })?;
+                if location.0.is_empty() {
+                    return Err(malformed(at, "a location lacks a key").expected("FileName"));
+                }
                 locations.push(location);
                 Ok(())
             })?,

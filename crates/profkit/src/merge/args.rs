@@ -1,5 +1,6 @@
 //! Arguments of `profkit merge`.
 use super::sample_args::SampleArgs;
+use super::supplement::SupplementArgs;
 use crate::correlate::args::BinaryArgs;
 use clap::{Args, ValueEnum};
 use profkit_data::instr::releases::Release;
@@ -100,6 +101,9 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     pub(super) sample: SampleArgs,
+
+    #[command(flatten)]
+    pub(super) supplement: SupplementArgs,
 }
 
 /// Where the result goes.

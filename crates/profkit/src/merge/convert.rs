@@ -89,6 +89,7 @@ pub fn convert(args: ConvertArgs) -> Result {
             ..MemProfJob::default()
         })
         .filter(|job| job.loaded.is_some()),
+        supplement: None,
         sparse: false,
         form,
         destination: Destination::File(args.output),

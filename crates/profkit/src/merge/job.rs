@@ -1,6 +1,7 @@
 //! What `merge` and `convert` have in common: merge, judge, write, report.
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::report::{FullReport, Written};
+use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
@@ -40,6 +41,8 @@ pub struct Job {
     pub correlation_told: bool,
     /// Heap profiles that are to go into the result.
     pub memprof: Option<MemProfJob>,
+    /// What corrects the merged profile.
+    pub supplement: Option<Supplement>,
     /// Leave out functions that never ran.
     pub sparse: bool,
     /// What to write.
@@ -206,6 +209,9 @@ impl Job {
         }
         let mut written = Vec::with_capacity(profiles.len());
         for merged in &mut profiles {
+            if let Some(supplement) = &self.supplement {
+                supplement.correct(&mut merged.profile, &mut notes);
+            }
             let encoding = self.encoding(&report, merged.profile.kind, &mut notes);
             if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
                 self.place_memprof(&mut merged.profile, options)?;

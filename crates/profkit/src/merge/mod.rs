@@ -7,6 +7,7 @@ pub mod progress;
 pub mod report;
 mod sample_args;
 pub mod sample_job;
+mod supplement;
 mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};
@@ -118,11 +119,13 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     if sample_job::are_samples(&inputs) {
+        args.supplement.refuse()?;
         inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
         return merge_samples(&args, format, options, &inputs, notes);
     }
     args.sample.refuse()?;
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
+    let supplement = args.supplement.load(args.report.strict, &mut notes)?;
     let (heap, rest) = inputs.split_heap_profiles();
     let mut correlation = None;
     if args.correlation.is_used() && !rest.is_empty() {
@@ -170,6 +173,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         correlation_told: reporting == Reporting::First,
         memprof: Some(memprof)
             .filter(|job| job.loaded.is_some() || job.version.is_some() || job.full_schema),
+        supplement,
         sparse: args.sparse,
         form,
         destination,

@@ -301,6 +301,13 @@ fn profiles_of_every_release_are_merged_alike() {
             .into_iter()
             .enumerate()
             {
+                // LLVM 13's contexts stand where LLVM 22 looks for names: it refuses them, profkit reads them.
+                if release == 13
+                    && matches!(shape, SampleShape::Context | SampleShape::ContextProbes)
+                    && form.contains(&"--extbinary")
+                {
+                    continue;
+                }
                 let text = sample_text(&options, seed * 100 + number as u64);
                 let Some(bytes) = convert(&llvm, &text, form) else {
                     continue;

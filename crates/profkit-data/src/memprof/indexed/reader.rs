@@ -221,7 +221,7 @@ struct Reading<'a, 'data> {
     frames: FxHashMap<u64, u32>,
     scratch: Vec<u32>,
     numbers: Vec<u32>,
-    /// How many frames stacks of a tree may still have.
+    /// How many frames call stacks may still have.
     budget: usize,
 }
 
@@ -336,6 +336,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                     .found(format_args!("{} bytes", entry.data.len()))
                     .expected("a multiple of 8"));
                 }
+                self.spend(ids.len(), at)?;
                 for &frame in ids {
                     let frame = u64::from_le_bytes(frame);
                     numbers.push(self.frame(frames, frame, entry.data_offset)?);
@@ -356,13 +357,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                 let frame_count = u32::try_from(frames.len() / FRAME_LEN).unwrap_or(u32::MAX);
                 let mut scratch = std::mem::take(&mut self.scratch);
                 read_stack(array, id, frame_count, array_offset, &mut scratch)?;
-                self.budget = self.budget.checked_sub(scratch.len()).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::LimitExceeded,
-                        "the call stacks together are longer than any profile's",
-                    )
-                    .at(at)
-                })?;
+                self.spend(scratch.len(), at)?;
                 for number in &mut scratch {
                     let start = *number as usize * FRAME_LEN;
                     let bytes = frames.get(start..start + FRAME_LEN).unwrap_or_default();
@@ -375,6 +370,18 @@ impl<'a, 'data> Reading<'a, 'data> {
                 Ok(stack)
             }
         }
+    }
+
+    /// Takes frames of a call stack from the budget: stacks of a hostile file may share their bytes.
+    fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
+        self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
+            Error::new(
+                ErrorKind::LimitExceeded,
+                "the call stacks together are longer than any profile's",
+            )
+            .at(at)
+        })?;
+        Ok(())
     }
 
     fn frame(&mut self, table: &HashTable<'_>, id: u64, at: u64) -> Result<u32> {

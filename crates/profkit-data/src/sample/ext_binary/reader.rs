@@ -2,7 +2,7 @@
 use super::metadata::{Metadata, Shape};
 use super::sections::{self, Section};
 use crate::bytes::{Cursor, Endian};
-use crate::limits::SAMPLE_CONTEXT_DEPTH;
+use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_REREADS};
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::names::{Mapping, NameTable};
 use crate::sample::binary::{header, numbers};
@@ -179,25 +179,55 @@ impl<'data> ExtBinaryProfile<'data> {
                         continue;
                     }
                 };
-                let Some(offsets) = self.offsets(offsets, bytes.len(), report) else {
-                    continue;
-                };
-                for (number, offset) in offsets {
-                    if numbers.binary_search(&number).is_err() {
-                        continue;
+                let whole = Cursor::new(&bytes, base, Endian::Little);
+                let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
+                // Without a sound table every function is read.
+                let starts = self.offsets(offsets, bytes.len(), report).map(|offsets| {
+                    let wanted = offsets.into_iter().filter(|&(number, _)| is_wanted(number));
+                    let mut starts: Vec<u64> = wanted.map(|(_, offset)| offset).collect();
+                    starts.sort_unstable();
+                    starts
+                });
+                let mut starts = starts.map(Vec::into_iter);
+                let mut function = FlatFunction::default();
+                let mut cursor = whole;
+                loop {
+                    if let Some(starts) = &mut starts {
+                        let Some(start) = starts.next() else { break };
+                        // Functions that overlap would cost their bytes once for each of them.
+                        if base + start < cursor.offset() {
+                            let error = Error::new(
+                                ErrorKind::Malformed,
+                                "a function's offset lies within the function before it",
+                            );
+                            report.fault(error.at(base + start).within(section.name()));
+                            continue;
+                        }
+                        cursor = whole;
+                        if let Err(error) = cursor.window(start) {
+                            report.fault(error.within(section.name()));
+                            break;
+                        }
+                    } else if cursor.is_empty() {
+                        break;
                     }
-                    let mut cursor = Cursor::new(&bytes, base, Endian::Little);
-                    let mut function = FlatFunction::default();
+                    let mut head = cursor;
+                    let number = head.uleb128().and_then(|_| head.uleb128());
                     let names = &mut profile.names;
-                    let read = cursor.window(offset).and_then(|_| {
-                        tables.function(&mut cursor, &mut function, &mut mapping, names, report)
-                    });
-                    match read {
-                        Ok(()) => {
+                    let read =
+                        tables.function(&mut cursor, &mut function, &mut mapping, names, report);
+                    match (read, number) {
+                        (Ok(()), Ok(number)) if starts.is_some() || is_wanted(number) => {
                             profile.add_function(&function, 1, &mut report.outcome);
                             report.functions += 1;
                         }
-                        Err(error) => report.fault(error.within(section.name())),
+                        (Ok(()), _) => {}
+                        (Err(error), _) => {
+                            report.fault(error.within(section.name()));
+                            if starts.is_none() {
+                                break;
+                            }
+                        }
                     }
                 }
             }
@@ -442,6 +472,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut cursor = whole;
         let mut function = FlatFunction::default();
         let mut starts: Option<Vec<u64>> = None;
+        // Damaged functions may all run to the end of the section, each from its own start.
+        let mut fuel = bytes.len().saturating_mul(SAMPLE_REREADS) as u64;
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
             let names = &mut profile.names;
@@ -454,6 +486,18 @@ impl<'data> ExtBinaryProfile<'data> {
                     report.fault(
                         error.within(format!("the function at {start:#x} of {}", section.name())),
                     );
+                    let spent = cursor.offset().saturating_sub(base + start);
+                    fuel = fuel.saturating_sub(spent);
+                    if fuel == 0 {
+                        return report.fault(
+                            Error::new(
+                                ErrorKind::LimitExceeded,
+                                "the functions that are damaged overlap",
+                            )
+                            .at(base + start)
+                            .within(section.name()),
+                        );
+                    }
                     let starts = starts.get_or_insert_with(|| {
                         let offsets = self.offsets(offsets, bytes.len(), report);
                         let mut starts: Vec<u64> = offsets

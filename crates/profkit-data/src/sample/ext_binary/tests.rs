@@ -182,6 +182,46 @@ fn with_section(file: &[u8], kind: u64, change: impl FnOnce(&mut Vec<u8>)) -> Ve
     changed
 }
 
+#[test]
+fn single_functions_are_found_without_a_sound_table_and_counted_once() {
+    let file = encoded(NESTED, options());
+    let find = |file: &[u8]| {
+        let mut found = SampleProfile::new();
+        let opened = ExtBinaryProfile::parse(file).unwrap();
+        let report = opened.read_functions(&[b"_Z3bari"], &mut found);
+        let faults: Vec<String> = report.faults.iter().map(ToString::to_string).collect();
+        (as_text(&found), faults.join("\n"))
+    };
+    let alone = "_Z3bari:20301:1437\n 1: 1437\n";
+    let emptied = with_section(&file, section::FUNCTION_OFFSETS, Vec::clear);
+    let (text, faults) = find(&emptied);
+    assert_eq!(text, alone);
+    insta::assert_snapshot!(faults, @"the data end too early in FuncOffsetTableSection at offset 0x1ec: found 0 bytes left, expected 1 bytes");
+    let twice = with_section(&file, section::FUNCTION_OFFSETS, |bytes| {
+        let pairs = bytes[1..].to_vec();
+        bytes[0] *= 2;
+        bytes.extend(pairs);
+    });
+    let (text, faults) = find(&twice);
+    assert_eq!(text, alone);
+    insta::assert_snapshot!(faults, @"a function's offset lies within the function before it in LBRProfileSection at offset 0x1c1");
+}
+
+#[test]
+fn damaged_functions_that_overlap_end_the_section() {
+    // A tree of calls that has no end, from wherever it is read.
+    let samples = with_section(&encoded(NESTED, options()), section::SAMPLES, |bytes| {
+        *bytes = vec![2; 4000];
+    });
+    let file = with_section(&samples, section::FUNCTION_OFFSETS, |bytes| {
+        *bytes = vec![50];
+        bytes.extend((0..50).flat_map(|start| [2, start]));
+    });
+    let (_, report) = decoded(&file);
+    insta::assert_snapshot!(report.faults.last().unwrap(), @"the functions that are damaged overlap in LBRProfileSection at offset 0x1f4");
+    assert!(report.fault_count < 12, "{}", report.fault_count);
+}
+
 fn with_flags(file: &[u8], kind: u64, flags: u64) -> Vec<u8> {
     let opened = ExtBinaryProfile::parse(file).unwrap();
     let index = opened

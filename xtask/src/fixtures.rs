@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::matrix::{Compiler, Mode, RawSet, Set, all_sets};
-use profkit_testkit::{Llvm, fixture_path, repo_root};
+use profkit_testkit::{Llvm, fixture_path, heap_dump, repo_root};
 
 /// The run of each program whose raw profile is kept.
 const KEPT_RUN: usize = 1;
@@ -328,28 +328,20 @@ fn memprof(writer: &mut Writer) -> Result<()> {
         .args(["-Wl,--build-id", "heap.c", "-o"])
         .arg(&program);
     ensure!(compile.status()?.success(), "{compile:?}");
-    let mut run = Command::new(&program);
-    run.env(
-        "MEMPROF_OPTIONS",
-        format!("log_path={}", scratch.path().join("raw").display()),
-    );
-    ensure!(run.status()?.success(), "{run:?}");
-    let mut entries = std::fs::read_dir(scratch.path())?.filter_map(Result::ok);
-    let raw = entries
-        .find(|entry| entry.file_name().to_string_lossy().starts_with("raw."))
-        .context("a raw MemProf profile")?;
+    heap_dump(&mut Command::new(&program), scratch.path(), "raw")?;
+    let raw = scratch.path().join("raw.memprofraw");
     // Both from raw files: LLVM 22 loses the MemProf data of an indexed input.
     let option = format!("--profiled-binary={}", program.display());
-    let alone = merged(&llvm, &[&option], &raw.path())?;
+    let alone = merged(&llvm, &[&option], &raw)?;
     let compile = "clang-22 -O1 -fmemory-profile -gmlt … heap.c -o OUT/program";
-    let merge = "llvm-profdata-22 merge --profiled-binary=OUT/program OUT/raw.PID";
+    let merge = "llvm-profdata-22 merge --profiled-binary=OUT/program OUT/raw.memprofraw";
     writer.add(
         "indexed/clang-22-memprof-heap.profdata",
         &alone,
         &format!("{compile}\n{merge}"),
     )?;
     let counters = writer.fresh.path().join("raw/clang-22-ir-plain.profraw");
-    let both = merged(&llvm, &[&option, &counters.to_string_lossy()], &raw.path())?;
+    let both = merged(&llvm, &[&option, &counters.to_string_lossy()], &raw)?;
     writer.add(
         "indexed/clang-22-memprof-ir-plain.profdata",
         &both,

@@ -1,12 +1,12 @@
 //! Chores of the repository: `cargo xtask` lists them.
 mod bench;
 mod bench_correlate;
-mod bench_memprof;
 mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
 mod conformance;
 mod fixtures;
+mod memprof;
 mod mip;
 mod steps;
 
@@ -82,7 +82,12 @@ const TASKS: &[Task] = &[
     Task(
         "bench-memprof",
         "time 500 raw heap profiles of 10,000 contexts beside llvm-profdata-22",
-        bench_memprof::run,
+        memprof::bench::run,
+    ),
+    Task(
+        "memprof-programs",
+        "re2's tests with heap profiles of five clangs, merged and shown by both tools",
+        memprof::programs::run,
     ),
     Task(
         "bench-correlate",

@@ -26,6 +26,22 @@ pub(crate) struct Events<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
+/// Reads a text of one document. `what` is what errors are within.
+pub(crate) fn parse<T>(
+    data: &[u8],
+    what: &'static str,
+    read: impl FnOnce(Events<'_>) -> Result<T>,
+) -> Result<T> {
+    let text = std::str::from_utf8(data).map_err(|error| {
+        let valid = data.get(..error.valid_up_to()).unwrap_or_default();
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        let last = valid.iter().rev().take_while(|&&byte| byte != b'\n');
+        Error::new(ErrorKind::Malformed, "not UTF-8").at_line(line, last.count() as u64 + 1)
+    });
+    text.and_then(|text| read(Events::new(text)?))
+        .map_err(|error| error.within(what))
+}
+
 pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::Malformed, message).at_line(place.0, place.1)
 }

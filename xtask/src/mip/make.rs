@@ -293,6 +293,19 @@ fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> 
     make(tree, &arguments).context("re2 needs the packages unicode-data and python3-six")
 }
 
+/// Builds some of re2's tests, programs in `obj/test`, in a tree that [`Real::build`] has made.
+///
+/// # Errors
+/// If make fails.
+pub fn re2_tests(tree: &Path, tools: &Toolchain, names: &[&str]) -> Result<()> {
+    let targets: Vec<String> = names
+        .iter()
+        .map(|name| format!("obj/test/{name}"))
+        .collect();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    make_re2(tree, tools, &targets).map(|_| ())
+}
+
 /// The driver of this repository, linked with the library.
 fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
     let source = repo_root().join("tests/programs/regex_bench.cpp");

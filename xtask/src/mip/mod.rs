@@ -4,8 +4,8 @@ mod clang_counts;
 pub mod fuzz;
 mod inlined;
 mod layout;
-mod make;
-mod packages;
+pub mod make;
+pub mod packages;
 pub mod programs;
 mod size;
 
@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 ///
 /// # Errors
 /// If it does not build.
-fn build_profkit() -> Result<PathBuf> {
+pub fn build_profkit() -> Result<PathBuf> {
     let root = profkit_testkit::repo_root();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -35,7 +35,7 @@ fn build_profkit() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If it does not exit with 0; the message has its last lines.
-fn succeed(command: &mut Command) -> Result<String> {
+pub fn succeed(command: &mut Command) -> Result<String> {
     let made = command
         .stdin(Stdio::null())
         .output()
@@ -59,7 +59,7 @@ fn last_lines(text: &str) -> String {
 }
 
 /// A folder that is empty afterwards.
-fn fresh(folder: &Path) -> Result<()> {
+pub fn fresh(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(error).with_context(|| folder.display().to_string());

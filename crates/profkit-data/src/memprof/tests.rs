@@ -91,7 +91,10 @@ fn each_damage_of_a_section_has_its_message() {
         damage(&mut file, usize::try_from(start).unwrap());
         let judged = match read(&file, start) {
             Ok(_) => "is read".to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => match error.hint() {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            },
         };
         let _ = writeln!(messages, "{name}: {judged}");
     };

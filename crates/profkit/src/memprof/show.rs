@@ -521,6 +521,14 @@ impl Print<'_> {
         }
         let mut tables = Tables::default();
         let mut plain = 0usize;
+        // Each frame once, stacks as lists of their numbers.
+        let text = |number: usize| {
+            let frame = profile.frames().get(number)?;
+            let name = profile.names.get(&frame.function).map_or(0, Vec::len);
+            // Function, file, and four bytes each for line and column.
+            Some(name + self.shown.locations.get(number)?.file.len() + 2 + 8)
+        };
+        let mut once: usize = (0..profile.frames().len()).filter_map(text).sum();
         for (_, stack) in profile.stacks() {
             let mut frames = Vec::with_capacity(stack.len());
             for &number in stack {
@@ -531,8 +539,7 @@ impl Print<'_> {
                     .get(&frame.function)
                     .map(Vec::as_slice)
                     .unwrap_or_default();
-                // Function, file, and four bytes each for line and column.
-                plain += function.len() + place.file.len() + 2 + 8;
+                plain += text(number as usize)?;
                 frames.push(TableFrame {
                     function,
                     path: Some(Cow::Borrowed(place.file.as_slice())),
@@ -541,6 +548,7 @@ impl Print<'_> {
                     flags: StackFlags::default(),
                 });
             }
+            once += 4 + 4 * stack.len();
             tables.intern_stack(&frames).ok()?;
         }
         Some(TableSizes {
@@ -549,6 +557,7 @@ impl Print<'_> {
                 + tables.paths.encoded_len()
                 + tables.stacks.encoded_len()) as u64
                 + 4 * profile.stack_count() as u64,
+            frame_bytes: once as u64,
             plain_bytes: plain as u64,
         })
     }
@@ -578,6 +587,7 @@ struct JsonReport<'a> {
 struct TableSizes {
     stacks: u64,
     table_bytes: u64,
+    frame_bytes: u64,
     plain_bytes: u64,
 }
 

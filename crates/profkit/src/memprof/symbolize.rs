@@ -71,6 +71,9 @@ impl BySymbols for IndexSource<'_> {
                         .or(several.first()),
                 };
                 let path = match (best, self.servers) {
+                    (Some(binary), Some(servers)) if !with_info(&binary.path) => {
+                        servers.find(build_id, Artifact::DebugInfo)?
+                    }
                     (Some(binary), _) => binary.path.clone(),
                     (None, Some(servers)) => servers.find(build_id, Artifact::DebugInfo)?,
                     (None, None) => return Ok(None),

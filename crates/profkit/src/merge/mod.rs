@@ -216,7 +216,10 @@ fn load_heap(
     }
     notes.extend(loaded.notes());
     if loaded.dumps > 0 && loaded.profile.is_empty() {
-        let failure = Failure::input("none of the contexts could be symbolised");
+        let mut failure = Failure::input("none of the contexts could be symbolised");
+        for (index, error) in &loaded.damage {
+            failure = failure.with_hint(format!("{}: {error}", inputs.name(*index)));
+        }
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     Ok(loaded)

@@ -1,10 +1,10 @@
 //! Reading YAML.
+use crate::Result;
 use crate::memprof::block::{Field, MemInfoBlock};
 use crate::memprof::data_access::{DataAccess, DataRecord, Datum};
 use crate::memprof::profile::{AllocSite, CallSite, Frame, MemProfile, StackId, guid};
 use crate::names::NAME_SEPARATOR;
-use crate::yaml::{Events, Place, malformed, shown};
-use crate::{Error, ErrorKind, Result};
+use crate::yaml::{self, Events, Place, malformed, shown};
 use rustc_hash::FxHashSet;
 
 /// Whether a text is for this reader: LLVM takes everything that begins with `---` for a MemProf profile.
@@ -17,25 +17,10 @@ pub fn is_yaml(data: &[u8]) -> bool {
 /// # Errors
 /// With line and column: what is no YAML, or no MemProf profile.
 pub fn parse(data: &[u8]) -> Result<MemProfile> {
-    let inner = || {
-        let text = std::str::from_utf8(data).map_err(|error| {
-            let valid = data.get(..error.valid_up_to()).unwrap_or_default();
-            let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-            let column = valid
-                .iter()
-                .rev()
-                .take_while(|&&byte| byte != b'\n')
-                .count() as u64
-                + 1;
-            Error::new(ErrorKind::Malformed, "not UTF-8").at_line(line, column)
-        })?;
-        document(text)
-    };
-    inner().map_err(|error| error.within("MemProf YAML"))
+    yaml::parse(data, "MemProf YAML", document)
 }
 
-fn document(text: &str) -> Result<MemProfile> {
-    let mut events = Events::new(text)?;
+fn document(mut events: Events<'_>) -> Result<MemProfile> {
     let mut profile = MemProfile::default();
     events.mapping("the document", |events, key, _| {
         match key {

@@ -5,7 +5,7 @@ use super::super::model::{
 use super::super::profile::ProfileVersion;
 use crate::ids::{BuildId, NameRef};
 use crate::tables::{Frame, StackFlags};
-use crate::yaml::{Events, Place, malformed, shown};
+use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
@@ -14,21 +14,7 @@ use std::borrow::Cow;
 /// # Errors
 /// With line and column: what is no YAML, or no profile.
 pub fn parse(data: &[u8]) -> Result<(MipProfile, ProfileVersion)> {
-    let inner = || {
-        let text = std::str::from_utf8(data).map_err(|error| {
-            let valid = data.get(..error.valid_up_to()).unwrap_or_default();
-            let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-            let column = valid
-                .iter()
-                .rev()
-                .take_while(|&&byte| byte != b'\n')
-                .count() as u64
-                + 1;
-            Error::new(ErrorKind::Malformed, "not UTF-8").at_line(line, column)
-        })?;
-        document(text)
-    };
-    inner().map_err(|error| error.within("MIP YAML"))
+    yaml::parse(data, "MIP YAML", document)
 }
 
 struct Document {
@@ -40,8 +26,7 @@ struct Document {
     edges: Vec<CallEdge>,
 }
 
-fn document(text: &str) -> Result<(MipProfile, ProfileVersion)> {
-    let mut events = Events::new(text)?;
+fn document(mut events: Events<'_>) -> Result<(MipProfile, ProfileVersion)> {
     let mut document = Document {
         profile: MipProfile {
             identity: Identity::ModuleHash(0),

@@ -1,0 +1,168 @@
+//! Programs with clang's heap profiling: how they are compiled, linked and run, and what tools show of their dumps.
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Options of clang and clang++ for compiling: allocations are recorded, and every call on the way to one can be walked
+/// and named.
+pub const HEAP_FLAGS: [&str; 7] = [
+    "-fmemory-profile",
+    "-gmlt",
+    "-fdebug-info-for-profiling",
+    "-mno-omit-leaf-frame-pointer",
+    "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls",
+    "-O2",
+];
+
+/// Options for linking: from LLVM 19 on dumps name their binaries by build id.
+pub const HEAP_LINK_FLAGS: [&str; 2] = ["-fmemory-profile", "-Wl,--build-id"];
+
+/// Runs a program; its dump is `NAME.memprofraw` in the folder, which is its working folder too.
+///
+/// # Errors
+/// If it cannot be started, does not exit with 0, or leaves no dump.
+pub fn heap_dump(program: &mut Command, folder: &Path, name: &str) -> io::Result<Output> {
+    let child = program
+        .current_dir(folder)
+        // The run-time library adds the number of the process.
+        .env("MEMPROF_OPTIONS", format!("log_path={name}.memprofraw"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let dump = folder.join(format!("{name}.memprofraw"));
+    let written = folder.join(format!("{name}.memprofraw.{}", child.id()));
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!(
+            "{program:?}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )));
+    }
+    std::fs::rename(&written, &dump)
+        .map_err(|error| io::Error::new(error.kind(), format!("no dump {}", written.display())))?;
+    Ok(output)
+}
+
+/// A frame: function, line offset, column, inlined.
+type Frame = (u64, u32, u32, bool);
+
+/// An allocation context: its call stack and the fields of its block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeapContext {
+    stack: Vec<Frame>,
+    fields: BTreeMap<String, u64>,
+}
+
+/// The contexts of `llvm-profdata-N show --memory RAW`. LLVM shows a context in the record of each function of its
+/// innermost inlined chain; here it is once.
+///
+/// # Errors
+/// If the text is not as expected.
+pub fn contexts_of_llvm(text: &str) -> Result<BTreeSet<HeapContext>> {
+    let mut found = BTreeSet::new();
+    let mut context = HeapContext::default();
+    // Whether frames are those of an allocation, not of a call site.
+    let mut allocation = false;
+    let mut block = false;
+    for line in text.lines() {
+        let line = line.trim();
+        // A block ends where another item or part begins.
+        if block && (line == "-" || line.ends_with(':')) {
+            found.insert(std::mem::take(&mut context));
+            block = false;
+        }
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let number = || {
+            let number: u64 = value.trim().parse().with_context(|| line.to_owned())?;
+            Ok::<_, anyhow::Error>(number)
+        };
+        match key {
+            "Callstack" => {
+                allocation = true;
+                context = HeapContext::default();
+            }
+            "CallSites" => allocation = false,
+            "MemInfoBlock" => block = true,
+            "Function" if allocation => context.stack.push((number()?, 0, 0, false)),
+            "LineOffset" | "Column" | "Inline" if allocation => {
+                let number = u32::try_from(number()?)?;
+                let frame = context.stack.last_mut().context("a frame's function")?;
+                match key {
+                    "LineOffset" => frame.1 = number,
+                    "Column" => frame.2 = number,
+                    _ => frame.3 = number != 0,
+                }
+            }
+            _ if block => {
+                context.fields.insert(key.to_owned(), number()?);
+            }
+            _ => {}
+        }
+    }
+    if block {
+        found.insert(context);
+    }
+    ensure!(!found.is_empty(), "LLVM shows no context");
+    Ok(found)
+}
+
+/// The contexts of the JSON of `profkit show`.
+///
+/// # Errors
+/// If it is not as expected.
+pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
+    let json: serde_json::Value = serde_json::from_str(text).context("show's JSON")?;
+    let small = |value: &serde_json::Value| {
+        let number = value.as_u64().context("a number of a frame")?;
+        Ok::<_, anyhow::Error>(u32::try_from(number)?)
+    };
+    let contexts = json["contexts"].as_array().context("contexts")?;
+    let mut found = BTreeSet::new();
+    for context in contexts {
+        let mut one = HeapContext::default();
+        for frame in context["stack"].as_array().context("a stack")? {
+            let guid = frame["guid"].as_str().context("a function")?;
+            one.stack.push((
+                u64::from_str_radix(guid.trim_start_matches("0x"), 16)?,
+                small(&frame["line_offset"])?,
+                small(&frame["column"])?,
+                frame["inlined"].as_bool().context("inlined")?,
+            ));
+        }
+        for (field, value) in context["fields"].as_object().context("fields")? {
+            one.fields
+                .insert(field.clone(), value.as_u64().context("a field")?);
+        }
+        found.insert(one);
+    }
+    Ok(found)
+}
+
+/// Fails with the first context that only one of two has.
+///
+/// # Errors
+/// If there is one.
+pub fn same_contexts(theirs: &BTreeSet<HeapContext>, ours: &BTreeSet<HeapContext>) -> Result<()> {
+    if let Some(only) = theirs.difference(ours).next() {
+        bail!(
+            "{} and {} contexts; only LLVM shows {only:?}",
+            theirs.len(),
+            ours.len()
+        );
+    }
+    if let Some(only) = ours.difference(theirs).next() {
+        bail!(
+            "{} and {} contexts; only profkit shows {only:?}",
+            theirs.len(),
+            ours.len()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Programs of several files, in Rust, and stripped ones whose debug info a server has.
+use super::{Heap, profkit, run};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, on_path, skip};
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
+    let Some(heap) = Heap::new(22) else { return };
+    let sources = ["heap_shelf.cpp", "heap_items.cpp"].map(|name| super::programs().join(name));
+    run(Command::new(heap.llvm.clangxx())
+        .args(HEAP_FLAGS)
+        .args(HEAP_LINK_FLAGS)
+        .args(&sources)
+        .args(["-o", "shelf"])
+        .current_dir(heap.folder()));
+    heap.dump("shelf", "shelf");
+    let ir = |source: &Path, profile: &str| {
+        // The name stands in the output.
+        let read = |name: &str| heap.folder().join(name);
+        std::fs::copy(read(profile), read("used")).unwrap();
+        let mut clang = Command::new(heap.llvm.clangxx());
+        clang
+            .args(["-O2", "-gmlt", "-fdebug-info-for-profiling"])
+            .args(["-fmemory-profile-use=used", "-emit-llvm", "-S", "-o", "-"])
+            // The items on the shelf are cold by these, those that are dropped at once are not.
+            .args([
+                "-mllvm",
+                "-memprof-lifetime-access-density-cold-threshold=30",
+            ])
+            .args(["-mllvm", "-memprof-ave-lifetime-cold-threshold=0"]);
+        let output = run(clang.arg(source).current_dir(heap.folder()));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for version in ["2", "3", "4"] {
+        let version = format!("--memprof-version={version}");
+        heap.llvm_merge("shelf", "shelf", &[&version]);
+        heap.profkit_merge("shelf", "shelf", &[&version]);
+        let mut all = String::new();
+        for source in &sources {
+            let ours = ir(source, "ours");
+            assert_eq!(ours, ir(source, "theirs"), "{version}");
+            all += &ours;
+        }
+        // Of each file something is used; one allocation is cold in one of its contexts only.
+        assert_eq!(all.matches("\"memprof\"=\"cold\"").count(), 1, "{all}");
+        assert!(all.contains(", !memprof !"), "{all}");
+    }
+}
+
+#[test]
+fn a_rust_program_is_symbolised_whole() {
+    let Some(heap) = Heap::new(22) else { return };
+    let Some(rustc) = on_path("rustc") else {
+        return skip("rustc is not on the path");
+    };
+    let said = run(Command::new(&rustc).arg("-vV"));
+    let said = String::from_utf8(said.stdout).unwrap();
+    if !said.contains("LLVM version: 22.") {
+        // Another LLVM's pass does not go with the run-time library of clang 22.
+        eprintln!("skipped: rustc has another LLVM than 22:\n{said}");
+        return;
+    }
+    run(Command::new(&rustc)
+        .args(["-O", "-Cdebuginfo=1", "-Cforce-frame-pointers=yes"])
+        .args(["-Cpasses=memprof-module function(memprof)"])
+        .arg(format!("-Clinker={}", heap.llvm.clang().display()))
+        .args(["-Clink-arg=-fmemory-profile", "-Clink-arg=-Wl,--build-id"])
+        .arg(super::programs().join("heap_boxes.rs"))
+        .args(["-o", "boxes"])
+        .current_dir(heap.folder()));
+    heap.dump("boxes", "boxes");
+    heap.llvm_merge("boxes", "boxes", &[]);
+    heap.profkit_merge("boxes", "boxes", &["--llvm=22"]);
+    heap.same_bytes("a Rust program");
+    let show = |what: &[&str]| {
+        let mut args = vec!["show", "boxes.memprofraw", "--binaries", "boxes"];
+        args.extend(what);
+        let output = profkit(heap.folder(), &args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bytes = show(&["--folded", "bytes"]);
+    let total = |folded: &str, name: &str| {
+        let of_name = folded.lines().filter(|line| line.contains(name));
+        let weights = of_name.map(|line| line.rsplit(' ').next().unwrap());
+        weights
+            .map(|weight| weight.parse::<u64>().unwrap())
+            .sum::<u64>()
+    };
+    let nested = ";heap_boxes::main".to_owned() + &";heap_boxes::nested".repeat(4) + ";";
+    assert_eq!(total(&bytes, &nested), 1000, "{bytes}");
+    // Five times ten numbers of eight bytes, inlined through an iterator.
+    let short_lived = ";heap_boxes::main;heap_boxes::short_lived;";
+    assert_eq!(total(&bytes, short_lived), 400, "{bytes}");
+    // A vector that grows to 128 numbers: 16 bytes, then 32 to 512.
+    let push = ";heap_boxes::main;alloc::vec::Vec<T,A>::push;";
+    assert_eq!(total(&bytes, push), 1008, "{bytes}");
+    // The read loop's loads are counted: the function pass has run too.
+    let accesses = show(&["--folded", "accesses"]);
+    assert!(total(&accesses, &nested) >= 1000, "{accesses}");
+}
+
+#[cfg(feature = "debuginfod")]
+#[test]
+fn a_stripped_program_is_symbolised_by_a_server() {
+    use std::io::{Read, Write};
+    let Some(heap) = Heap::new(22) else { return };
+    heap.build("one", &[]);
+    heap.dump("one", "one");
+    heap.profkit_merge("one", "one", &["--llvm=22"]);
+    let expected = std::fs::read(heap.folder().join("ours")).unwrap();
+    let whole = std::fs::read(heap.folder().join("one")).unwrap();
+    let file = profkit_object::binary::BinaryFile::open(&heap.folder().join("one")).unwrap();
+    let id = {
+        let image = file.image(|_| true).unwrap();
+        profkit_object::build_id::build_id(&image).unwrap().unwrap()
+    };
+    drop(file);
+    std::fs::create_dir(heap.folder().join("bin")).unwrap();
+    run(Command::new("strip")
+        .args(["--strip-all", "one", "-o", "bin/one"])
+        .current_dir(heap.folder()));
+    std::fs::remove_file(heap.folder().join("one")).unwrap();
+    // It has this one file.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let wanted = format!("GET /buildid/{id}/debuginfo ");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let (mut request, mut byte) = (Vec::new(), [0]);
+            while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                request.push(byte[0]);
+            }
+            let (status, body) = match request.starts_with(wanted.as_bytes()) {
+                true => ("200 OK", whole.as_slice()),
+                false => ("404 Not Found", [].as_slice()),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(body);
+        }
+    });
+    // Without the program; with it, stripped; and with nobody to ask.
+    for (cache, servers, given) in [
+        ("first", url.as_str(), [].as_slice()),
+        ("second", &url, &["--binaries", "bin/one"]),
+        ("third", "", &["--binaries", "bin/one"]),
+    ] {
+        let _ = std::fs::remove_file(heap.folder().join("out"));
+        let output = Command::new(env!("CARGO_BIN_EXE_profkit"))
+            .args(["merge", "--llvm=22", "one.memprofraw", "-o", "out"])
+            .arg("--debuginfod")
+            .args(given)
+            .env("DEBUGINFOD_URLS", servers)
+            .env("DEBUGINFOD_CACHE_PATH", heap.folder().join(cache))
+            .env("XDG_CACHE_HOME", heap.folder())
+            .envs(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"].map(|name| (name, "")))
+            .current_dir(heap.folder())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let written = std::fs::read(heap.folder().join("out")).unwrap_or_default();
+        assert_eq!(written == expected, !servers.is_empty(), "{cache}: {said}");
+        if servers.is_empty() {
+            assert!(said.contains("not symbolised"), "{said}");
+        }
+    }
+}
+
+/// The dump of a program must be there before anything is said of it.
+#[test]
+fn a_program_that_leaves_no_dump_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = heap_dump(&mut Command::new("true"), folder.path(), "none").unwrap_err();
+    assert!(error.to_string().contains("no dump"), "{error}");
+}

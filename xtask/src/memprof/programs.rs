@@ -1,0 +1,321 @@
+//! `cargo xtask memprof-programs`: re2 from Debian's sources, built by its own makefile with the heap profiling of five
+//! clangs; its tests are run, and their dumps merged and shown by LLVM's tool of the release and by profkit.
+use super::{LocationSizes, shown};
+use crate::mip::make::{Real, Toolchain, re2_tests};
+use crate::mip::packages::Sources;
+use crate::mip::{build_profkit, fresh, succeed};
+use anyhow::{Context, Result, bail, ensure};
+use profkit_testkit::heap::{contexts_of_llvm, same_contexts};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, repo_root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const HELP: &str = "\
+cargo xtask memprof-programs [--release N]... [--sources FOLDER] [--profkit FILE]
+
+Builds re2 from Debian's sources (apt-get source) with clang-N -fmemory-profile below target/memprof-programs, runs its
+tests and tests/programs/regex_bench.cpp, and checks for each program's dump:
+  bytes     `profkit merge --llvm N` writes what llvm-profdata-N writes: 19 versions 0 to 3, 22 versions 2 to 4, with
+            both schemas; with 15 and 16 as many bytes and the same contexts, for the order of their functions is that
+            of a hash table
+  contexts  `profkit show` has the contexts, frames and fields of `llvm-profdata-N show --memory`; with 22 the
+            personality prints the same text
+Dumps of clang 14 are read by llvm-profdata-15: that of 14 only counts, and these counts are compared too.
+At the end: what portable tables of source locations cost beside plain text.
+  --release N        14, 15, 16, 19 or 22 (default: all)
+  --sources FOLDER   take the .dsc and what it names from here rather than from apt
+  --profkit FILE     the command to test (default: target/release/profkit, built first)
+Needs these clangs and llvms with their run-time libraries, dpkg-dev, make, python3-six, unicode-data.
+
+Example: cargo xtask memprof-programs --release 22
+";
+
+/// Tests of re2 that allocate much, and little.
+const TESTS: [&str; 5] = [
+    "parse_test",
+    "re2_test",
+    "regexp_test",
+    "search_test",
+    "set_test",
+];
+
+/// A compiler, and the tool that reads its dumps.
+#[derive(Clone, Copy)]
+struct Release {
+    clang: u32,
+    tool: u32,
+    /// Versions to ask for; without any only the default.
+    versions: &'static [u32],
+    /// Whether functions stand in an order that profkit has too.
+    ordered: bool,
+    /// Whether the tool reads dumps of position-independent programs.
+    pie: bool,
+}
+
+const RELEASES: [Release; 5] = [
+    Release {
+        clang: 14,
+        tool: 15,
+        versions: &[],
+        ordered: false,
+        pie: false,
+    },
+    Release {
+        clang: 15,
+        tool: 15,
+        versions: &[],
+        ordered: false,
+        pie: false,
+    },
+    Release {
+        clang: 16,
+        tool: 16,
+        versions: &[],
+        ordered: false,
+        pie: false,
+    },
+    Release {
+        clang: 19,
+        tool: 19,
+        versions: &[0, 1, 2, 3],
+        ordered: true,
+        pie: true,
+    },
+    Release {
+        clang: 22,
+        tool: 22,
+        versions: &[2, 3, 4],
+        ordered: true,
+        pie: true,
+    },
+];
+
+/// Runs the checks.
+///
+/// # Errors
+/// If one fails; all are tried first.
+pub fn run(args: &[String]) -> Result<()> {
+    let folder = repo_root().join("target/memprof-programs");
+    let (mut releases, mut profkit, mut given) = (Vec::new(), None, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--release" => {
+                let number: u32 = value()?.parse().context("--release")?;
+                let found = RELEASES.into_iter().find(|one| one.clang == number);
+                releases.push(found.with_context(|| format!("no release {number}"))?);
+            }
+            "--sources" => given = Some(PathBuf::from(value()?)),
+            "--profkit" => profkit = Some(PathBuf::from(value()?)),
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    if releases.is_empty() {
+        releases = RELEASES.to_vec();
+    }
+    let profkit = match profkit {
+        Some(path) => std::path::absolute(path)?,
+        None => build_profkit()?,
+    };
+    let sources = Sources::new(&folder, given);
+    let mut failures = 0;
+    let mut sizes = Vec::new();
+    for release in releases {
+        let began = Instant::now();
+        let place = folder.join(format!("re2-clang-{}", release.clang));
+        let mut say = |what: &str, made: Result<String>, began: Instant| {
+            let seconds = began.elapsed().as_secs();
+            match made {
+                Ok(said) => println!("clang-{} {what}: {said} ({seconds} s)", release.clang),
+                Err(error) => {
+                    failures += 1;
+                    println!(
+                        "clang-{} {what}: FAILED ({seconds} s): {error:#}",
+                        release.clang
+                    );
+                }
+            }
+        };
+        let programs = match build(release, &sources, &place) {
+            Ok(programs) => programs,
+            Err(error) => {
+                say("build", Err(error), began);
+                continue;
+            }
+        };
+        say("build", Ok(format!("{} programs", programs.len())), began);
+        for (program, arguments) in &programs {
+            let began = Instant::now();
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            let check = Check {
+                release,
+                profkit: &profkit,
+                place: &place,
+                program,
+                name: &name,
+            };
+            let made = check.run(arguments);
+            if made.is_ok() && release.clang == 22 {
+                let raw = place.join(format!("{name}.memprofraw"));
+                sizes.push(LocationSizes::of(&profkit, &raw, program)?.row(&name));
+            }
+            say(&name, made, began);
+        }
+        std::fs::remove_dir_all(place.join("tree"))?;
+    }
+    if !sizes.is_empty() {
+        println!("\n{}\n{}", LocationSizes::HEAD, sizes.join("\n"));
+    }
+    if failures > 0 {
+        bail!("{failures} checks failed");
+    }
+    Ok(())
+}
+
+/// Builds the library and programs; returns these with their arguments.
+fn build(
+    release: Release,
+    sources: &Sources,
+    place: &Path,
+) -> Result<Vec<(PathBuf, Vec<&'static str>)>> {
+    fresh(place)?;
+    let mut flags = HEAP_FLAGS.to_vec();
+    let mut link = HEAP_LINK_FLAGS.to_vec();
+    if !release.pie {
+        flags.push("-fno-pie");
+        link.push("-no-pie");
+    }
+    let compiler = format!("clang-{}", release.clang);
+    let tools = Toolchain::plain(&compiler).with("heap", &flags, &link);
+    let tree = place.join("tree");
+    Real::Re2.build(sources, &tools, &tree)?;
+    re2_tests(&tree, &tools, &TESTS)?;
+    let tests = TESTS.map(|test| (tree.join("obj/test").join(test), Vec::new()));
+    let mut programs = vec![(Real::Re2.executable(&tree), vec!["1"])];
+    programs.extend(tests);
+    Ok(programs)
+}
+
+/// One program's dump under both tools.
+struct Check<'a> {
+    release: Release,
+    profkit: &'a Path,
+    place: &'a Path,
+    program: &'a Path,
+    name: &'a str,
+}
+
+impl Check<'_> {
+    fn run(&self, arguments: &[&str]) -> Result<String> {
+        heap_dump(
+            Command::new(self.program).args(arguments),
+            self.place,
+            self.name,
+        )?;
+        let mut merges = 0;
+        self.same_bytes(&[])?;
+        for version in self.release.versions {
+            let version = format!("--memprof-version={version}");
+            self.same_bytes(&[&version])?;
+            self.same_bytes(&[&version, "--memprof-full-schema"])?;
+            merges += 2;
+        }
+        let show = ["show", "--memory", &self.raw(), &self.binary()];
+        let theirs = succeed(self.tool(self.release.tool).args(show))?;
+        let contexts = contexts_of_llvm(&theirs)?;
+        let raw = self.place.join(self.raw());
+        let ours = shown::contexts(self.profkit, &raw, Some(self.program))?;
+        same_contexts(&contexts, &ours)?;
+        if self.release.tool == 22 {
+            let mut personality = Command::new(self.profkit);
+            personality.current_dir(self.place).arg("llvm-profdata");
+            let ours = succeed(personality.args(show))?;
+            ensure!(ours == theirs, "the text of show --memory differs");
+        }
+        if self.release.clang != self.release.tool {
+            self.same_counts()?;
+        }
+        Ok(format!(
+            "{} bytes {}equal in {} merges, {} contexts equal",
+            std::fs::metadata(self.place.join("theirs"))?.len(),
+            if self.release.ordered {
+                ""
+            } else {
+                "but for their order "
+            },
+            merges + 1,
+            contexts.len()
+        ))
+    }
+
+    fn raw(&self) -> String {
+        format!("{}.memprofraw", self.name)
+    }
+
+    fn binary(&self) -> String {
+        format!("--profiled-binary={}", self.program.display())
+    }
+
+    fn tool(&self, release: u32) -> Command {
+        let mut command = Command::new(format!("llvm-profdata-{release}"));
+        command.current_dir(self.place);
+        command
+    }
+
+    fn same_bytes(&self, options: &[&str]) -> Result<()> {
+        let merge = ["merge", &self.raw(), "-o"];
+        succeed(
+            self.tool(self.release.tool)
+                .args(merge)
+                .args(["theirs", &self.binary()])
+                .args(options),
+        )?;
+        succeed(
+            Command::new(self.profkit)
+                .current_dir(self.place)
+                .args(merge)
+                .args(["ours", "-q", "--llvm", &self.release.tool.to_string()])
+                .arg("--binaries")
+                .arg(self.program)
+                .args(options),
+        )?;
+        let file = |name: &str| self.place.join(name);
+        let (ours, theirs) = (std::fs::read(file("ours"))?, std::fs::read(file("theirs"))?);
+        if self.release.ordered {
+            ensure!(ours == theirs, "bytes differ with {options:?}");
+            return Ok(());
+        }
+        ensure!(ours.len() == theirs.len(), "sizes differ");
+        let contexts = |name: &str| shown::contexts(self.profkit, &file(name), None);
+        same_contexts(&contexts("theirs")?, &contexts("ours")?)
+    }
+
+    /// llvm-profdata-14 shows how many blocks a dump has.
+    fn same_counts(&self) -> Result<()> {
+        let show = ["show", "--memory", &self.raw()];
+        let theirs = succeed(self.tool(self.release.clang).args(show))?;
+        let blocks = theirs
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("NumMIBInfo:"))
+            .context("NumMIBInfo")?;
+        let mut command = Command::new(self.profkit);
+        command.arg("show").arg(self.place.join(self.raw()));
+        command.arg("--binaries").arg(self.program);
+        let text = succeed(command.args(["--format", "json", "--top", "0"]))?;
+        let json: serde_json::Value = serde_json::from_str(&text)?;
+        let ours = json["notes"][0].as_str().context("the first note")?;
+        let wanted = format!("{} context", blocks.trim());
+        // Numbers are grouped.
+        ensure!(
+            ours.replace(',', "").starts_with(&wanted),
+            "{ours:?}, and NumMIBInfo: {blocks}"
+        );
+        Ok(())
+    }
+}

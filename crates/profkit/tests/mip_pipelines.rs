@@ -118,26 +118,132 @@ fn dead_cxx_functions_are_dropped_by_linkers() {
          int dead(int x) { Dead dead, *p = &dead; asm volatile(\"\" : \"+r\"(p)); return twice(x) + p->of(); }\n\
          int main() { return (int)twice(0l); }\n",
     );
-    if !installed("clang++-22") {
-        return;
-    }
-    for linker in [
-        &["-fuse-ld=bfd", "-Wl,-z,start-stop-gc"][..],
-        &["--ld-path=/usr/bin/ld.lld-22"],
+    for (compiler, linker) in [
+        ("clang++-22", "-fuse-ld=bfd"),
+        ("clang++-22", "--ld-path=/usr/bin/ld.lld-22"),
+        ("g++-12", "-fuse-ld=bfd"),
     ] {
-        let compile = ["cc", "--", "clang++-22", "-O1", "-ffunction-sections"];
-        let link = ["-Wl,--gc-sections", "dead.cpp", "-o", "program"];
-        profkit(folder, &[&compile[..], linker, &link].concat());
+        if !installed(compiler) {
+            continue;
+        }
+        let compile = ["cc", "--", compiler, "-O1", "-ffunction-sections"];
+        let link = [linker, "-Wl,--gc-sections", "dead.cpp", "-o", "program"];
+        profkit(folder, &[&compile[..], &link].concat());
         let bytes = std::fs::read(folder.join("program")).expect("the program");
         let file = object::File::parse(&*bytes).expect("an object file");
         let records = file.section_by_name(section::RECORDS).expect("records");
-        assert_eq!(records.size(), 2, "{linker:?}: main and twice<long>");
-        let has = |name: &str| file.symbols().any(|symbol| symbol.name() == Ok(name));
-        assert!(has("_Z5twiceIlET_S0_"), "{linker:?}");
-        assert!(
-            !has("_Z5twiceIiET_S0_") && !has("_ZN4Dead2ofEv"),
-            "{linker:?}"
+        assert_eq!(
+            records.size(),
+            2,
+            "{compiler} {linker}: main and twice<long>"
         );
+        let has = |name: &str| file.symbols().any(|symbol| symbol.name() == Ok(name));
+        assert!(has("_Z5twiceIlET_S0_"), "{compiler} {linker}");
+        for dead in ["_Z5twiceIiET_S0_", "_ZN4Dead2ofEv", "_ZN4DeadD0Ev"] {
+            assert!(!has(dead), "{compiler} {linker}: {dead}");
+        }
+    }
+}
+
+/// The script that GNU ld gets with `--gc-sections` suits every image: with functions, with none that is left, with no
+/// instrumented object at all. A program's own section that only a `__start_` symbol keeps is kept.
+#[test]
+fn gnu_ld_drops_sections_of_all_images() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let gcc = "gcc-12";
+    if !installed(gcc) {
+        return;
+    }
+    write(
+        folder,
+        "library.c",
+        "__attribute__((visibility(\"hidden\"))) int unused(int x) { return x * 3; }\n\
+         int doubled(int x) { return x + x; }\n",
+    );
+    write(
+        folder,
+        "program.c",
+        "extern int doubled(int), __start_mine[], __stop_mine[];\n\
+         __attribute__((section(\"mine\"))) int one = 1, two = 2;\n\
+         int dead(int x) { return x * 5; }\n\
+         int main(void) { return __stop_mine - __start_mine == 2 && doubled(__start_mine[0] + __start_mine[1]) == 6 ? 0 : 1; }\n",
+    );
+    write(folder, "dead.c", "int dead(int x) { return x * 7; }\n");
+    write(folder, "plain.c", "int main(void) { return 0; }\n");
+    let compile = |file: &str, more: &[&str]| {
+        let line = ["cc", "--", gcc, "-O1", "-ffunction-sections", "-c", file];
+        profkit(folder, &[&line[..], more].concat());
+    };
+    let link = |words: &[&str]| {
+        let line = ["cc", "--", gcc, "-fuse-ld=bfd", "-Wl,--gc-sections"];
+        profkit(
+            folder,
+            &[&line[..], &["-Wl,--fatal-warnings"], words].concat(),
+        );
+    };
+    let names = |image: &str| {
+        profkit(folder, &["create", "-p", "image.mip", image]);
+        let shown = profkit(folder, &["show", "-p", "image.mip", "--format", "json"]);
+        let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        let functions = json["functions"].as_array().expect("functions").iter();
+        functions
+            .map(|function| function["name"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    compile("library.c", &["-fPIC"]);
+    link(&["-shared", "library.o", "-o", "libdouble.so"]);
+    assert_eq!(names("libdouble.so"), ["doubled"]);
+    compile("program.c", &[]);
+    link(&["program.o", "./libdouble.so", "-o", "program"]);
+    assert_eq!(names("program"), ["main"]);
+    run(
+        folder,
+        Command::new("./program").env("LLVM_MIP_PROFILE_FILENAME", "%h.mipraw"),
+    );
+    let raws = std::fs::read_dir(folder)
+        .expect("a folder")
+        .filter(|entry| {
+            let path = entry.as_ref().expect("an entry").path();
+            path.extension()
+                .is_some_and(|extension| extension == "mipraw")
+        });
+    assert_eq!(raws.count(), 2, "one of each image");
+    // Objects that were joined before, and static programs.
+    profkit(
+        folder,
+        &[
+            "cc",
+            "--",
+            gcc,
+            "-r",
+            "program.o",
+            "library.o",
+            "-o",
+            "joined.o",
+        ],
+    );
+    link(&["-static", "joined.o", "-o", "joined"]);
+    let mut joined = names("joined");
+    joined.sort();
+    assert_eq!(joined, ["doubled", "main"]);
+    run(
+        folder,
+        Command::new("./joined").env("LLVM_MIP_PROFILE_FILENAME", "joined.mipraw"),
+    );
+    assert!(folder.join("joined.mipraw").exists());
+    compile("dead.c", &["-fPIE"]);
+    run(folder, Command::new(gcc).args(["-c", "plain.c"]));
+    for kind in ["-pie", "-no-pie", "-static", "-static-pie"] {
+        link(&[kind, "plain.o", "dead.o", "-o", "none"]);
+        assert_eq!(names("none"), [""; 0], "{kind}");
+        run(
+            folder,
+            Command::new("./none").env("LLVM_MIP_PROFILE_FILENAME", "none.mipraw"),
+        );
+        assert!(!folder.join("none.mipraw").exists(), "{kind}");
+        link(&[kind, "plain.o", "-o", "plain"]);
+        run(folder, &mut Command::new("./plain"));
     }
 }
 

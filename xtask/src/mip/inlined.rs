@@ -16,6 +16,15 @@ pub const FLAGS: [&str; 3] = [
     "-foptimization-record-passes=li",
 ];
 
+/// What counts as a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// With `-fno-inline`: only that the source demands it.
+    Forced,
+    /// Whatever the compiler inlined or made a loop.
+    Any,
+}
+
 /// Names of functions by what happened to them.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -23,6 +32,8 @@ pub struct Evidence {
     copied: BTreeSet<String>,
     /// The inliner says that it inlined a call.
     inlined: BTreeSet<String>,
+    /// It did so because the function has the attribute `always_inline`, which `-fno-inline` does not overrule.
+    always: BTreeSet<String>,
     /// A call of itself became a jump.
     looped: BTreeSet<String>,
 }
@@ -42,6 +53,7 @@ impl Evidence {
             copied: of_dump(&text),
             ..Evidence::default()
         };
+        let mut records = 0;
         let mut folders = vec![tree.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder)? {
@@ -50,10 +62,11 @@ impl Evidence {
                     folders.push(entry.path());
                 } else if entry.file_name().to_string_lossy().ends_with(".opt.yaml") {
                     made.add_record(&std::fs::read_to_string(entry.path())?);
+                    records += 1;
                 }
             }
         }
-        if made.copied.is_empty() || made.inlined.is_empty() {
+        if records == 0 || !text.contains("DW_TAG_compile_unit") {
             bail!(
                 "{} was not compiled with {}",
                 binary.display(),
@@ -73,16 +86,26 @@ impl Evidence {
                 Some(line.trim().trim_matches('\'').to_owned())
             };
             match value("Pass:").as_deref() {
-                Some("inline") => self.inlined.extend(value("Callee:")),
+                Some("inline") => {
+                    let callee = value("Callee:");
+                    if value("Name:").as_deref() == Some("AlwaysInline") {
+                        self.always.extend(callee.clone());
+                    }
+                    self.inlined.extend(callee);
+                }
                 Some("tailcallelim") => self.looped.extend(value("Function:")),
                 _ => {}
             }
         }
     }
 
-    fn reason(&self, name: &str) -> Option<&'static str> {
+    fn reason(&self, name: &str, accepted: Accepted) -> Option<&'static str> {
         let has = |names: &BTreeSet<String>| names.contains(name);
-        if has(&self.copied) {
+        if has(&self.always) {
+            Some("always_inline, by the compiler's record")
+        } else if accepted == Accepted::Forced {
+            None
+        } else if has(&self.copied) {
             Some("an inlined copy in the debug info")
         } else if has(&self.inlined) {
             Some("inlined, by the compiler's record")
@@ -116,7 +139,7 @@ fn of_dump(text: &str) -> BTreeSet<String> {
 ///
 /// # Errors
 /// The functions that have none.
-pub fn explain(found: &Comparison, evidence: &Evidence) -> Result<String> {
+pub fn explain(found: &Comparison, evidence: &Evidence, accepted: Accepted) -> Result<String> {
     let mut list = String::new();
     let mut unexplained = Vec::new();
     let partly = found.partly_inlined.iter().map(|(name, clang, mip)| {
@@ -126,7 +149,7 @@ pub fn explain(found: &Comparison, evidence: &Evidence) -> Result<String> {
     let away = found.inlined_away.iter();
     let away = away.map(|name| (name, "clang has a count, MIP no function".to_owned()));
     for (name, what) in partly.chain(away) {
-        match evidence.reason(name) {
+        match evidence.reason(name, accepted) {
             Some(reason) => writeln!(list, "{name}: {what}: {reason}").context("a string")?,
             None => unexplained.push(format!("  {name}: {what}")),
         }
@@ -174,6 +197,14 @@ Pass:            tailcallelim
 Name:            tailcall-recursion
 Function:        again
 ...
+--- !Passed
+Pass:            inline
+Name:            AlwaysInline
+Function:        around
+Args:
+  - String:          ''''
+  - Callee:          forced
+...
 ";
 
     #[test]
@@ -189,7 +220,7 @@ Function:        again
             ..Comparison::default()
         };
         assert_eq!(
-            explain(&found, &evidence).expect("reasons"),
+            explain(&found, &evidence, Accepted::Any).expect("reasons"),
             "again: clang [9], MIP [2]: its call of itself is a loop\n\
              _ZN1a1bEv: clang has a count, MIP no function: an inlined copy in the debug info\n\
              small: clang has a count, MIP no function: inlined, by the compiler's record\n"
@@ -197,11 +228,23 @@ Function:        again
         for name in ["whole", "large", "around"] {
             found.partly_inlined = vec![(name.to_owned(), vec![3], vec![2])];
             found.inlined_away.clear();
-            let error = explain(&found, &evidence).expect_err("no reason");
+            let error = explain(&found, &evidence, Accepted::Any).expect_err("no reason");
             assert_eq!(
                 error.to_string(),
                 format!("no reason is known of:\n  {name}: clang [3], MIP [2]")
             );
         }
+        found.partly_inlined.clear();
+        found.inlined_away = vec!["forced".to_owned()];
+        assert_eq!(
+            explain(&found, &evidence, Accepted::Forced).expect("the attribute"),
+            "forced: clang has a count, MIP no function: always_inline, by the compiler's record\n"
+        );
+        found.inlined_away.push("small".to_owned());
+        let error = explain(&found, &evidence, Accepted::Forced).expect_err("only inlined");
+        assert_eq!(
+            error.to_string(),
+            "no reason is known of:\n  small: clang has a count, MIP no function"
+        );
     }
 }

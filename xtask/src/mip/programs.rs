@@ -255,9 +255,8 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     if exact {
         // No call may become a loop either.
         flags.extend(["-fno-inline", "-fno-optimize-sibling-calls"]);
-    } else {
-        flags.extend(inlined::FLAGS);
     }
+    flags.extend(inlined::FLAGS);
     let tools = Toolchain::mip("clang-22", &options.profkit, mode).with(what, &flags, &[]);
     real.build(&options.sources, &tools, &tree)?;
     let mut clang_raws = Vec::new();
@@ -288,14 +287,16 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     let found = counts::compare(&clang, &mip);
     clang_counts::judge(&found, exact)?;
     let report = place.join("comparison.txt");
-    let list = if exact {
-        format!("{found:#?}\n")
+    let accepted = if exact {
+        inlined::Accepted::Forced
     } else {
-        inlined::explain(
-            &found,
-            &inlined::Evidence::of(&real.executable(&tree), &tree)?,
-        )?
+        inlined::Accepted::Any
     };
+    let evidence = inlined::Evidence::of(&real.executable(&tree), &tree)?;
+    let mut list = inlined::explain(&found, &evidence, accepted)?;
+    for name in &found.uncounted {
+        list += &format!("{name}: clang does not count it\n");
+    }
     std::fs::write(&report, list)?;
     std::fs::remove_dir_all(&tree)?;
     Ok(format!(
@@ -322,13 +323,7 @@ fn sections(options: &Options, real: Real, linker: &str) -> Result<String> {
             "-Wl,--build-id",
         ]
     } else {
-        // Without the last, GNU ld keeps the functions of every COMDAT group that has records.
-        &[
-            "-Wl,--gc-sections",
-            "-fuse-ld=bfd",
-            "-Wl,--build-id",
-            "-Wl,-z,start-stop-gc",
-        ]
+        &["-Wl,--gc-sections", "-fuse-ld=bfd", "-Wl,--build-id"]
     };
     let compile = &["-ffunction-sections"];
     let mut images = Vec::new();

@@ -5,8 +5,10 @@
 //! | `parse.rs` | the driver's command line, as far as it must be understood |
 //! | `plan.rs` | what is run in its place: a pure function |
 //! | `run.rs` | running it: programs, temporary files, signals |
+//! | `bounds.rs` | what GNU ld needs so that `--gc-sections` drops dead functions |
 //! | `assembler.rs` | what GCC starts as its assembler |
 mod assembler;
+mod bounds;
 mod parse;
 mod plan;
 mod run;

@@ -49,6 +49,8 @@ pub struct Places<'a> {
     pub temporary: &'a Path,
     /// The runtime; None leaves it out.
     pub runtime: Option<&'a Path>,
+    /// Words for the linker, behind the runtime.
+    pub linker: &'a [OsString],
 }
 
 fn os(words: &[&str]) -> Vec<OsString> {
@@ -74,6 +76,9 @@ fn is_special(output: &OsStr) -> bool {
 /// What a link gets behind the user's words.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
+    if parsed.stop == Stop::PartialLink {
+        words.extend_from_slice(places.linker);
+    }
     if parsed.stop != Stop::Link {
         return words;
     }
@@ -82,6 +87,7 @@ fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsStri
             words.extend(os(&["-x", "none"]));
         }
         words.push(runtime.into());
+        words.extend_from_slice(places.linker);
     }
     if !parsed.has_build_id {
         words.push("-Wl,--build-id".into());

@@ -1,8 +1,8 @@
 //! Running a plan: programs, temporary files, signals.
 use super::CcArgs;
-use super::assembler;
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
+use super::{assembler, bounds};
 use crate::exit::{Failure, Result};
 use crate::mip::runtime;
 use profkit_mip::instrument::{Options, Target, instrument};
@@ -97,6 +97,23 @@ impl Compiler {
         words.push("-dumpmachine".into());
         self.ask(&words)
     }
+
+    /// What its linker must be told; the file that this may name is written.
+    fn linker_words(
+        &self,
+        parsed: &Parsed,
+        has_runtime: bool,
+        folder: &Path,
+    ) -> Result<Vec<OsString>> {
+        let file = folder.join("records.ld");
+        let words = bounds::words(parsed, has_runtime, &file);
+        if words.is_empty() || !bounds::is_gnu_ld(&self.ask(&bounds::question(parsed))?) {
+            return Ok(Vec::new());
+        }
+        fs::write(&file, bounds::script())
+            .map_err(|error| Failure::io("cannot write", file.display(), &error))?;
+        Ok(words)
+    }
 }
 
 /// Removes what must not stay when a signal ends us.
@@ -148,9 +165,11 @@ pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         (Stop::Link, None) => Some(runtime::place(&compiler.target(words)?, temporary.path())?),
         _ => None,
     };
+    let linker = compiler.linker_words(parsed, runtime.is_some(), temporary.path())?;
     let places = Places {
         temporary: temporary.path(),
         runtime: runtime.as_deref(),
+        linker: &linker,
     };
     let mut job = Job {
         compiler,

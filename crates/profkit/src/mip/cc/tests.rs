@@ -28,6 +28,7 @@ fn planned(of: Family, line: &str) -> String {
     let places = Places {
         temporary: Path::new("T"),
         runtime: Some(Path::new("RT.a")),
+        linker: &super::bounds::words(&parsed, true, Path::new("B.ld")),
     };
     let plan = plan(&parsed, &words, of, places);
     let mut lines = Vec::new();
@@ -220,12 +221,52 @@ fn links() {
     check(
         Family::Clang,
         "-r a.o b.o -o ab.o",
-        &["link -r a.o b.o -o ab.o"],
+        &["link -r a.o b.o -o ab.o -Wl,--unique=__llvm_mipraw -Wl,--unique=__llvm_mipmap"],
     );
     check(
         Family::Gcc,
         "-r a.o b.o -o ab.o",
-        &["link -B T/ -r a.o b.o -o ab.o"],
+        &["link -B T/ -r a.o b.o -o ab.o -Wl,--unique=__llvm_mipraw -Wl,--unique=__llvm_mipmap"],
+    );
+}
+
+#[test]
+fn a_link_that_drops_sections_gets_a_script() {
+    for (of, line, expected) in [
+        (
+            Family::Clang,
+            "-Wl,-O1,--gc-sections a.o",
+            "link -Wl,-O1,--gc-sections a.o RT.a B.ld -Wl,--build-id",
+        ),
+        (
+            Family::Gcc,
+            "-x c -Xlinker -gc-sections -Wl,-Ttext=0x1000 a.c",
+            "link -B T/ -x c -Xlinker -gc-sections -Wl,-Ttext=0x1000 a.c -x none RT.a B.ld -Wl,--build-id",
+        ),
+    ] {
+        check(of, line, &[expected]);
+    }
+    for line in [
+        "-Wl,--gc-sections,--no-gc-sections a.o",
+        "-Wl,--gc-sections -T own.ld a.o",
+        "-Wl,--gc-sections,-Town.ld a.o",
+        "-Wl,--gc-sections,--script=own.ld a.o",
+        "-Wl,--print-gc-sections gc-sections a.o",
+    ] {
+        let words = words(line);
+        let Ok(Request::Work(parsed)) = parse(&words, Family::Gcc) else {
+            panic!("{line}");
+        };
+        let found = super::bounds::words(&parsed, true, Path::new("B.ld"));
+        assert!(found.is_empty(), "{line}");
+    }
+    let line = words("-O2 -Iinc -MD -x c -Wl,--gc-sections -fuse-ld=gold a.c b.o -lm -o a");
+    let Ok(Request::Work(parsed)) = parse(&line, Family::Clang) else {
+        panic!("it links");
+    };
+    assert_eq!(
+        text(&super::bounds::question(&parsed)),
+        "-Wl,--version -O2 -Wl,--gc-sections -fuse-ld=gold -lm"
     );
 }
 

@@ -1,0 +1,284 @@
+//! One program in one mode: what its records say beside what qemu saw.
+use super::machine::{Build, Machine, Tools, source};
+use object::{Object as _, ObjectSection as _};
+use profkit_abi::mip::{map_entry, mode, record, ring, section};
+use profkit_mip::instrument::{Counter, Mode, Options, instrument};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A map entry.
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    flags: u16,
+    record: u64,
+    function: u64,
+    size: u64,
+    blocks: Vec<u64>,
+}
+
+/// The map of a linked program: entries, and the start of the records.
+fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
+    let data = program
+        .section_by_name(section::MAP)
+        .unwrap()
+        .data()
+        .unwrap();
+    let word = |at: usize| u64::from(u32::from_le_bytes(data[at..at + 4].try_into().unwrap()));
+    let long = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
+    let (mut entries, mut start, mut at) = (Vec::new(), None, 0);
+    while at < data.len() {
+        let flags = word(at + map_entry::MODE) as u16;
+        let blocks = word(at + map_entry::BLOCK_COUNT) as usize;
+        let name_length = word(at + map_entry::NAME_LENGTH) as usize;
+        let blocks_at = at + map_entry::FIXED_SIZE;
+        let name_at = blocks_at + blocks * map_entry::BLOCK_OFFSET_SIZE;
+        let entry = Entry {
+            name: String::from_utf8_lossy(&data[name_at..name_at + name_length]).into_owned(),
+            flags,
+            record: long(at + map_entry::RECORD_ADDRESS),
+            function: long(at + map_entry::FUNCTION_ADDRESS),
+            size: word(at + map_entry::FUNCTION_SIZE),
+            blocks: (0..blocks)
+                .map(|block| word(blocks_at + block * map_entry::BLOCK_OFFSET_SIZE))
+                .collect(),
+        };
+        if flags == mode::ANCHOR {
+            assert_eq!(start.replace(entry.record), None);
+        } else {
+            entries.push(entry);
+        }
+        let size = word(at + map_entry::ENTRY_SIZE) as usize;
+        assert!(size > 0 && size.is_multiple_of(map_entry::ALIGN));
+        at += size;
+    }
+    (entries, start.unwrap())
+}
+
+/// What ran, by qemu's log: how often each address, and when first.
+fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut executed: HashMap<u64, (u32, usize)> = HashMap::new();
+    for (time, line) in text.lines().enumerate() {
+        // `Trace 0: HOST [FLAGS/ADDRESS/…] symbol`
+        let Some(address) = line.split('/').nth(1) else {
+            continue;
+        };
+        let address = u64::from_str_radix(address, 16).unwrap();
+        executed.entry(address).or_insert((0, time)).0 += 1;
+    }
+    executed
+}
+
+/// Why functions may have no probe, or no block probes.
+const EXPECTED_SKIPS: &[&str] = &[];
+
+/// Builds, runs and checks one program in one mode. Returns how many functions and blocks had probes.
+pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
+    let assembly = build.assembly();
+    let texts: Vec<&[u8]> = assembly.iter().map(Vec::as_slice).collect();
+    let plain = build.link(&texts, "plain");
+    let records_file = build.folder.join("records");
+    let expected = build.machine.run(&plain, &records_file, None);
+    let mut functions = 0;
+    let mut texts = Vec::new();
+    for (assembly, source) in assembly.iter().zip(build.sources) {
+        let name = source.display().to_string();
+        let made = instrument(assembly, &name, Some(build.machine.target), options).unwrap();
+        for skipped in &made.skipped {
+            let reason = skipped.reason.to_string();
+            assert!(
+                EXPECTED_SKIPS.iter().any(|known| reason.contains(known)),
+                "{}: {reason}",
+                skipped.name
+            );
+        }
+        let detected = instrument(assembly, &name, None, options).unwrap();
+        assert_eq!(made.text, detected.text, "the target was not detected");
+        functions += made.functions;
+        texts.push(made.text);
+    }
+    let texts: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
+    let program = build.link(&texts, "instrumented");
+
+    let bytes = std::fs::read(&program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let text_range = text.address()..text.address() + text.size();
+    let is_fixed = file.kind() == object::ObjectKind::Executable;
+    let log = build.folder.join("log");
+    let logged = is_fixed.then_some((&*log, text_range.clone()));
+    let output = build.machine.run(&program, &records_file, logged);
+    assert_eq!(
+        String::from_utf8_lossy(&output),
+        String::from_utf8_lossy(&expected)
+    );
+    let (entries, start) = map(&file);
+    // Parts of functions have entries too; what the linker drops has none.
+    let drops = build.link.contains(&"-Wl,--gc-sections");
+    assert!(!entries.is_empty() && (drops || entries.len() >= functions));
+    let records = std::fs::read(&records_file).unwrap();
+    if !is_fixed {
+        assert!(records.contains(&0));
+        return (entries.len(), 0);
+    }
+
+    let executed = executed(&log);
+    let mut failures = String::new();
+    let mut first_calls = Vec::new();
+    let mut used = 0;
+    for entry in &entries {
+        assert!(
+            entry.size > 0 && text_range.contains(&(entry.function + entry.size - 1)),
+            "{entry:?}"
+        );
+        assert_eq!(entry.flags, options.flags());
+        let at = (entry.record - start) as usize;
+        let ran = executed.get(&entry.function);
+        let calls = ran.map_or(0, |(count, _)| *count);
+        let word = |at: usize| u32::from_le_bytes(records[at..at + 4].try_into().unwrap());
+        let recorded = match options.mode {
+            Mode::Function(Counter::Store) => {
+                assert!(
+                    [record::COVERED_BYTE, record::INITIAL_BYTE].contains(&records[at]),
+                    "{entry:?}"
+                );
+                u32::from(records[at] == record::COVERED_BYTE) * calls.max(1)
+            }
+            Mode::Function(Counter::Unary) => {
+                let told = record::UNARY_MAX - records[at].count_ones();
+                if told == record::UNARY_MAX {
+                    calls.max(told)
+                } else {
+                    told
+                }
+            }
+            Mode::Calls { .. } => {
+                if let Some((_, time)) = ran {
+                    first_calls.push((*time, word(at + record::ORDINAL_OFFSET), &entry.name));
+                } else {
+                    assert_eq!(word(at + record::ORDINAL_OFFSET), record::INITIAL_WORD);
+                }
+                word(at + record::COUNT_OFFSET).wrapping_add(1)
+            }
+        };
+        if recorded != calls {
+            let _ = writeln!(
+                failures,
+                "{}: {calls} calls, recorded {recorded}",
+                entry.name
+            );
+        }
+        for (number, block) in entry.blocks.iter().enumerate() {
+            let byte = records[at + options.entry_size() + number * record::BLOCK_SIZE];
+            let ran = executed.contains_key(&(entry.function + block));
+            if ran != (byte == record::COVERED_BYTE) {
+                let _ = writeln!(
+                    failures,
+                    "{}: block {number} at {block:#x}: ran {ran}, byte {byte:#x}",
+                    entry.name
+                );
+            }
+        }
+        used = used.max(at + options.entry_size() + entry.blocks.len());
+    }
+    first_calls.sort_unstable();
+    for (ordinal, (_, recorded, name)) in (record::FIRST_ORDINAL..).zip(&first_calls) {
+        if ordinal != *recorded {
+            let _ = writeln!(
+                failures,
+                "{name}: first call has ordinal {recorded}, not {ordinal}"
+            );
+        }
+    }
+    assert_eq!(failures, "");
+    if let Mode::Calls {
+        return_addresses: Some(slots),
+    } = options.mode
+    {
+        let ring = &records[used.next_multiple_of(record::CALLS_ALIGN)..];
+        check_ring(ring, slots, start, &entries, &bytes, &text);
+    }
+    (
+        entries.len(),
+        entries.iter().map(|entry| entry.blocks.len()).sum(),
+    )
+}
+
+/// Each sample names a function, and a place behind a call.
+fn check_ring(
+    ring_bytes: &[u8],
+    slots: u32,
+    start: u64,
+    entries: &[Entry],
+    program: &[u8],
+    text: &object::Section<'_, '_>,
+) {
+    assert_eq!(ring_bytes.len(), slots as usize * ring::SAMPLE_SIZE);
+    let (file_at, _) = text.file_range().unwrap();
+    let mut inside = 0;
+    for sample in ring_bytes.chunks_exact(ring::SAMPLE_SIZE) {
+        let word = |at: usize| u32::from_le_bytes(sample[at..at + 4].try_into().unwrap());
+        let callee = start + u64::from(word(ring::RECORD_OFFSET));
+        assert!(entries.iter().any(|entry| entry.record == callee));
+        let back = start.wrapping_add_signed(i64::from(word(ring::RETURN_OFFSET) as i32));
+        // A callback returns into a library.
+        if !(text.address()..text.address() + text.size()).contains(&back) {
+            continue;
+        }
+        let at = (file_at + back - text.address() - 4) as usize;
+        let instruction = u32::from_le_bytes(program[at..at + 4].try_into().unwrap());
+        let is_call = instruction >> 26 == 0b10_0101 || instruction & 0xffff_fc1f == 0xd63f_0000;
+        assert!(is_call, "{back:#x}: {instruction:#x}");
+        inside += 1;
+    }
+    assert!(inside > slots / 2);
+}
+
+pub fn options(mode: Mode, blocks: bool) -> Options {
+    let mut options = Options::default();
+    options.mode = mode;
+    options.blocks = blocks;
+    options
+}
+
+pub const STORE: Mode = Mode::Function(Counter::Store);
+pub const UNARY: Mode = Mode::Function(Counter::Unary);
+pub const CALLS: Mode = Mode::Calls {
+    return_addresses: None,
+};
+
+/// Tools, source, options of compiling and of linking, mode, blocks.
+type Case<'c> = (Tools, &'c str, &'c [&'c str], &'c [&'c str], Mode, bool);
+
+/// Checks a list of builds; returns without doing so when tools are missing.
+pub fn check_all(machine: &Machine, builds: &[Case<'_>]) -> Option<(usize, usize)> {
+    if let Some(missing) = machine.missing() {
+        profkit_testkit::skip(&missing);
+        return None;
+    }
+    let mut sum = (0, 0);
+    for (tools, source, compile, link, mode, blocks) in builds {
+        let folder = tempfile::tempdir().unwrap();
+        let build = Build {
+            machine,
+            tools: *tools,
+            options: compile,
+            link,
+            sources: &[self::source(source)],
+            folder: folder.path(),
+        };
+        let name = match tools {
+            Tools::Clang(release) => format!("clang {release}"),
+            Tools::Gcc => "gcc".to_owned(),
+        };
+        eprintln!("{source}: {name} {compile:?} {link:?} {mode:?} blocks: {blocks}");
+        let (functions, blocks) = check(&build, &options(*mode, *blocks));
+        sum = (sum.0 + functions, sum.1 + blocks);
+    }
+    Some(sum)
+}
+
+/// Programs at fixed addresses, so that qemu's log and the map have the same ones.
+pub const FIXED: &[&str] = &["-no-pie"];

@@ -1,0 +1,228 @@
+//! Mach-O for x86-64 and arm64.
+use super::check::{CALLS, STORE, UNARY, options};
+use super::machine::{find, source, succeed};
+use object::{Object as _, ObjectSection as _};
+use profkit_abi::mip::{map_entry, section};
+use profkit_mip::instrument::{Mode, Options, instrument};
+use std::collections::HashMap;
+use std::process::Command;
+
+/// Mach-O objects can be made here, but not run: what is in them is read.
+fn mach_o(
+    triple: &str,
+    flags: &[&str],
+    source_name: &str,
+    options: &Options,
+) -> Option<(Vec<u8>, String)> {
+    for tool in ["clang-22", "llvm-objdump-22"] {
+        if find(tool).is_none() {
+            profkit_testkit::skip(&format!("{tool} is not installed"));
+            return None;
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = source(source_name);
+    let mut command = Command::new("clang-22");
+    let assembly = succeed(
+        command
+            .args(["-target", triple, "-w", "-O1", "-S"])
+            .args(flags)
+            .arg(&source)
+            .args(["-o", "-"]),
+    );
+    let made = instrument(&assembly, source_name, None, options).unwrap();
+    assert_eq!(
+        made.text,
+        instrument(
+            &assembly,
+            source_name,
+            Some(triple.parse().unwrap()),
+            options
+        )
+        .unwrap()
+        .text
+    );
+    let (file, object) = (folder.path().join("a.s"), folder.path().join("a.o"));
+    std::fs::write(&file, &made.text).unwrap();
+    succeed(
+        Command::new("clang-22")
+            .args(["-target", triple, "-c"])
+            .arg(&file)
+            .arg("-o")
+            .arg(&object),
+    );
+    let code = succeed(
+        Command::new("llvm-objdump-22")
+            .args(["--macho", "-d", "--no-show-raw-insn"])
+            .arg(&object),
+    );
+    Some((
+        std::fs::read(&object).unwrap(),
+        String::from_utf8(code).unwrap(),
+    ))
+}
+
+/// The first instructions of each function in a listing, operands parted by one space.
+fn listing(code: &str) -> HashMap<&str, Vec<String>> {
+    let mut functions: HashMap<&str, Vec<String>> = HashMap::new();
+    let mut current = "";
+    for line in code.lines() {
+        if let Some(name) = line.strip_suffix(':') {
+            current = name;
+        } else if let Some((_, instruction)) = line.split_once(":\t") {
+            let words: Vec<&str> = instruction.split_whitespace().collect();
+            functions.entry(current).or_default().push(words.join(" "));
+        }
+    }
+    functions
+}
+
+/// What the entry probe of function number `index` looks like when disassembled.
+fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
+    let record = format!("l_profkit_mip_r{index}");
+    let lines: &[&str] = match (is_arm64, mode) {
+        (true, STORE) => &["adrp x16, R@PAGE", "strb wzr, [x16, R@PAGEOFF]"],
+        (true, UNARY) => &[
+            "adrp x16, R@PAGE",
+            "ldrb w17, [x16, R@PAGEOFF]",
+            "lsr w17, w17, #1",
+            "strb w17, [x16, R@PAGEOFF]",
+        ],
+        (true, _) => &[
+            "adrp x16, R@PAGE",
+            "ldr w17, [x16, R@PAGEOFF]",
+            "add w17, w17, #0x1",
+            "str w17, [x16, R@PAGEOFF]",
+        ],
+        // The immediate behind the address is in the relocation's type, which the disassembler does not take back.
+        (false, STORE) => &["movb $0x0, R-1(%rip)"],
+        (false, UNARY) => &["shrb R(%rip)"],
+        (false, _) => &["incl R(%rip)"],
+    };
+    lines
+        .iter()
+        .map(|line| line.replace('R', &record))
+        .collect()
+}
+
+/// Checks an object: probes, and map entries whose addresses are relocations against the function and its record.
+fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
+    let options = options(mode, blocks);
+    let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {
+        return;
+    };
+    let is_arm64 = triple.starts_with("arm64");
+    let file = object::File::parse(&*bytes).unwrap();
+    let map = file.section_by_name(section::MAP).unwrap();
+    let object::SectionFlags::MachO { flags, .. } = map.flags() else {
+        panic!("{:?}", map.flags())
+    };
+    assert_eq!(flags, object::macho::S_ATTR_LIVE_SUPPORT);
+    let relocations: HashMap<u64, String> = map
+        .relocations()
+        .map(|(at, relocation)| {
+            let object::RelocationTarget::Symbol(index) = relocation.target() else {
+                panic!("{relocation:?}")
+            };
+            let symbol = object::Object::symbol_by_index(&file, index).unwrap();
+            (at, object::ObjectSymbol::name(&symbol).unwrap().to_owned())
+        })
+        .collect();
+    let functions = listing(&code);
+    let data = map.data().unwrap();
+    let word = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize;
+    let (mut at, mut index, mut anchors, mut record_bytes) = (0, 0, 0, 0);
+    while at < data.len() {
+        let target = |field: usize| relocations[&((at + field) as u64)].as_str();
+        let block_count = word(at + map_entry::BLOCK_COUNT);
+        let name_at = at + map_entry::FIXED_SIZE + block_count * map_entry::BLOCK_OFFSET_SIZE;
+        let name = std::str::from_utf8(&data[name_at..name_at + word(at + map_entry::NAME_LENGTH)])
+            .unwrap();
+        if name.is_empty() {
+            assert_eq!(
+                target(map_entry::RECORD_ADDRESS),
+                "section$start$__DATA$__llvm_mipraw"
+            );
+            assert_eq!(target(map_entry::FUNCTION_ADDRESS), "___profkit_mip_hook");
+            anchors += 1;
+        } else {
+            assert_eq!(
+                target(map_entry::RECORD_ADDRESS),
+                format!("l_profkit_mip_r{index}")
+            );
+            assert_eq!(target(map_entry::FUNCTION_ADDRESS), name);
+            let probe = entry_probe(is_arm64, mode, index);
+            // On x86-64 it stands behind the set-up of the frame, unless it looks for the return address itself.
+            let by_stack = matches!(
+                mode,
+                Mode::Calls {
+                    return_addresses: Some(_)
+                }
+            );
+            let frame = ["pushq %rbp", "movq %rsp, %rbp"];
+            let behind = usize::from(!is_arm64 && !by_stack && functions[name][..2] == frame) * 2;
+            assert_eq!(functions[name][behind..][..probe.len()], probe, "{name}");
+            // Every block has its own store, in any order of code.
+            for block in 0..block_count {
+                if !is_arm64 {
+                    let offset = match options.entry_size() + block - 1 {
+                        0 => String::new(),
+                        offset => format!("+{offset}"),
+                    };
+                    let store = format!("movb $0x0, l_profkit_mip_r{index}{offset}(%rip)");
+                    assert!(
+                        functions[name].contains(&store),
+                        "{name}: no {store}\n{code}"
+                    );
+                }
+            }
+            if is_arm64 {
+                let stores = functions[name]
+                    .iter()
+                    .filter(|line| line.starts_with("strb wzr"))
+                    .count();
+                assert!(stores >= block_count, "{name}");
+            }
+            record_bytes += options.entry_size() + block_count;
+            record_bytes = record_bytes.next_multiple_of(options.record_align());
+            index += 1;
+        }
+        at += word(at + map_entry::ENTRY_SIZE);
+    }
+    assert_eq!((index, anchors), (6, 1));
+    let records = file.section_by_name(section::RECORDS).unwrap();
+    assert_eq!(
+        records
+            .size()
+            .next_multiple_of(options.record_align() as u64),
+        record_bytes as u64
+    );
+    if matches!(mode, Mode::Calls { .. }) {
+        assert!(
+            functions["___profkit_mip_first"]
+                .iter()
+                .any(|line| line.starts_with("ret"))
+        );
+    }
+}
+
+#[test]
+fn mach_o_objects() {
+    for (triple, flags) in [
+        ("arm64-apple-macos13", [].as_slice()),
+        ("x86_64-apple-macos13", &[]),
+        ("x86_64-apple-macos13", &["-masm=intel"]),
+    ] {
+        for mode in [
+            STORE,
+            UNARY,
+            CALLS,
+            Mode::Calls {
+                return_addresses: Some(16),
+            },
+        ] {
+            check_mach_o(triple, flags, mode, false);
+            check_mach_o(triple, flags, mode, true);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What GNU ld must be told so that `--gc-sections` drops dead functions and nothing else.
+//!
+//! It keeps every section, and its COMDAT group, whose name a `__start_` symbol that it defines itself ends in. It leaves
+//! symbols alone that a linker script defines, so the link gets a script that says of these two what GNU ld would have
+//! said. And with `-r` it makes one section of all records and links it to one function: if that one is dead, the next
+//! linker refuses the others, unless each section of records stays what it is.
+use super::parse::{Class, Item, Parsed, Stop};
+use profkit_abi::mip::{section, symbol};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The script. Objects without records have no runtime and may have no section: GNU ld evaluates only the branch that
+/// it takes, and refuses to give the address of a section that no input has.
+pub fn script() -> String {
+    let (records, hook) = (section::RECORDS, symbol::HOOK);
+    [
+        (section::ELF_START_PREFIX, String::new()),
+        (section::ELF_STOP_PREFIX, format!(" + SIZEOF({records})")),
+    ]
+    .map(|(prefix, end)| {
+        format!(
+            "HIDDEN({prefix}{records} = DEFINED({hook}) ? (SIZEOF({records}) ? ADDR({records}){end} : 0) : 0);\n"
+        )
+    })
+    .concat()
+}
+
+/// Words for GNU ld behind those of a call and the runtime. `script` is where [`script`] will be.
+pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
+    match parsed.stop {
+        Stop::PartialLink => [section::RECORDS, section::MAP]
+            .map(|name| format!("-Wl,--unique={name}").into())
+            .to_vec(),
+        Stop::Link if has_runtime && drops_sections(parsed) => vec![script.into()],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the words of a link ask for `--gc-sections` and leave the layout to the linker's own script: one of the
+/// user's may put records elsewhere.
+fn drops_sections(parsed: &Parsed) -> bool {
+    let mut drops = false;
+    for word in linker_words(parsed) {
+        for part in word.split(',').filter(|part| part.starts_with('-')) {
+            match part.trim_start_matches('-') {
+                "gc-sections" => drops = true,
+                "no-gc-sections" => drops = false,
+                name if is_script(name) => return false,
+                _ => {}
+            }
+        }
+    }
+    drops
+}
+
+/// `-T` and its long forms, which is also how options begin that only give a section its address.
+fn is_script(name: &str) -> bool {
+    const ADDRESSES: [&str; 5] = ["Ttext", "Tdata", "Tbss", "Trodata", "Tldata"];
+    const SCRIPTS: [&str; 4] = ["T", "dT", "script", "default-script"];
+    let begins = |options: &[&str]| options.iter().any(|option| name.starts_with(option));
+    begins(&SCRIPTS) && !begins(&ADDRESSES)
+}
+
+fn linker_words(parsed: &Parsed) -> impl Iterator<Item = String> {
+    parsed
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Option {
+                class: Class::Linker,
+                words,
+            } => Some(words),
+            _ => None,
+        })
+        .flatten()
+        .map(|word| word.to_string_lossy().into_owned())
+}
+
+/// Words by which the driver asks its linker what it is. Nothing is linked: there is no input, and linkers stop at this
+/// option.
+pub fn question(parsed: &Parsed) -> Vec<OsString> {
+    let mut words = vec![OsString::from("-Wl,--version")];
+    for item in &parsed.items {
+        if let Item::Option {
+            class: Class::Linker | Class::Other,
+            words: of_item,
+        } = item
+        {
+            words.extend(of_item.iter().cloned());
+        }
+    }
+    words
+}
+
+/// Whether that is GNU ld's answer.
+pub fn is_gnu_ld(answer: &str) -> bool {
+    answer.starts_with("GNU ld ")
+}

@@ -20,7 +20,10 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         ],
         &[],
     )?;
-    for features in [&["--features", "https"][..], &["--no-default-features"]] {
+    for features in [
+        &["--features", "https,flamegraph"][..],
+        &["--no-default-features"],
+    ] {
         let clippy = [
             &["clippy", "-p", "profkit"],
             features,
@@ -29,6 +32,11 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         cargo(&clippy.concat(), &[])?;
     }
     cargo(&["test", "--workspace"], &[])?;
+    let flame_graphs = ["--features", "flamegraph", "--test", "flamegraph"];
+    cargo(
+        &[&["test", "-p", "profkit"][..], &flame_graphs].concat(),
+        &[],
+    )?;
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])
 }

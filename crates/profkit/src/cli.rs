@@ -1,4 +1,5 @@
 //! The native command line: which commands there are.
+use crate::memprof::diff;
 use crate::{completions, doctor, exit, llvm_profdata, matching, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
@@ -48,6 +49,8 @@ pub enum Command {
     Match(matching::MatchArgs),
     /// Show what is in a profile, for people or as JSON
     Show(show::ShowArgs),
+    /// Say what changed between two heap profiles: contexts that grew, shrank, appeared and went
+    Diff(diff::DiffArgs),
     /// Say what files are, which LLVM can use them, what is wrong with them and what to do
     Doctor(doctor::DoctorArgs),
     /// Convert an instrumentation profile: raw, indexed or text to indexed or text
@@ -81,6 +84,7 @@ impl Cli {
             Command::Match(args) => matching::run(&args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args),
+            Command::Diff(args) => diff::run(&args),
             Command::Mip(args) => mip::run(args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::print_script(&args),

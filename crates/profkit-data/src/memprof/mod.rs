@@ -5,9 +5,11 @@
 mod block;
 mod contexts;
 mod data_access;
+pub mod diff;
 pub mod indexed;
 mod profile;
 pub mod raw;
+mod sites;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -19,4 +21,5 @@ pub use data_access::{DataAccess, DataRecord, Datum};
 pub use profile::{
     AllocSite, CallSite, Frame, IdScheme, MemProfile, Record, StackId, canonical_name, guid,
 };
+pub use sites::Allocations;
 pub use summary::{Hotness, MemProfSummary, Thresholds};

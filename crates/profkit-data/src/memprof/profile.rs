@@ -222,6 +222,16 @@ impl MemProfile {
         })
     }
 
+    /// The number of a frame, if it is there.
+    pub fn frame_number(&self, frame: &Frame) -> Option<u32> {
+        self.frame_numbers.get(frame).copied()
+    }
+
+    /// The call stack of these frames (by number), if it is there.
+    pub fn stack_id(&self, frames: &[u32]) -> Option<StackId> {
+        self.stack_numbers.get(frames).copied().map(StackId)
+    }
+
     /// The records, in the order in which they were added.
     pub fn records(&self) -> &[Record] {
         &self.records

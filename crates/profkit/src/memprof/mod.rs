@@ -1,4 +1,7 @@
 //! Heap profiles: which inputs are some, raw dumps symbolised against their binaries, and the sum of all.
+pub mod diff;
+mod flame;
+mod heap;
 mod inputs;
 pub mod show;
 mod symbolize;

@@ -27,7 +27,8 @@ Examples:
   profkit show counters-only.profraw --binaries build/
   profkit show --function main samples.prof
   profkit show heap.memprofraw --binaries program
-  profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg";
+  profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg
+  profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
 
 /// Arguments of `profkit show`.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ mod report;
 mod sample;
 pub(crate) mod source;
 pub(crate) mod text;
-mod totals;
+pub(crate) mod totals;
 
 pub use args::{Format, ShowArgs};
 
@@ -32,10 +32,7 @@ use totals::{Faults, Totals};
 /// [`Status::InputBad`].
 pub fn run(args: &ShowArgs) -> exit::Result {
     let input = Input::open(&args.file)?;
-    if crate::merge::sample_job::is_sample(input.bytes()) {
-        return sample::run(args, &input);
-    }
-    if heap::is_shown(&args.heap, input.bytes()) {
+    if args.heap.is_shown(&input)? {
         return heap::run(
             &args.heap,
             &args.correlation,
@@ -43,6 +40,9 @@ pub fn run(args: &ShowArgs) -> exit::Result {
             args.format,
             args.mangled,
         );
+    }
+    if crate::merge::sample_job::is_sample(input.bytes()) {
+        return sample::run(args, &input);
     }
     let out = printer();
     let mut printer: Box<dyn Printer> = match args.format {

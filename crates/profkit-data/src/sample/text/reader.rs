@@ -9,7 +9,9 @@ use crate::instr::text::quote;
 use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::attribute;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 
 /// Adds a text profile to `profile`, each count times `weight`.
 ///
@@ -28,6 +30,7 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
         stack: Vec::new(),
         entered: 0,
         targets: Vec::new(),
+        target_places: FxHashMap::default(),
         kind: ProfileKind::NONE,
         report: ReadReport::default(),
     };
@@ -77,6 +80,8 @@ struct Reader<'p> {
     stack: Vec<usize>,
     entered: usize,
     targets: Vec<(NameId, u64)>,
+    /// Where in `targets` a name is, once they are many.
+    target_places: FxHashMap<NameId, usize>,
     /// What the function being read says about the profile.
     kind: ProfileKind,
     report: ReadReport,
@@ -226,13 +231,36 @@ impl Reader<'_> {
         while let Some(pair) = pairs.next() {
             let (name, count) = pair.map_err(PairFault::Line)?;
             let name = self.intern(name, number).map_err(PairFault::Other)?;
-            match self.targets.iter_mut().find(|(known, _)| *known == name) {
+            let known = self.target_place(name);
+            match known.and_then(|place| self.targets.get_mut(place)) {
                 Some(_) if unique => return Err(PairFault::Line(pairs.repeated())),
                 Some(known) => known.1 = count,
                 None => self.targets.push((name, count)),
             }
         }
         Ok(())
+    }
+
+    /// Where among the targets of the line a name is. Few are looked through; a hostile line has very many.
+    fn target_place(&mut self, name: NameId) -> Option<usize> {
+        const FEW: usize = 32;
+        let len = self.targets.len();
+        if len < FEW {
+            return self.targets.iter().position(|(known, _)| *known == name);
+        }
+        if len == FEW {
+            self.target_places.clear();
+            let places = self.targets.iter().zip(0..);
+            self.target_places
+                .extend(places.map(|((name, _), place)| (*name, place)));
+        }
+        match self.target_places.entry(name) {
+            Entry::Occupied(place) => Some(*place.get()),
+            Entry::Vacant(place) => {
+                place.insert(len);
+                None
+            }
+        }
     }
 
     fn intern(&mut self, name: &[u8], number: u64) -> Result<NameId> {

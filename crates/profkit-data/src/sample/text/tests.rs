@@ -206,3 +206,35 @@ fn each_fault_is_said_and_costs_one_function() {
     let _ = writeln!(messages, "inlined too deep: {}", report.faults[0]);
     insta::assert_snapshot!(messages);
 }
+
+/// Of these, 32 are looked through and the rest is looked up; of two counts of one name the later holds.
+#[test]
+fn many_targets_of_a_line_are_kept_apart_by_name() {
+    let mut text = "f:1:1\n 1: 1".to_owned();
+    for round in 1..3 {
+        for target in 0..100 {
+            write!(text, " t{target}:{}", round * 1000 + target).unwrap();
+        }
+    }
+    text.push('\n');
+    let (profile, report) = parse(text.as_bytes());
+    assert_eq!(report.faults, []);
+    let targets = &profile.functions()[0].samples.targets;
+    let counts: Vec<u64> = targets.iter().map(|target| target.count).collect();
+    assert_eq!(counts, (2000..2100).collect::<Vec<_>>());
+    let vtables = text.replace(" 1: 1 ", " 1: vtables ");
+    assert_eq!(parse(vtables.as_bytes()).1.fault_count, 1);
+}
+
+/// With a search through all targets for each, or for a blank behind each colon, these take minutes.
+#[test]
+fn long_lines_take_time_with_their_length() {
+    let mut text = "f:1:1\n 1: 1".to_owned();
+    for target in 0..300_000 {
+        write!(text, " {target:x}:1").unwrap();
+    }
+    let (profile, _) = parse(text.as_bytes());
+    assert_eq!(profile.functions()[0].samples.targets.len(), 300_000);
+    let colons = format!("f:1:1\n 1: 1 {}\n", "a:".repeat(2_000_000));
+    assert_eq!(parse(colons.as_bytes()).1.fault_count, 1);
+}

@@ -1,0 +1,239 @@
+//! What changed between two profiles, context by context.
+use super::profile::{MemProfile, StackId};
+use super::sites::Allocations;
+use rustc_hash::FxHashMap;
+
+/// What [`diff`] found. Contexts of one call stack are added up in each profile.
+#[derive(Clone, Debug, Default)]
+pub struct Difference {
+    /// Contexts of both profiles, in the order of the new one.
+    pub both: Vec<Pair>,
+    /// Contexts of the new profile alone, in its order.
+    pub appeared: Vec<Single>,
+    /// Contexts of the old profile alone, in its order.
+    pub gone: Vec<Single>,
+}
+
+/// A context of both profiles.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// In the old profile.
+    pub old: Allocations,
+    /// In the new profile.
+    pub new: Allocations,
+    /// The call stacks have the same functions, and no other two contexts without a partner have them; but lines, columns or
+    /// what is inlined differ, as in another build.
+    pub moved: bool,
+}
+
+/// A context of one profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Single {
+    /// In its profile.
+    pub context: Allocations,
+    /// Contexts without a partner in the other profile have the same functions, but it cannot be told which of them is this
+    /// one.
+    pub ambiguous: bool,
+}
+
+/// Compares two profiles. Contexts are the same if their call stacks are: functions, line offsets, columns, and what is
+/// inlined. What is left over is paired by functions alone, where that leaves no choice.
+///
+/// Time and memory are those of the two profiles.
+pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
+    let old_sums = old.allocations_by_stack();
+    let mut unpaired: FxHashMap<StackId, Allocations> =
+        old_sums.iter().map(|sum| (sum.stack, *sum)).collect();
+    let frames: Vec<Option<u32>> = new
+        .frames()
+        .iter()
+        .map(|frame| old.frame_number(frame))
+        .collect();
+    let mut scratch = Vec::new();
+    let mut same_stack = |stack: StackId| {
+        scratch.clear();
+        for &frame in new.stack_numbers(stack) {
+            scratch.push((*frames.get(frame as usize)?)?);
+        }
+        old.stack_id(&scratch)
+    };
+    // The partner of each of the new contexts, in two passes.
+    let mut found: Vec<(Allocations, Option<Pair>)> = Vec::new();
+    for sum in new.allocations_by_stack() {
+        let partner = same_stack(sum.stack).and_then(|stack| unpaired.remove(&stack));
+        let pair = partner.map(|old| Pair {
+            old,
+            new: sum,
+            moved: false,
+        });
+        found.push((sum, pair));
+    }
+    let functions = |profile: &MemProfile, stack| -> Vec<u64> {
+        profile.stack(stack).map(|frame| frame.function).collect()
+    };
+    let mut by_functions: FxHashMap<Vec<u64>, Candidates> = FxHashMap::default();
+    for sum in old_sums
+        .iter()
+        .filter(|sum| unpaired.contains_key(&sum.stack))
+    {
+        let list = by_functions.entry(functions(old, sum.stack)).or_default();
+        list.old += 1;
+        list.first = Some(*sum);
+    }
+    for (sum, _) in found.iter().filter(|(_, pair)| pair.is_none()) {
+        if let Some(list) = by_functions.get_mut(&functions(new, sum.stack)) {
+            list.new += 1;
+        }
+    }
+    let mut difference = Difference::default();
+    for (sum, pair) in found {
+        let candidates = match pair {
+            Some(_) => None,
+            None => by_functions.get(&functions(new, sum.stack)),
+        };
+        let moved = candidates.and_then(Candidates::only).map(|old| Pair {
+            old,
+            new: sum,
+            moved: true,
+        });
+        match pair.or(moved) {
+            Some(pair) => difference.both.push(pair),
+            None => difference.appeared.push(Single {
+                context: sum,
+                ambiguous: candidates.is_some(),
+            }),
+        }
+    }
+    for sum in old_sums {
+        if !unpaired.contains_key(&sum.stack) {
+            continue;
+        }
+        let candidates = by_functions.get(&functions(old, sum.stack));
+        if candidates.is_some_and(|list| list.only().is_some()) {
+            continue;
+        }
+        difference.gone.push(Single {
+            context: sum,
+            ambiguous: candidates.is_some_and(|list| list.new > 0),
+        });
+    }
+    difference
+}
+
+/// Contexts without a partner that have the same functions.
+#[derive(Default)]
+struct Candidates {
+    old: usize,
+    new: usize,
+    first: Option<Allocations>,
+}
+
+impl Candidates {
+    /// The old one, if there is no choice.
+    fn only(&self) -> Option<Allocations> {
+        match (self.old, self.new) {
+            (1, 1) => self.first,
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock};
+
+    /// A profile of contexts: functions with line offsets, and bytes.
+    fn profile(contexts: &[(&[(u64, u32)], u64)]) -> MemProfile {
+        let mut profile = MemProfile::default();
+        // Numbers of frames differ from profile to profile.
+        profile.add_frame(Frame {
+            function: contexts.len() as u64 + 1000,
+            ..Frame::default()
+        });
+        for (frames, bytes) in contexts {
+            let numbers: Vec<u32> = frames
+                .iter()
+                .map(|&(function, line_offset)| {
+                    profile.add_frame(Frame {
+                        function,
+                        line_offset,
+                        column: 3,
+                        is_inline: false,
+                    })
+                })
+                .collect();
+            let stack = profile.add_stack(&numbers);
+            let mut block = MemInfoBlock::default();
+            block.set(Field::AllocCount, 1);
+            block.set(Field::TotalSize, *bytes);
+            profile.record_mut(frames[0].0).alloc_sites.push(AllocSite {
+                stack,
+                block,
+                histogram: Vec::new(),
+            });
+        }
+        profile
+    }
+
+    fn bytes(context: &Allocations) -> u64 {
+        context.block.get(Field::TotalSize)
+    }
+
+    fn shown(old: &MemProfile, new: &MemProfile) -> String {
+        let found = diff(old, new);
+        let both = found.both.iter().map(|pair| {
+            let moved = if pair.moved { " moved" } else { "" };
+            format!("{}->{}{moved}", bytes(&pair.old), bytes(&pair.new))
+        });
+        let single = |sign: &'static str| {
+            move |single: &Single| {
+                let ambiguous = if single.ambiguous { "?" } else { "" };
+                format!("{sign}{}{ambiguous}", bytes(&single.context))
+            }
+        };
+        let appeared = found.appeared.iter().map(single("+"));
+        let gone = found.gone.iter().map(single("-"));
+        both.chain(appeared)
+            .chain(gone)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn contexts_are_paired_by_call_stack_and_then_by_functions() {
+        let old = profile(&[
+            (&[(1, 10), (9, 1)], 100),
+            (&[(2, 20), (9, 2)], 200),
+            (&[(3, 30), (9, 3)], 300),
+        ]);
+        let new = profile(&[
+            (&[(4, 40), (9, 4)], 400),
+            (&[(2, 25), (9, 2)], 201),
+            (&[(1, 10), (9, 1)], 101),
+        ]);
+        assert_eq!(shown(&old, &new), "200->201 moved 100->101 +400 -300");
+        assert_eq!(shown(&new, &old), "101->100 201->200 moved +300 -400");
+    }
+
+    #[test]
+    fn several_contexts_of_the_same_functions_are_not_guessed_at() {
+        let old = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 11), (9, 1)], 110)]);
+        let new = profile(&[(&[(1, 12), (9, 1)], 120), (&[(1, 13), (9, 1)], 130)]);
+        assert_eq!(shown(&old, &new), "+120? +130? -100? -110?");
+        // One that is found exactly leaves no choice for the other.
+        let new = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 13), (9, 1)], 130)]);
+        assert_eq!(shown(&old, &new), "100->100 110->130 moved");
+        let new = profile(&[(&[(1, 13), (9, 1)], 130)]);
+        assert_eq!(shown(&old, &new), "+130? -100? -110?");
+    }
+
+    #[test]
+    fn the_same_profile_has_no_difference() {
+        let one = profile(&[(&[(1, 10), (9, 1)], 100), (&[(2, 10)], 7)]);
+        assert_eq!(shown(&one, &one), "100->100 7->7");
+        let none = MemProfile::default();
+        assert_eq!(shown(&none, &one), "+100 +7");
+        assert_eq!(shown(&one, &none), "-100 -7");
+    }
+}

@@ -1,0 +1,145 @@
+//! The contexts of a profile, each once.
+use super::block::MemInfoBlock;
+use super::profile::{MemProfile, StackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Allocations of one call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocations {
+    /// The call stack, from the allocation outwards.
+    pub stack: StackId,
+    /// The figures.
+    pub block: MemInfoBlock,
+}
+
+impl MemProfile {
+    /// Each context once, in the order of the records: files hold it for every function that is inlined at its innermost
+    /// address. A call stack that stands several times in one record, as dumps of several runs give it, is as many
+    /// contexts.
+    ///
+    /// Time and memory are those of the profile, however often a stack is used.
+    pub fn contexts(&self) -> Vec<Allocations> {
+        let mut seen: FxHashSet<(StackId, u32)> = FxHashSet::default();
+        let mut inlined = InlinedAt::default();
+        let mut list = Vec::new();
+        for record in self.records() {
+            let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
+            for site in &record.alloc_sites {
+                let own = inlined.times(self, site.stack, record.function);
+                let times = times.entry(site.stack).or_insert(0);
+                if seen.insert((site.stack, *times / own.max(1))) {
+                    list.push(Allocations {
+                        stack: site.stack,
+                        block: site.block,
+                    });
+                }
+                *times += 1;
+            }
+        }
+        list
+    }
+
+    /// Each call stack that allocates once, in the order of the records, with the sum of its contexts.
+    pub fn allocations_by_stack(&self) -> Vec<Allocations> {
+        let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
+        let mut list: Vec<Allocations> = Vec::new();
+        for context in self.contexts() {
+            let next = list.len();
+            let place = *places.entry(context.stack).or_insert(next);
+            match list.get_mut(place) {
+                Some(sum) => sum.block.add_later(&context.block),
+                None => list.push(context),
+            }
+        }
+        list
+    }
+}
+
+/// How often functions are among the frames of a stack's innermost address. Each stack is looked through once: hostile
+/// files name a long one from many places.
+#[derive(Default)]
+struct InlinedAt {
+    stacks: FxHashSet<StackId>,
+    times: FxHashMap<(StackId, u64), u32>,
+}
+
+impl InlinedAt {
+    fn times(&mut self, profile: &MemProfile, stack: StackId, function: u64) -> u32 {
+        if self.stacks.insert(stack) {
+            for frame in profile.stack(stack) {
+                *self.times.entry((stack, frame.function)).or_insert(0) += 1;
+                if !frame.is_inline {
+                    break;
+                }
+            }
+        }
+        self.times.get(&(stack, function)).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock, MemProfile};
+
+    fn block(bytes: u64) -> MemInfoBlock {
+        let mut block = MemInfoBlock::default();
+        block.set(Field::AllocCount, 1);
+        block.set(Field::TotalSize, bytes);
+        block
+    }
+
+    /// A profile with a stack of frames that are all inlined into the last one but `outer` ones.
+    fn stack(inlined: u64) -> (MemProfile, crate::memprof::StackId) {
+        let mut profile = MemProfile::default();
+        let frames: Vec<u32> = (0..=inlined)
+            .map(|function| {
+                profile.add_frame(Frame {
+                    function,
+                    line_offset: 1,
+                    column: 1,
+                    is_inline: function < inlined,
+                })
+            })
+            .collect();
+        let stack = profile.add_stack(&frames);
+        (profile, stack)
+    }
+
+    #[test]
+    fn a_context_of_an_inlined_allocation_counts_once() {
+        let (mut profile, stack) = stack(2);
+        for function in 0..3 {
+            for bytes in [10, 20] {
+                profile.record_mut(function).alloc_sites.push(AllocSite {
+                    stack,
+                    block: block(bytes),
+                    histogram: Vec::new(),
+                });
+            }
+        }
+        let bytes: Vec<u64> = profile
+            .contexts()
+            .iter()
+            .map(|context| context.block.get(Field::TotalSize))
+            .collect();
+        assert_eq!(bytes, [10, 20]);
+        let sums = profile.allocations_by_stack();
+        assert_eq!(sums.len(), 1);
+        assert_eq!(sums[0].block.get(Field::TotalSize), 30);
+        assert_eq!(sums[0].block.get(Field::AllocCount), 2);
+    }
+
+    /// With a look through the whole stack for each site this takes 10^10 steps.
+    #[test]
+    fn a_long_stack_named_from_many_sites_is_looked_through_once() {
+        let (mut profile, stack) = stack(100_000);
+        for _ in 0..100_000 {
+            profile.record_mut(0).alloc_sites.push(AllocSite {
+                stack,
+                block: block(1),
+                histogram: Vec::new(),
+            });
+        }
+        assert_eq!(profile.contexts().len(), 100_000);
+    }
+}

@@ -146,6 +146,27 @@ mod drawn {
         error: heap.yaml: the profile does not have TotalAccessCount
         hint: profiles with the fields for hot and cold alone have bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all
         ");
+        // Nor of sums of nothing.
+        let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");
+        let none = none.replace("TotalSize: 1000", "TotalSize: 0");
+        std::fs::write(folder.join("none.yaml"), none).unwrap();
+        let output = show(folder, &["--flamegraph", "heap.svg", "none.yaml"]);
+        assert_eq!(output.status.code(), Some(1));
+        insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: none.yaml: its bytes add up to 0: there is nothing to draw");
         assert!(!folder.join("heap.svg").exists());
+    }
+
+    /// Sums of more than 64 bits are drawn in larger units.
+    #[test]
+    fn sums_that_exceed_64_bits_are_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let most = HEAP.replace("TotalSize: 3000", "TotalSize: 18446744073709551615");
+        let most = most.replace("TotalSize: 1000", "TotalSize: 18446744073709551615");
+        std::fs::write(folder.join("most.yaml"), most).unwrap();
+        let output = show(folder, &["--flamegraph", "heap.svg", "most.yaml"]);
+        assert!(output.status.success());
+        let svg = std::fs::read_to_string(folder.join("heap.svg")).unwrap();
+        assert!(svg.contains("all (36,893,488,147,419,104 × 1000 bytes, 100%)"));
     }
 }

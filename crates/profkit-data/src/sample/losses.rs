@@ -17,6 +17,9 @@ pub struct Losses {
     /// Line numbers above 65535, for which LLVM refuses the file: in text those without discriminator, in the binary
     /// family those of lines, vtables and callers.
     pub large_lines: u64,
+    /// Names that a text profile cannot hold, for they are empty, have a line break or a zero byte in them, or begin with a
+    /// blank or `#`; each time that one is written.
+    pub unspeakable_names: u64,
 }
 
 impl Losses {

@@ -208,6 +208,12 @@ mod graph {
             .iter()
             .map(|context| u128::from(weight.of(&context.block)))
             .sum();
+        if sum == 0 {
+            return Err(io::Error::other(format!(
+                "its {} add up to 0: there is nothing to draw",
+                weight.unit()
+            )));
+        }
         let mut divisor: u64 = 1;
         while sum / u128::from(divisor) > MOST_SUM {
             divisor *= 1000;

@@ -264,20 +264,20 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
         }
     }
     let mut dropped = 0;
-    let mut seen = Vec::new();
-    for context in contexts.contexts() {
-        seen.clear();
+    // The last context that was counted for a module.
+    let mut counted = vec![usize::MAX; reports.len()];
+    for (number, context) in contexts.contexts().enumerate() {
         let mut any = false;
         for &address in context.addresses {
             let address = address as usize;
             any |= frames.get(address).is_some_and(|frames| !frames.is_empty());
-            let module = places.get(address).map_or(0, |&(module, _)| module);
-            if unknown.get(address) == Some(&true) && !seen.contains(&module) {
-                seen.push(module);
-            }
-        }
-        for &module in &seen {
-            if let Some(report) = reports.get_mut(module as usize) {
+            let module = places.get(address).map_or(0, |&(module, _)| module) as usize;
+            if unknown.get(address) == Some(&true)
+                && let (Some(report), Some(counted)) =
+                    (reports.get_mut(module), counted.get_mut(module))
+                && *counted != number
+            {
+                *counted = number;
                 report.contexts += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Merging and converting sample profiles: from what was typed to what is written and told.
 use super::args::{Format, ReportArgs};
-use super::report::{FullReport, Written, grouped};
+use super::report::{FullReport, Written, grouped, plural};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
 use crate::io::{Content, Output, read_into};
@@ -365,6 +365,13 @@ fn left_out(count: u64, what: &str) -> String {
 
 /// Losses in words.
 fn told(losses: &Losses) -> Vec<String> {
+    let unspeakable = losses.unspeakable_names;
+    let unspeakable = (unspeakable > 0).then(|| {
+        format!(
+            "{} of a text profile cannot be read back, for line breaks or the like in them",
+            plural(unspeakable, "name")
+        )
+    });
     [
         (losses.symbols, "names of the symbol list"),
         (losses.vtables, "vtables"),
@@ -376,5 +383,6 @@ fn told(losses: &Losses) -> Vec<String> {
     .into_iter()
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| left_out(count, what))
+    .chain(unspeakable)
     .collect()
 }

@@ -348,3 +348,13 @@ fn no_bytes_make_it_panic() {
         assert_eq!(again.damage, None);
     }
 }
+
+#[test]
+fn sections_longer_than_their_length_can_say_are_refused() {
+    use super::writer::section_length;
+    let most = u32::MAX as usize;
+    assert_eq!(section_length(GcovVersion::V2, most).unwrap(), u32::MAX);
+    assert_eq!(section_length(GcovVersion::V1, most + 1).unwrap(), 1 << 30);
+    let error = section_length(GcovVersion::V3, most + 1).unwrap_err();
+    insta::assert_snapshot!(error, @"a section is too long for GCC's encoding: found 4294967296 bytes, expected a length of 32 bits");
+}

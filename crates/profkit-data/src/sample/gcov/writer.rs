@@ -115,10 +115,10 @@ impl<'p> GcovWriter<'p> {
             out: Vec::new(),
         };
         writer.plan();
-        writer.header();
+        writer.header()?;
         sink.put(&writer.out)?;
         writer.out.clear();
-        writer.functions();
+        writer.functions()?;
         writer.tail();
         sink.put(&writer.out)?;
         Ok(writer.losses)
@@ -225,7 +225,7 @@ impl<'p> GcovWriter<'p> {
     }
 
     /// Everything before the functions.
-    fn header(&mut self) {
+    fn header(&mut self) -> Result<()> {
         self.word(MAGIC);
         self.word(self.options.version.word());
         self.word(0);
@@ -256,24 +256,20 @@ impl<'p> GcovWriter<'p> {
                 self.word(file.unwrap_or(NO_FILE));
             }
         }
-        self.set_length(length_at, start);
+        self.set_length(length_at, start)
     }
 
     /// Fills in the length of a section: in words before version 2, in bytes since, as `create_gcov` meant it to be.
-    fn set_length(&mut self, at: usize, start: usize) {
-        let bytes = self.out.len() - start;
-        let length = match self.options.version.pads_strings() {
-            true => bytes / 4,
-            false => bytes,
-        };
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
+    fn set_length(&mut self, at: usize, start: usize) -> Result<()> {
+        let length = section_length(self.options.version, self.out.len() - start)?;
         let word = self.options.endian.u32_bytes(length);
         if let Some(slot) = self.out.get_mut(at..at + 4) {
             slot.copy_from_slice(&word);
         }
+        Ok(())
     }
 
-    fn functions(&mut self) {
+    fn functions(&mut self) -> Result<()> {
         self.word(TAG_FUNCTIONS);
         let length_at = self.out.len();
         self.word(0);
@@ -287,7 +283,7 @@ impl<'p> GcovWriter<'p> {
             self.word(self.number(function.samples.name));
             self.instance(&function.samples);
         }
-        self.set_length(length_at, start);
+        self.set_length(length_at, start)
     }
 
     /// An instance behind its name.
@@ -394,6 +390,22 @@ impl<'p> GcovWriter<'p> {
             self.wide(largest.least);
         }
     }
+}
+
+/// What the length of a section is written as.
+pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> {
+    let length = match version.pads_strings() {
+        true => bytes / 4,
+        false => bytes,
+    };
+    u32::try_from(length).map_err(|_| {
+        Error::new(
+            ErrorKind::CannotRepresent,
+            "a section is too long for GCC's encoding",
+        )
+        .found(format_args!("{bytes} bytes"))
+        .expected("a length of 32 bits")
+    })
 }
 
 /// How many of the largest counts make up a sum.

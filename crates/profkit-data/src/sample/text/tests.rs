@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{ProfileKind, SampleProfile, summarize};
+use crate::sample::{AddOutcome, FlatFunction, ProfileKind, SampleName, SampleProfile, summarize};
 use std::fmt::Write as _;
 
 fn parse(text: &[u8]) -> (SampleProfile, crate::sample::ReadReport) {
@@ -237,4 +237,23 @@ fn long_lines_take_time_with_their_length() {
     assert_eq!(profile.functions()[0].samples.targets.len(), 300_000);
     let colons = format!("f:1:1\n 1: 1 {}\n", "a:".repeat(2_000_000));
     assert_eq!(parse(colons.as_bytes()).1.fault_count, 1);
+}
+
+#[test]
+fn names_that_would_be_taken_for_something_else_are_counted() {
+    let losses_of = |name: &'static [u8]| {
+        let mut profile = SampleProfile::new();
+        let id = profile.intern(SampleName::Text(name)).unwrap();
+        let function = FlatFunction {
+            name: id,
+            ..FlatFunction::default()
+        };
+        profile.add_function(&function, 1, &mut AddOutcome::default());
+        let losses = write(&profile, &TextOptions::default(), &mut Vec::new()).unwrap();
+        losses.unspeakable_names
+    };
+    for name in [b"a\nmain:9:9".as_slice(), b"", b" a", b"# a", b"a\0b"] {
+        assert_eq!(losses_of(name), 1, "{name:?}");
+    }
+    assert_eq!(losses_of(b"a::b<c d>(#)"), 0);
 }

@@ -262,7 +262,13 @@ impl Writer<'_> {
     fn name(&mut self, name: NameId) {
         match self.profile.names.get(name) {
             SampleName::Guid(guid) => self.number(guid.0),
-            SampleName::Text(text) => self.out.extend_from_slice(text),
+            SampleName::Text(text) => {
+                let odd_start = matches!(text.first(), None | Some(b' ' | b'#'));
+                if odd_start || memchr::memchr2(b'\n', 0, text).is_some() {
+                    self.losses.unspeakable_names += 1;
+                }
+                self.out.extend_from_slice(text);
+            }
         }
     }
 

@@ -134,4 +134,9 @@ pub const TARGETS: &[Target] = &[
         run: sample::sample,
         seeds: &["sampleprof"],
     },
+    Target {
+        name: "sample_merge",
+        run: sample::merge,
+        seeds: &["sampleprof", "afdo"],
+    },
 ];

@@ -128,7 +128,7 @@ fn result(
 }
 
 /// A number of the bytes. Any function of them will do, as long as it is always the same.
-fn mixed(data: &[u8]) -> usize {
+pub(crate) fn mixed(data: &[u8]) -> usize {
     data.iter().fold(data.len(), |mixed, &byte| {
         mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
     })
@@ -152,7 +152,7 @@ fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
 }
 
 /// The bytes as they are; cut; with one bit changed; and as they are again.
-fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
+pub(crate) fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
     let cut = data.len() - mixed % 257 % (data.len() + 1);
     let mut flipped = data.to_vec();
     if let Some(byte) = flipped.get_mut(mixed % data.len().max(1)) {
@@ -161,9 +161,9 @@ fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
     vec![data.to_vec(), data[..cut].to_vec(), flipped, data.to_vec()]
 }
 
-struct Memory {
-    files: Vec<Vec<u8>>,
-    weighted: bool,
+pub(crate) struct Memory {
+    pub(crate) files: Vec<Vec<u8>>,
+    pub(crate) weighted: bool,
 }
 
 impl Inputs for Memory {

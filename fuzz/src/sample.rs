@@ -1,10 +1,14 @@
 //! Sample profiles of LLVM's encodings.
+use crate::merge::{Memory, mixed, variations};
 use crate::source::located;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{
     Losses, ProfileKind, ReadReport, SampleName, SampleProfile, binary, ext_binary, text,
 };
+use profkit_merge::sample::{SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::{Event, Policy, Remapping, Totals};
+use std::num::NonZeroUsize;
 
 /// Reads any bytes as the encoding that they claim to be. What could be read must come back the same from the
 /// extensible binary encoding, and from text where its names can be spelled in it.
@@ -84,4 +88,52 @@ fn as_text(profile: &SampleProfile) -> (Vec<u8>, Losses) {
     let options = TextOptions::default();
     let losses = text::write(profile, &options, &mut out).expect("a Vec takes all bytes");
     (out, losses)
+}
+
+/// Merges the bytes with damaged copies of themselves. The result is the same with any number of threads and input by
+/// input, and can be written. Merging as LLVM does ends too.
+///
+/// # Panics
+/// If that does not hold.
+pub(crate) fn merge(data: &[u8]) {
+    let inputs = |weighted| Memory {
+        files: variations(data, mixed(data)),
+        weighted,
+    };
+    let with = |change: &dyn Fn(&mut SampleMergeOptions), weighted| {
+        let mut options = SampleMergeOptions::new();
+        change(&mut options);
+        merged(&inputs(weighted), &options)
+    };
+    for weighted in [false, true] {
+        let one = with(&|options| options.threads = NonZeroUsize::new(1), weighted);
+        let three = with(&|options| options.threads = NonZeroUsize::new(3), weighted);
+        // New names for functions are given input by input.
+        let names = |options: &mut SampleMergeOptions| {
+            options.remapping = Some(Remapping::parse(b"").expect("no names"));
+        };
+        assert!(one == three, "another result with three threads");
+        assert!(
+            one == with(&names, weighted),
+            "another result input by input"
+        );
+    }
+    for layout in [SampleLayout::Flat, SampleLayout::Nest] {
+        with(&|options| options.layout = Some(layout), false);
+    }
+    with(&|options| options.policy = Policy::Llvm, true);
+}
+
+/// The sum as text, and what was said about it.
+fn merged(inputs: &Memory, options: &SampleMergeOptions) -> Option<(Vec<u8>, Vec<Event>, Totals)> {
+    let outcome = match merge_sample(inputs, options) {
+        Ok(outcome) => outcome,
+        Err(SampleMergeError::Damaged(_, error)) => {
+            located(&error);
+            return None;
+        }
+        Err(_) => return None,
+    };
+    let (text, _) = as_text(&outcome.profile);
+    Some((text, outcome.report.events, outcome.report.totals))
 }

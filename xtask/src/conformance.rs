@@ -1,4 +1,5 @@
-//! profkit beside LLVM's tools, over the whole matrix of compilers, modes and programs.
+//! profkit beside LLVM's tools, over the whole matrix of compilers, modes and programs, and over sample profiles of every
+//! release and encoding.
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,8 @@ use profkit_testkit::skip;
 
 use crate::steps::built_profkit;
 
-/// Compares everything and prints a table. With arguments: only sets whose name contains one of them.
+/// Compares everything and prints a table. With arguments: only sets whose name contains one of them, and sample
+/// profiles where one of them is `sample`.
 pub fn run(arguments: &[String]) -> Result<()> {
     let conformance = Conformance::new(&built_profkit()?, Scope::Full);
     let mut sets = all_sets();
@@ -20,8 +22,12 @@ pub fn run(arguments: &[String]) -> Result<()> {
             arguments.iter().any(|words| name.contains(words.as_str()))
         });
     }
-    ensure!(!sets.is_empty(), "no set is named so");
-    let comparisons = compare_all(&conformance, &sets);
+    let samples = arguments.is_empty() || arguments.iter().any(|words| words == "sample");
+    ensure!(samples || !sets.is_empty(), "no set is named so");
+    let mut comparisons = compare_all(&conformance, &sets);
+    if samples {
+        comparisons.extend(conformance.check_samples());
+    }
     let mut differences = 0;
     for comparison in &comparisons {
         if matches!(comparison.outcome, Outcome::Different(_)) {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+mod decimal;
 pub mod detect;
 mod error;
 pub mod hash_table;

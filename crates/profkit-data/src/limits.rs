@@ -9,9 +9,6 @@ pub const INFLATE_RATIO: usize = 64;
 pub const INFLATE_FLOOR: usize = 1 << 20;
 /// The most bytes that all compressed blobs of one file may inflate to together, beyond 3 × the file's size.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
-/// How deep functions inlined into one another may nest in a sample profile of GCC. Compilers stop at some tens; each
-/// level costs a stack frame of the reader.
-pub const GCOV_INLINE_DEPTH: u32 = 512;
 /// How often the reader of a damaged raw file searches for the next profile by its magic. A hostile file of headers
 /// alone costs its size in time for each search.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
@@ -22,7 +19,7 @@ pub const WALK_HASHED: u64 = 16;
 /// Paths of Linux have at most 2048 components, and MemProf stacks at most some hundreds of frames. A hostile table
 /// costs, for each number that leads into it, so many steps.
 pub const TABLE_DEPTH: u16 = 4096;
-/// How deep functions may be inlined in one another in a sample profile. Real profiles stay below 100. Readers, writers
+/// How deep functions may be inlined in one another in a sample profile of any encoding. Real profiles stay below 100. Readers, writers
 /// and merging recurse so deep: each level costs some hundreds of bytes of stack.
 pub const SAMPLE_INLINE_DEPTH: usize = 512;
 /// How many frames a calling context of a sample profile may have.

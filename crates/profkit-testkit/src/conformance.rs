@@ -1,6 +1,9 @@
-//! profkit beside LLVM's tools on the real profiles of the [`matrix`](crate::matrix): same inputs, same outputs.
+//! profkit beside LLVM's tools on the real profiles of the [`matrix`](crate::matrix), and on sample profiles of every
+//! release and encoding: same inputs, same outputs.
 //!
 //! `crates/profkit/tests/matrix.rs` runs a short form, `cargo xtask conformance` all of it.
+mod samples;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,11 +32,11 @@ pub enum Outcome {
     Different(String),
 }
 
-/// A comparison: its name, of the set that it was made on.
+/// A comparison: its name, and what it was made on.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The set.
-    pub set: Set,
+    /// The set, or the sample profiles.
+    pub set: String,
     /// What was compared; the same words for all sets.
     pub what: String,
     /// What came out.
@@ -529,7 +532,7 @@ impl Bench<'_> {
             return Outcome::Same;
         }
         let same = theirs.iter().zip(ours).take_while(|(a, b)| a == b).count();
-        let kept = keep(&self.set, what, theirs, ours);
+        let kept = keep(&self.set.to_string(), what, theirs, ours);
         let place = match (std::str::from_utf8(theirs), std::str::from_utf8(ours)) {
             (Ok(theirs), Ok(ours)) => first_line(theirs, ours),
             _ => format!("from byte {same:#x} on"),
@@ -547,7 +550,7 @@ impl Bench<'_> {
             (outcome, _) => outcome,
         };
         self.found.push(Comparison {
-            set: self.set,
+            set: self.set.to_string(),
             what: what.to_owned(),
             outcome,
         });
@@ -572,14 +575,14 @@ fn first_line(theirs: &str, ours: &str) -> String {
 }
 
 /// Keeps both outputs for a look at them.
-fn keep(set: &Set, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
+fn keep(set: &str, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repo_root().join("target"), PathBuf::from);
     let name: String = what
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    let folder = target.join("conformance").join(set.to_string()).join(name);
+    let folder = target.join("conformance").join(set).join(name);
     std::fs::create_dir_all(&folder).expect("target is writable");
     std::fs::write(folder.join("llvm"), theirs).expect("target is writable");
     std::fs::write(folder.join("profkit"), ours).expect("target is writable");

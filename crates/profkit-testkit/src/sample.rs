@@ -45,6 +45,18 @@ pub struct SampleOptions {
     pub lines: usize,
     /// What it is like.
     pub shape: SampleShape,
+    /// Whether all profiles of the pool are of one program: lines, inlined calls, call targets and callers of a function
+    /// are the same in each, and only which functions there are and the counts differ, as in several runs. Otherwise
+    /// every profile draws them anew.
+    pub one_program: bool,
+}
+
+/// Where a function's random numbers come from.
+struct Dice<'r> {
+    /// Its places and names.
+    program: Rng,
+    /// Its counts.
+    run: &'r mut Rng,
 }
 
 /// The name of a function of the pool.
@@ -92,21 +104,30 @@ fn write_function(
     function: usize,
     pool: usize,
 ) {
-    let hot = if rng.below(10) == 0 { 20_000 } else { 200 };
+    let program = match options.one_program {
+        true => function as u64,
+        // Any number of the run's.
+        false => rng.below(1 << 31) as u64,
+    };
+    let rng = &mut Dice {
+        program: Rng::new(program),
+        run: rng,
+    };
+    let hot = if rng.run.below(10) == 0 { 20_000 } else { 200 };
     let body = body(rng, options, function, pool, hot, 1);
     let mut head = sample_name(function);
     if options.shape.has_contexts() {
         let mut frames = Vec::new();
-        for depth in 0..rng.below(4) {
-            let caller = (function * 7 + depth * 13 + rng.below(3)) % pool;
-            let line = depth + 1 + rng.below(4);
-            let site = location(rng, options, line);
+        for depth in 0..rng.program.below(4) {
+            let caller = (function * 7 + depth * 13 + rng.program.below(3)) % pool;
+            let line = depth + 1 + rng.program.below(4);
+            let site = location(&mut rng.program, options, line);
             frames.push(format!("{}:{site}", sample_name(caller)));
         }
         frames.push(head);
         head = format!("[{}]", frames.join(" @ "));
     }
-    let _ = writeln!(text, "{head}:{}:{}", body.total, rng.below(hot));
+    let _ = writeln!(text, "{head}:{}:{}", body.total, rng.run.below(hot));
     text.push_str(&body.text);
 }
 
@@ -118,7 +139,7 @@ fn location(rng: &mut Rng, options: &SampleOptions, line: usize) -> String {
 }
 
 fn body(
-    rng: &mut Rng,
+    rng: &mut Dice<'_>,
     options: &SampleOptions,
     function: usize,
     pool: usize,
@@ -131,25 +152,25 @@ fn body(
     };
     let indent = " ".repeat(depth);
     let mut line = 0;
-    for _ in 0..1 + rng.below(options.lines.max(1)) {
-        line += 1 + rng.below(4);
-        let count = rng.below(hot);
+    for _ in 0..1 + rng.program.below(options.lines.max(1)) {
+        line += 1 + rng.program.below(4);
+        let count = rng.run.below(hot);
         body.total += count;
-        let place = location(rng, options, line);
+        let place = location(&mut rng.program, options, line);
         let _ = write!(body.text, "{indent}{place}: {count}");
-        if rng.below(6) == 0 {
-            for target in 0..1 + rng.below(3) {
+        if rng.program.below(6) == 0 {
+            for target in 0..1 + rng.program.below(3) {
                 let callee = sample_name((function * 3 + target * 5 + 1) % pool);
-                let _ = write!(body.text, " {callee}:{}", 1 + rng.below(count + 1));
+                let _ = write!(body.text, " {callee}:{}", 1 + rng.run.below(count + 1));
             }
         }
         body.text.push('\n');
     }
     if !options.shape.has_contexts() && depth < 4 {
-        for site in 0..rng.below(3) {
-            line += 1 + rng.below(3);
+        for site in 0..rng.program.below(3) {
+            line += 1 + rng.program.below(3);
             let callee = (function * 11 + site * 17 + depth) % pool;
-            let place = location(rng, options, line);
+            let place = location(&mut rng.program, options, line);
             let inner = self::body(rng, options, callee, pool, hot, depth + 1);
             let _ = writeln!(
                 body.text,
@@ -183,6 +204,7 @@ mod tests {
             pool: 100,
             lines: 5,
             shape: SampleShape::Nested,
+            one_program: false,
         };
         let text = sample_text(&options, 7);
         let mut heads: Vec<&str> = text
@@ -195,5 +217,46 @@ mod tests {
         assert_eq!(heads.len(), 40);
         assert_eq!(text, sample_text(&options, 7));
         assert_ne!(text, sample_text(&options, 8));
+    }
+    #[test]
+    fn runs_of_one_program_have_its_places_and_names() {
+        // Every function is in every run, in the order of the run.
+        let options = SampleOptions {
+            functions: 40,
+            pool: 40,
+            lines: 5,
+            shape: SampleShape::Probes,
+            one_program: true,
+        };
+        let places = |seed| {
+            let text = sample_text(&options, seed);
+            let mut functions: Vec<String> = Vec::new();
+            for line in text.lines() {
+                // Without counts, which stand behind a colon.
+                let line: String = line
+                    .split_inclusive(' ')
+                    .map(|word| match word.rsplit_once(':') {
+                        Some((name, _)) => format!("{name} "),
+                        None if word.parse::<u64>().is_ok() => String::new(),
+                        None => word.to_owned(),
+                    })
+                    .collect();
+                match functions.last_mut() {
+                    Some(function) if line.starts_with(' ') => function.push_str(&line),
+                    _ => functions.push(line),
+                }
+            }
+            functions
+        };
+        let heads = |functions: &[String]| {
+            let name = |function: &String| function.split(':').next().unwrap().to_owned();
+            functions.iter().map(name).collect::<Vec<_>>()
+        };
+        let (mut one, mut two) = (places(1), places(2));
+        assert_ne!(heads(&one), heads(&two));
+        one.sort();
+        two.sort();
+        assert_eq!(one, two);
+        assert_ne!(sample_text(&options, 1), sample_text(&options, 2));
     }
 }

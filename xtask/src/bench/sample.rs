@@ -15,12 +15,13 @@ const ROUNDS: usize = 5;
 const FEW: usize = 40;
 /// Inputs of the merge that only profkit does: LLVM's tool keeps every reader, some 12 MB each, until the end.
 const MANY: usize = 1000;
-/// The profiles that are merged.
+/// The profiles that are merged: runs of one program of 20,000 functions.
 const MERGED: SampleOptions = SampleOptions {
     functions: 8_000,
     pool: 20_000,
     lines: 8,
     shape: SampleShape::Nested,
+    one_program: true,
 };
 /// The profile of which one function is shown.
 const LARGE: SampleOptions = SampleOptions {
@@ -28,6 +29,7 @@ const LARGE: SampleOptions = SampleOptions {
     pool: 200_000,
     lines: 8,
     shape: SampleShape::Nested,
+    one_program: false,
 };
 /// The text that is converted.
 const TEXT: SampleOptions = SampleOptions {
@@ -35,6 +37,7 @@ const TEXT: SampleOptions = SampleOptions {
     pool: 400_000,
     lines: 4,
     shape: SampleShape::Nested,
+    one_program: false,
 };
 
 /// Makes the inputs below `target/bench-sample` (some 2 GB, kept), measures, and prints a table. An argument names a
@@ -99,7 +102,7 @@ pub fn run(only: &[String]) -> Result<()> {
 
 /// A list of extensible binary profiles that LLVM's tool wrote.
 fn merged_inputs(folder: &Path, llvm: &Path, count: usize) -> Result<String> {
-    let inputs = folder.join("merge");
+    let inputs = folder.join("merge-runs");
     fs::create_dir_all(&inputs)?;
     let text = folder.join("scratch.proftext");
     let mut list = String::new();

@@ -145,6 +145,10 @@ impl Samples {
                 ..Inlined::default()
             };
             inlined.samples.name = name;
+            // Most functions inline one or two, which are large.
+            if self.inlined.len() == self.inlined.capacity() {
+                self.inlined.reserve_exact(self.inlined.len() / 2 + 1);
+            }
             self.inlined.insert(at, inlined);
         }
         #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
@@ -169,6 +173,11 @@ impl Samples {
         }
         outcome.accumulate(&mut self.total, other.total, weight);
         outcome.accumulate(&mut self.head, other.head, weight);
+        if self.body.is_empty() && self.inlined.is_empty() {
+            self.body.reserve_exact(other.body.len());
+            self.targets.reserve_exact(other.targets.len());
+            self.inlined.reserve_exact(other.inlined.len());
+        }
         let hints = &mut Hints::default();
         for line in &other.body {
             self.add_line(hints, line.location, line.samples, weight, outcome);
@@ -188,6 +197,17 @@ impl Samples {
                 samples.attributes = inlined.samples.attributes;
             }
             samples.merge(&inlined.samples, names, weight, outcome);
+        }
+    }
+
+    /// Gives back memory that vectors hold for growing.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.body.shrink_to_fit();
+        self.targets.shrink_to_fit();
+        self.vtables.shrink_to_fit();
+        self.inlined.shrink_to_fit();
+        for inlined in &mut self.inlined {
+            inlined.samples.shrink_to_fit();
         }
     }
 

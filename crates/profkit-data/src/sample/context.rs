@@ -74,7 +74,7 @@ impl<'data> Iterator for Frames<'data> {
 }
 
 fn call_site(text: &[u8]) -> Option<Location> {
-    let number = |text: &[u8]| u32::try_from(super::text::decimal(text)?).ok();
+    let number = |text: &[u8]| u32::try_from(crate::decimal::whole(text)?).ok();
     match memchr::memchr(b'.', text) {
         None => Some(Location::new(number(text)?, 0)),
         Some(dot) => Some(Location::new(

@@ -108,6 +108,10 @@ impl SampleProfile {
             outcome,
         };
         adder.enter(samples, is_new, function.total, function.head, 0);
+        if is_new {
+            // Other inputs mostly have the same lines.
+            samples.shrink_to_fit();
+        }
     }
 }
 

@@ -57,6 +57,7 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
         pool: 20,
         lines: 5,
         shape,
+        one_program: false,
     };
     sample_text(&options, seed).into_bytes()
 }

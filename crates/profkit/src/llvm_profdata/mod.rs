@@ -16,7 +16,7 @@ mod show;
 mod values;
 mod yaml;
 
-use command_line::{Commands, Outcome, Parsed, parse};
+use command_line::{Commands, KIND, Outcome, Parsed, parse};
 use messages::{Fault, Messages};
 #[cfg(unix)]
 use std::ffi::OsStr;
@@ -59,7 +59,10 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
 fn run_command(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
     match parsed.command {
         Commands::ORDER => Err(Fault::later("order")),
-        Commands::OVERLAP => Err(Fault::later("overlap")),
+        Commands::OVERLAP => match parsed.word(KIND) {
+            Some("sample") => sample::overlap(parsed),
+            _ => Err(Fault::later("overlap of instrumentation profiles")),
+        },
         Commands::SHOW => show::run(program, parsed, messages),
         _ => merge::run(program, parsed, messages),
     }

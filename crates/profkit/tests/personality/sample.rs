@@ -174,7 +174,7 @@ fn texts_are_merged_alike() {
 /// Runs both tools, whose lines may stand in another order: of hot functions with equal totals LLVM's is that of a hash
 /// table.
 fn same_lines(pair: &Pair, line: &str) {
-    let args: Vec<&str> = line.split(' ').collect();
+    let args: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let (theirs, ours) = (pair.llvm(&args, b""), pair.profkit(&args, b""));
     assert_eq!(
         (theirs.code, &theirs.stderr),
@@ -289,6 +289,7 @@ fn profiles_of_every_release_are_merged_alike() {
                 pool: 90,
                 lines: 6,
                 shape,
+                one_program: false,
             };
             let mut names = Vec::new();
             for (number, form) in [
@@ -358,6 +359,93 @@ fn profiles_of_every_release_are_merged_alike() {
         }
     }
     compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+/// How alike two profiles are. Lines of functions of one weight stand in the order of a hash table in LLVM's tool.
+#[test]
+fn overlaps_are_told_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    texts(&mut pair);
+    for (name, text) in TEXTS {
+        for (form, options) in [("ext", &[][..]), ("md5", &["--use-md5"])] {
+            if let Some(bytes) = convert(&llvm, text, options) {
+                pair.add(&format!("{name}.{form}"), bytes);
+            }
+        }
+    }
+    // One function has a weight of its own here.
+    pair.add("heavy", "main:90:1\n 1: 90\n 2: inline1:9\n  1: 9\n");
+    pair.add("zero", "main:0:0\n");
+    let mut lines = Vec::new();
+    for (one, two) in [
+        ("lines", "lines"),
+        ("lines", "other"),
+        ("other", "lines.ext"),
+        ("lines.ext", "lines.md5"),
+        ("lines.md5", "other.md5"),
+        ("contexts", "contexts.ext"),
+        ("contexts.md5", "contexts.ext"),
+        ("probes", "rebuilt"),
+        ("probes.ext", "probes"),
+        ("lines", "contexts"),
+        ("probes", "lines"),
+        ("attributes", "attributes.ext"),
+        ("lines", "zero"),
+        ("zero", "zero"),
+        ("empty", "lines"),
+        ("vtables", "vtables.ext"),
+        ("huge", "huge"),
+        ("huge", "twice"),
+        ("bad", "lines"),
+        ("lines", "badbody"),
+        ("badbody", "bad"),
+        ("lines", "nothere"),
+        ("suffixes", "suffixes.ext"),
+        ("heavy", "lines"),
+    ] {
+        lines.push(format!("overlap -sample {one} {two}"));
+        // Faults are the same with any options.
+        if !text_of(one).contains(' ') || !text_of(two).contains(' ') {
+            continue;
+        }
+        for options in [
+            "-value-cutoff=1",
+            "-value-cutoff=600 -function=main",
+            "-similarity-cutoff=1000001 -cs",
+            "-function=Z3ba",
+        ] {
+            same_lines(&pair, &format!("overlap -sample {options} {one} {two}"));
+        }
+    }
+    for line in [
+        "overlap -sample lines",
+        "overlap -sample lines other -o out",
+        "overlap -sample heavy lines -value-cutoff=1 -profile-summary-cutoff-hot=500000",
+        "overlap -sample lines other -profile-summary-cutoff-hot=999999",
+        "overlap -sample lines other -value-cutoff=x",
+        "overlap -sample lines other -o nowhere/out",
+    ] {
+        lines.push(line.to_owned());
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+    // Many functions: sums of many shares.
+    let options = |seed| {
+        let options = SampleOptions {
+            functions: 200,
+            pool: 300,
+            lines: 8,
+            shape: SampleShape::Nested,
+            one_program: true,
+        };
+        sample_text(&options, seed)
+    };
+    let pair = Pair::new(&llvm)
+        .file("one", options(1))
+        .file("two", options(2));
+    for options in ["", "-value-cutoff=150", "-similarity-cutoff=999000"] {
+        same_lines(&pair, &format!("overlap -sample {options} one two"));
+    }
 }
 
 /// Instrumentation profiles that sample profiles correct: functions that were cold, scaled or marked.

@@ -1,5 +1,6 @@
 //! Lines of a text profile, as LLVM's `line_iterator` cuts them: LF or CRLF, blank lines and lines that begin with `#`
 //! passed over wherever they stand.
+use crate::decimal::leading;
 use crate::{Error, ErrorKind};
 use memchr::{memchr, memchr_iter};
 
@@ -85,27 +86,7 @@ impl<'data> Lexer<'data> {
     pub(super) fn decimal(&mut self) -> Decimal {
         let start = self.position();
         let rest = self.data.get(start..).unwrap_or_default();
-        let mut value = 0u64;
-        let mut digits = 0;
-        let mut overflow = false;
-        for &byte in rest {
-            let digit = byte.wrapping_sub(b'0');
-            if digit > 9 {
-                break;
-            }
-            digits += 1;
-            if digits < 20 {
-                value = value * 10 + u64::from(digit);
-            } else {
-                match value
-                    .checked_mul(10)
-                    .and_then(|value| value.checked_add(u64::from(digit)))
-                {
-                    Some(sum) => value = sum,
-                    None => overflow = true,
-                }
-            }
-        }
+        let (value, digits) = leading(rest);
         let after = match rest.get(digits..) {
             None | Some([]) => digits,
             Some([b'\n', ..]) => digits + 1,
@@ -115,9 +96,9 @@ impl<'data> Lexer<'data> {
         if rest.is_empty() {
             return Decimal::End;
         }
-        if digits == 0 || overflow {
+        let Some(value) = value else {
             return Decimal::Bad;
-        }
+        };
         self.position = start + after;
         Decimal::Value(value)
     }

@@ -101,6 +101,33 @@ fn files_of_llvm_3_6_and_3_8_are_read() {
     assert_eq!(as_text(&found), as_text(&attempt(read, &new).0));
 }
 
+/// A function in which functions are inlined in one another, too deep.
+fn deep_function() -> Vec<u8> {
+    let mut body = b"\x00\x01\x05\x00".to_vec();
+    for _ in 0..600 {
+        body.extend_from_slice(b"\x01\x01\x00\x01\x05\x00");
+    }
+    body.push(0);
+    body
+}
+
+/// Bytes that add nothing to a number are no fault, as in LLVM.
+#[test]
+fn padded_numbers_are_read() {
+    let good = binary();
+    let names = find(&good, b"\x06_Z3bari\0");
+    let mut file = good.clone();
+    file.splice(
+        names..=names,
+        b"\x86\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"
+            .iter()
+            .copied(),
+    );
+    let (found, report) = attempt(read, &file);
+    assert_eq!(report.unwrap().faults, []);
+    assert_eq!(as_text(&found), TEXT);
+}
+
 #[test]
 fn each_damage_has_its_message() {
     let mut messages = String::new();
@@ -165,11 +192,7 @@ fn each_damage_has_its_message() {
     say("name without end, version 100", read, &in_place, 0);
 
     let mut deep = good[..functions].to_vec();
-    deep.extend_from_slice(b"\x00\x01\x05\x00");
-    for _ in 0..600 {
-        deep.extend_from_slice(b"\x01\x01\x00\x01\x05\x00");
-    }
-    deep.push(0);
+    deep.extend_from_slice(&deep_function());
     say("inlined too deep", read, &deep, 0);
 
     let good = compact();
@@ -200,6 +223,23 @@ fn each_damage_has_its_message() {
     file[place + 8 + 1] = 0x63;
     say("damaged first function", read_compact, &file, 1);
     say("cut table of hashes", read_compact, &good[..place - 20], 0);
+    let mut replaced = |what: &str, at: usize, len: usize, by: &[u8]| {
+        let mut file = good.clone();
+        // The rest stays where it is, so the next function is found through the table.
+        file[at..at + len].copy_from_slice(by);
+        say(what, read_compact, &file, 1);
+    };
+    // head, name, total (3 bytes), lines, as above
+    let first = place + 8;
+    replaced("lines beyond the file, compact", first + 5, 1, b"\x7f");
+    let too_long = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";
+    replaced("number of 65 bits, compact", first + 2, 10, too_long);
+    let mut deep = good[..place].to_vec();
+    let body = deep_function();
+    deep.extend_from_slice(&((first + body.len()) as u64).to_le_bytes());
+    deep.extend_from_slice(&body);
+    deep.push(0);
+    say("inlined too deep, compact", read_compact, &deep, 0);
     insta::assert_snapshot!(messages);
 }
 

@@ -399,6 +399,42 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
         2,
     );
 
+    say(
+        "metadata nest too deep",
+        &change(|bytes| {
+            let inner = b"\x01\x02\x00\x00\x07\x00".repeat(600);
+            *bytes = [b"\x00\x07\x00".as_slice(), &inner, b"\x00"].concat();
+        }),
+        1,
+        2,
+    );
+
+    let alone = with_section(&good, section::FUNCTION_OFFSETS, |bytes| *bytes = vec![0]);
+    let change = |change: fn(&mut Vec<u8>)| with_section(&alone, section::SAMPLES, change);
+    say(
+        "inlined too deep",
+        &change(|bytes| {
+            let inner = b"\x01\x01\x00\x01\x05\x00".repeat(600);
+            *bytes = [b"\x00\x01\x05\x00".as_slice(), &inner, b"\x00\x00"].concat();
+        }),
+        0,
+        2,
+    );
+    say(
+        "lines beyond the section",
+        &change(|bytes| bytes[5] = 0x7f),
+        0,
+        2,
+    );
+    say(
+        "number of 65 bits",
+        &change(|bytes| {
+            bytes.splice(2..5, *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02");
+        }),
+        0,
+        2,
+    );
+
     let compressed = encoded(NESTED, options().compress(true));
     let change = |change: fn(&mut Vec<u8>)| with_section(&compressed, section::SAMPLES, change);
     say(

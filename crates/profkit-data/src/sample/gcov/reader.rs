@@ -36,7 +36,7 @@ impl GcovProfile {
     /// Reads a profile. What is damaged behind the names does not keep the functions before it from being read:
     /// [`damage`](Self::damage) says it.
     ///
-    /// Memory is at most some multiple of the file's size, and nesting ends at [`limits::GCOV_INLINE_DEPTH`].
+    /// Memory is at most some multiple of the file's size, and nesting ends at [`limits::SAMPLE_INLINE_DEPTH`].
     ///
     /// # Errors
     /// If the header or the names cannot be read.
@@ -194,8 +194,8 @@ struct InstanceReader<'n> {
 }
 
 impl InstanceReader<'_> {
-    fn read(&mut self, cursor: &mut Cursor<'_>, samples: &mut Samples, depth: u32) -> Result<()> {
-        if depth > limits::GCOV_INLINE_DEPTH {
+    fn read(&mut self, cursor: &mut Cursor<'_>, samples: &mut Samples, depth: usize) -> Result<()> {
+        if depth > limits::SAMPLE_INLINE_DEPTH {
             return Err(too_deep(cursor.offset()));
         }
         let at = cursor.offset();
@@ -209,7 +209,7 @@ impl InstanceReader<'_> {
         &mut self,
         cursor: &mut Cursor<'_>,
         samples: &mut Samples,
-        depth: u32,
+        depth: usize,
     ) -> Result<()> {
         let lines = cursor.u32()?;
         let sites = cursor.u32()?;
@@ -238,7 +238,7 @@ impl InstanceReader<'_> {
         }
         for _ in 0..sites {
             let location = read_place(cursor)?;
-            if depth >= limits::GCOV_INLINE_DEPTH {
+            if depth >= limits::SAMPLE_INLINE_DEPTH {
                 return Err(too_deep(cursor.offset()));
             }
             let at = cursor.offset();
@@ -272,7 +272,10 @@ fn too_deep(at: u64) -> Error {
         "inlined functions nest too deeply",
     )
     .at(at)
-    .expected(format_args!("at most {} levels", limits::GCOV_INLINE_DEPTH))
+    .expected(format_args!(
+        "at most {} levels",
+        limits::SAMPLE_INLINE_DEPTH
+    ))
 }
 
 fn intern(profile: &mut SampleProfile, name: &[u8], at: u64) -> Result<NameId> {

@@ -1,5 +1,6 @@
 //! One line of a text profile: what it is, and where in it a fault is.
 use super::super::model::Location;
+use crate::decimal::{leading, whole as decimal};
 
 /// A line below a head line.
 #[derive(Debug, PartialEq, Eq)]
@@ -279,40 +280,4 @@ fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
         text.get(..at).unwrap_or_default(),
         text.get(at + 1..).unwrap_or_default(),
     )
-}
-
-/// A number of digits alone.
-#[inline]
-pub(in crate::sample) fn decimal(text: &[u8]) -> Option<u64> {
-    match leading(text) {
-        (value, digits) if digits == text.len() => value,
-        _ => None,
-    }
-}
-
-/// The number that the digits at the start make, if there are any and they fit 64 bits; and how many there are.
-#[inline]
-fn leading(text: &[u8]) -> (Option<u64>, usize) {
-    let mut value = 0u64;
-    let mut fits = true;
-    let mut digits = 0;
-    for &byte in text {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        digits += 1;
-        if digits < 20 {
-            value = value * 10 + u64::from(digit);
-        } else {
-            match value
-                .checked_mul(10)
-                .and_then(|value| value.checked_add(u64::from(digit)))
-            {
-                Some(sum) => value = sum,
-                None => fits = false,
-            }
-        }
-    }
-    ((digits > 0 && fits).then_some(value), digits)
 }

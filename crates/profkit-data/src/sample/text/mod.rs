@@ -18,6 +18,5 @@ mod reader;
 mod tests;
 mod writer;
 
-pub(super) use line::decimal;
 pub use reader::read;
 pub use writer::{TextOptions, write};

@@ -1,10 +1,12 @@
-//! Sample profiles in LLVM's tool: `mergeSampleProfile` and `showSampleProfile` in `llvm-profdata.cpp`.
+//! Sample profiles in LLVM's tool: `mergeSampleProfile`, `showSampleProfile` and `overlapSampleProfile` in `llvm-profdata.cpp`.
 mod json;
 mod merge;
+mod overlap;
 mod show;
 mod supplement;
 
 pub use merge::run as merge;
+pub use overlap::run as overlap;
 pub use show::run as show;
 pub use supplement::run as supplement;
 

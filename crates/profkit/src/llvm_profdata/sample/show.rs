@@ -106,7 +106,7 @@ pub fn run(
 }
 
 /// LLVM's tool shows nothing of a damaged file.
-fn sound(name: &[u8], data: &[u8], report: &ReadReport) -> Result<(), Fault> {
+pub(super) fn sound(name: &[u8], data: &[u8], report: &ReadReport) -> Result<(), Fault> {
     match report.faults.first() {
         Some(error) => Err(fault(name, data, error)),
         None if report.outcome != AddOutcome::default() => Err(Fault::of(name, "Counter overflow")),

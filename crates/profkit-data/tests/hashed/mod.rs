@@ -1,0 +1,36 @@
+//! Profiles of hashes.
+use profkit_data::ids::NameRef;
+use profkit_data::sample::{AddOutcome, Frame, SampleName, SampleProfile};
+
+/// The profile with hashes for all names, so that files of hashes compare with files of names.
+pub fn hashed(profile: &SampleProfile) -> SampleProfile {
+    let mut hashed = SampleProfile::new();
+    hashed.kind = profile.kind;
+    let ids: Vec<_> = profile
+        .names
+        .iter()
+        .map(|(_, name)| {
+            let guid = match name {
+                SampleName::Text(text) => NameRef::of(text),
+                SampleName::Guid(guid) => guid,
+            };
+            hashed.intern(SampleName::Guid(guid)).unwrap()
+        })
+        .collect();
+    let outcome = &mut AddOutcome::default();
+    for function in profile.functions() {
+        let callers: Vec<_> = function
+            .callers
+            .iter()
+            .map(|frame| Frame {
+                name: ids[frame.name.index()],
+                ..*frame
+            })
+            .collect();
+        let index = hashed.find_or_add(&callers, ids[function.samples.name.index()]);
+        let samples = hashed.samples_mut(index).unwrap();
+        samples.attributes = function.samples.attributes;
+        samples.merge(&function.samples, |name| ids[name.index()], 1, outcome);
+    }
+    hashed
+}

@@ -10,6 +10,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// How much each timed run does: seconds, so that the noise of a start does not show.
+const WORK: u32 = 8;
+
 /// One way of laying a program out.
 struct Layout {
     label: &'static str,
@@ -93,7 +96,7 @@ pub fn report(
         programs.push((
             real.executable(&tree),
             start_lines(real, &tree)?,
-            real.workload(&tree, 2)?,
+            real.workload(&tree, WORK)?,
         ));
     }
     let mut shown: Vec<Shown> = layouts.iter().map(|_| Shown::default()).collect();
@@ -104,26 +107,33 @@ pub fn report(
     }
     let mut text = format!("{} at start-up, from its profile: {said}\n", real.name());
     text.push_str(&format!(
-        "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>10}\n",
+        "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>10}{:>9}\n",
         real.name(),
         "major",
         "text pages",
         "minor warm",
         "hot text",
         "cold text",
-        "time"
+        "time min",
+        "median"
     ));
-    let base = super::bench::minimum(&shown[0].times);
+    let base = shown[0].times.clone();
     for (layout, shown) in layouts.iter().zip(shown) {
+        let ratios = shown
+            .times
+            .iter()
+            .zip(&base)
+            .map(|(time, base)| time / base);
         text.push_str(&format!(
-            "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>10.3}\n",
+            "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>10.3}{:>9.3}\n",
             layout.label,
             super::bench::median(shown.major),
             super::bench::median(shown.text_pages),
             super::bench::median(shown.minor),
             shown.hot,
             shown.cold,
-            super::bench::minimum(&shown.times) / base,
+            super::bench::minimum(&shown.times) / super::bench::minimum(&base),
+            super::bench::median(ratios.collect()),
         ));
     }
     Ok(text)

@@ -232,15 +232,16 @@ mod tests {
             let text = sample_text(&options, seed);
             let mut functions: Vec<String> = Vec::new();
             for line in text.lines() {
-                // Without counts, which stand behind a colon.
-                let line: String = line
-                    .split_inclusive(' ')
-                    .map(|word| match word.rsplit_once(':') {
-                        Some((name, _)) => format!("{name} "),
-                        None if word.parse::<u64>().is_ok() => String::new(),
-                        None => word.to_owned(),
-                    })
-                    .collect();
+                // Without counts, which stand behind the names.
+                let line = match line.split_once(':') {
+                    Some((name, _)) if !line.starts_with(' ') => format!("{name}:"),
+                    _ => line
+                        .split(' ')
+                        .filter(|word| word.parse::<u64>().is_err())
+                        .map(|word| word.rsplit_once(':').map_or(word, |(name, _)| name))
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                };
                 match functions.last_mut() {
                     Some(function) if line.starts_with(' ') => function.push_str(&line),
                     _ => functions.push(line),

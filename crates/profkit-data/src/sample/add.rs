@@ -9,6 +9,9 @@ pub struct AddOutcome {
     pub overflows: u64,
     /// How many functions, inlined or not, were left out because their checksums differ.
     pub mismatches: u64,
+    /// How many functions that were there without a checksum took over that of later samples. What LLVM's rule makes of
+    /// such functions depends on the order of inputs.
+    pub adopted: u64,
 }
 
 impl AddOutcome {
@@ -16,6 +19,19 @@ impl AddOutcome {
     pub fn absorb(&mut self, other: AddOutcome) {
         self.overflows += other.overflows;
         self.mismatches += other.mismatches;
+        self.adopted += other.adopted;
+    }
+
+    /// Whether samples of this checksum are left out of a function; one without a checksum takes it over.
+    #[inline]
+    pub(super) fn is_mismatch(&mut self, own: &mut u64, is_new: bool, checksum: u64) -> bool {
+        if *own == 0 && checksum != 0 {
+            *own = checksum;
+            self.adopted += u64::from(!is_new);
+        }
+        let differs = *own != checksum;
+        self.mismatches += u64::from(differs);
+        differs
     }
 
     /// `sum += count * weight`, saturating.
@@ -156,19 +172,17 @@ impl Samples {
     }
 
     /// Adds other samples of the same function, `names` giving for each of their names the name here. LLVM's
-    /// `FunctionSamples::merge`: where checksums differ nothing is added; name and attributes are taken over by `self`
-    /// if it is new (`is_new`).
+    /// `FunctionSamples::merge`: where checksums differ nothing is added. `is_new` is whether `self` was made for these
+    /// samples; its name and attributes are the caller's to set.
     pub fn merge(
         &mut self,
         other: &Samples,
+        is_new: bool,
         names: impl Fn(NameId) -> NameId + Copy,
         weight: u64,
         outcome: &mut AddOutcome,
     ) {
-        if self.checksum == 0 {
-            self.checksum = other.checksum;
-        } else if self.checksum != other.checksum {
-            outcome.mismatches += 1;
+        if outcome.is_mismatch(&mut self.checksum, is_new, other.checksum) {
             return;
         }
         outcome.accumulate(&mut self.total, other.total, weight);
@@ -196,7 +210,7 @@ impl Samples {
             if is_new {
                 samples.attributes = inlined.samples.attributes;
             }
-            samples.merge(&inlined.samples, names, weight, outcome);
+            samples.merge(&inlined.samples, is_new, names, weight, outcome);
         }
     }
 

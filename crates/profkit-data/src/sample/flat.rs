@@ -131,11 +131,13 @@ impl Adder<'_> {
         if is_new {
             samples.attributes = facts.attributes;
         }
-        if samples.checksum == 0 {
-            samples.checksum = facts.checksum;
+        if self
+            .outcome
+            .is_mismatch(&mut samples.checksum, is_new, facts.checksum)
+        {
+            return self.skip();
         }
-        let differs = samples.checksum != facts.checksum;
-        if differs || depth > SAMPLE_INLINE_DEPTH {
+        if depth > SAMPLE_INLINE_DEPTH {
             self.outcome.mismatches += 1;
             return self.skip();
         }

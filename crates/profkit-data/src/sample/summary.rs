@@ -21,9 +21,16 @@ pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
         let mut merged = SampleProfile::new();
         let mut outcome = AddOutcome::default();
         for function in profile.functions() {
+            let before = merged.functions().len();
             let index = merged.find_or_add(&[], function.samples.name);
             if let Some(samples) = merged.samples_mut(index) {
-                samples.merge(&function.samples, |name| name, 1, &mut outcome);
+                samples.merge(
+                    &function.samples,
+                    index == before,
+                    |name| name,
+                    1,
+                    &mut outcome,
+                );
             }
         }
         for function in merged.functions() {

@@ -14,9 +14,9 @@ fn merging_keeps_vectors_sorted_and_saturates() {
     let mut sum = line(5, 3);
     let mut outcome = AddOutcome::default();
     let same = |name| name;
-    sum.merge(&line(2, 7), same, 2, &mut outcome);
-    sum.merge(&line(9, 1), same, 1, &mut outcome);
-    sum.merge(&line(5, 1), same, 1, &mut outcome);
+    sum.merge(&line(2, 7), true, same, 2, &mut outcome);
+    sum.merge(&line(9, 1), false, same, 1, &mut outcome);
+    sum.merge(&line(5, 1), false, same, 1, &mut outcome);
     assert_eq!(outcome, AddOutcome::default());
     let lines: Vec<_> = sum
         .body
@@ -25,7 +25,7 @@ fn merging_keeps_vectors_sorted_and_saturates() {
         .collect();
     assert_eq!(lines, [(2, 14), (5, 4), (9, 1)]);
     assert_eq!(sum.total, 19);
-    sum.merge(&line(2, u64::MAX / 2), same, 3, &mut outcome);
+    sum.merge(&line(2, u64::MAX / 2), false, same, 3, &mut outcome);
     assert_eq!(outcome.overflows, 2);
     assert_eq!((sum.total, sum.body[0].samples), (u64::MAX, u64::MAX));
 }
@@ -35,10 +35,11 @@ fn functions_of_another_checksum_are_left_out() {
     let (mut sum, mut other) = (line(1, 1), line(1, 1));
     let mut outcome = AddOutcome::default();
     other.checksum = 7;
-    sum.merge(&other, |name| name, 1, &mut outcome);
+    sum.merge(&other, false, |name| name, 1, &mut outcome);
     assert_eq!((sum.checksum, sum.total), (7, 2));
+    assert_eq!((outcome.adopted, outcome.mismatches), (1, 0));
     other.checksum = 8;
-    sum.merge(&other, |name| name, 1, &mut outcome);
+    sum.merge(&other, false, |name| name, 1, &mut outcome);
     assert_eq!((sum.total, outcome.mismatches), (2, 1));
 }
 

@@ -27,10 +27,17 @@ pub fn hashed(profile: &SampleProfile) -> SampleProfile {
                 ..*frame
             })
             .collect();
+        let before = hashed.functions().len();
         let index = hashed.find_or_add(&callers, ids[function.samples.name.index()]);
         let samples = hashed.samples_mut(index).unwrap();
         samples.attributes = function.samples.attributes;
-        samples.merge(&function.samples, |name| ids[name.index()], 1, outcome);
+        samples.merge(
+            &function.samples,
+            index == before,
+            |name| ids[name.index()],
+            1,
+            outcome,
+        );
     }
     hashed
 }

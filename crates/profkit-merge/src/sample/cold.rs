@@ -58,6 +58,6 @@ fn add(
         if index == before {
             sum.attributes = samples.attributes;
         }
-        sum.merge(samples, |name| name, 1, outcome);
+        sum.merge(samples, index == before, |name| name, 1, outcome);
     }
 }

@@ -330,7 +330,13 @@ fn absorb(
             if index == before {
                 samples.attributes = function.samples.attributes;
             }
-            samples.merge(&function.samples, name, weight, &mut outcome);
+            samples.merge(
+                &function.samples,
+                index == before,
+                name,
+                weight,
+                &mut outcome,
+            );
         }
         if outcome != AddOutcome::default() {
             tell(&other, &function, outcome);
@@ -483,7 +489,7 @@ impl<'a> Careful<'a> {
                         .function(&name)
                         .hint("the profiles are of different builds of the function"),
                     );
-                } else {
+                } else if outcome.overflows > 0 {
                     totals.records_overflowed += 1;
                     log.push(
                         Event::new(

@@ -51,9 +51,16 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     for function in profile.take_functions() {
         if contexts {
+            let before = profile.functions().len();
             let index = profile.find_or_add(&[], function.samples.name);
             if let Some(samples) = profile.samples_mut(index) {
-                samples.merge(&function.samples, |name| name, 1, &mut outcome);
+                samples.merge(
+                    &function.samples,
+                    index == before,
+                    |name| name,
+                    1,
+                    &mut outcome,
+                );
             }
         } else {
             flatten_instance(profile, &function.samples, &mut outcome);
@@ -193,7 +200,7 @@ impl Nesting<'_> {
             if index == before {
                 base.attributes = samples.attributes;
             }
-            base.merge(samples, |name| name, 1, self.outcome);
+            base.merge(samples, index == before, |name| name, 1, self.outcome);
         }
     }
 }

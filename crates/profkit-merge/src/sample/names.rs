@@ -36,7 +36,7 @@ fn rename(
                 samples.attributes = function.samples.attributes;
             }
             match facts {
-                Facts::Kept => samples.merge(&function.samples, name, 1, outcome),
+                Facts::Kept => samples.merge(&function.samples, index == before, name, 1, outcome),
                 Facts::Lost => merge_counts(samples, &function.samples, name, outcome),
             }
         }

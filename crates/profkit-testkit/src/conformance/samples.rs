@@ -303,7 +303,9 @@ impl SampleBench<'_> {
         ours: &Did,
     ) -> Outcome {
         let is_done = |did: &Did| did.code == Some(0);
-        if is_done(ours) && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
+        // Having read them we refuse to write what binary profiles cannot hold.
+        let is_read = is_done(ours) || form == "--binary";
+        if is_read && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
             return Outcome::Allowed(CONTEXTS_OF_13);
         }
         let has_contexts = files.iter().any(|file| file.has_contexts);

@@ -4,9 +4,7 @@ use super::examine::{Diagnosis, quoted};
 use profkit_data::detect::FileKind;
 use profkit_data::sample::binary::parse_header;
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
-use profkit_data::sample::{
-    AddOutcome, ProfileKind, SampleEncoding, SampleProfile, encoding, read,
-};
+use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding, read};
 use profkit_data::{Error, ErrorKind};
 
 /// Looks at every byte of a sample profile that means something.
@@ -44,11 +42,20 @@ pub fn examine(name: &str, data: &[u8], kind: FileKind) -> Diagnosis {
         diagnosis.add(error.clone());
     }
     diagnosis.damage_count = report.fault_count;
-    if report.outcome != AddOutcome::default() {
+    if report.outcome.overflows > 0 {
         diagnosis.add(Error::new(
             ErrorKind::CounterTooLarge,
             "counts of one place exceed 64 bits",
         ));
+    }
+    if report.outcome.mismatches > 0 {
+        diagnosis.add(
+            Error::new(
+                ErrorKind::Malformed,
+                "functions stand there twice with other checksums, or inline too deeply",
+            )
+            .found(report.outcome.mismatches),
+        );
     }
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     // Contexts came with LLVM 14's section for them; compact binary went with LLVM 17.

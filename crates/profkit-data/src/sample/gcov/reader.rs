@@ -67,9 +67,16 @@ impl GcovProfile {
         };
         let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
         for function in self.profile.functions() {
+            let before = sum.functions().len();
             let index = sum.find_or_add(&[], name(function.samples.name));
             if let Some(samples) = sum.samples_mut(index) {
-                samples.merge(&function.samples, name, weight, &mut report.outcome);
+                samples.merge(
+                    &function.samples,
+                    index == before,
+                    name,
+                    weight,
+                    &mut report.outcome,
+                );
             }
             report.functions += 1;
         }
@@ -179,9 +186,16 @@ impl GcovProfile {
         };
         reader.read(cursor, &mut samples, 0)?;
         samples.head = head;
+        let before = self.profile.functions().len();
         let index = self.profile.find_or_add(&[], samples.name);
         if let Some(sum) = self.profile.samples_mut(index) {
-            sum.merge(&samples, |name| name, 1, &mut reader.outcome);
+            sum.merge(
+                &samples,
+                index == before,
+                |name| name,
+                1,
+                &mut reader.outcome,
+            );
         }
         Ok(())
     }

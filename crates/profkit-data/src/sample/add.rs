@@ -1,5 +1,6 @@
 //! Adding to samples: counts saturate, vectors stay sorted.
-use super::model::{BodyLine, Inlined, Location, Samples, Target};
+use super::late::{Entry, Spots};
+use super::model::{Inlined, Location, Samples, Target};
 use super::names::NameId;
 
 /// What did not go smoothly while adding.
@@ -48,131 +49,122 @@ impl AddOutcome {
     }
 }
 
-/// Where in the vectors of one [`Samples`] the last additions went. Additions in the order of the vectors find their
-/// place without a search.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Hints {
-    body: usize,
-    targets: usize,
-    inlined: usize,
-    vtables: usize,
+/// Adds to one [`Samples`] entry by entry. Additions in the order of the vectors find their place without a search; in
+/// another order they may reach the vectors only when this is dropped.
+#[derive(Debug)]
+pub struct Adding<'s> {
+    samples: &'s mut Samples,
+    spots: Spots,
 }
 
-/// The place of a key in a sorted vector, from a guess: where it is, or where it belongs.
-#[inline]
-fn place<T, K: Ord>(
-    list: &[T],
-    hint: usize,
-    key: K,
-    key_of: impl Fn(&T) -> K,
-) -> Result<usize, usize> {
-    let after_hint = hint == 0 || list.get(hint - 1).is_some_and(|item| key_of(item) < key);
-    if after_hint {
-        match list.get(hint) {
-            None if hint == list.len() => return Err(hint),
-            Some(item) if key_of(item) == key => return Ok(hint),
-            Some(item) if key_of(item) > key => return Err(hint),
-            _ => {}
+impl Drop for Adding<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.spots.is_settled() {
+            self.spots.settle(self.samples);
         }
     }
-    list.binary_search_by(|item| key_of(item).cmp(&key))
 }
 
-impl Samples {
+impl<'s> Adding<'s> {
+    /// Goes on where additions were [paused](Self::pause).
+    #[inline]
+    pub(super) fn resume(samples: &'s mut Samples, spots: Spots) -> Self {
+        Adding { samples, spots }
+    }
+
+    /// Stops adding for now. What is given back belongs into the samples: in the end it goes to
+    /// [`resume`](Self::resume), and what that gives is dropped.
+    #[inline]
+    pub(super) fn pause(mut self) -> Option<Spots> {
+        if self.spots.is_settled() {
+            return None;
+        }
+        let mut spots = std::mem::take(&mut self.spots);
+        spots.settle_many(self.samples);
+        (!spots.is_settled()).then_some(spots)
+    }
+
+    /// The samples, for what is no vector: some of these may lack entries yet.
+    #[inline]
+    pub fn samples(&mut self) -> &mut Samples {
+        self.samples
+    }
+
     /// Adds samples of a line.
     #[inline]
     pub fn add_line(
         &mut self,
-        hints: &mut Hints,
         location: Location,
         samples: u64,
         weight: u64,
         outcome: &mut AddOutcome,
     ) {
-        let at = match place(&self.body, hints.body, location, |line| line.location) {
-            Ok(at) => at,
-            Err(at) => {
-                let line = BodyLine {
-                    location,
-                    samples: 0,
-                };
-                self.body.insert(at, line);
-                at
-            }
-        };
-        hints.body = at + 1;
-        if let Some(line) = self.body.get_mut(at) {
-            outcome.accumulate(&mut line.samples, samples, weight);
-        }
+        let (line, _) = self
+            .spots
+            .body
+            .find_or_add(&mut self.samples.body, location);
+        outcome.accumulate(&mut line.samples, samples, weight);
     }
 
     /// Adds samples of a call target. Its line is to be added too.
     #[inline]
     pub fn add_target(
         &mut self,
-        hints: &mut Hints,
         location: Location,
         name: NameId,
         count: u64,
         weight: u64,
         outcome: &mut AddOutcome,
     ) {
-        let at = add_to(&mut self.targets, hints.targets, location, name);
-        hints.targets = at + 1;
-        if let Some(target) = self.targets.get_mut(at) {
-            outcome.accumulate(&mut target.count, count, weight);
-        }
+        let list = &mut self.samples.targets;
+        let (target, _) = self.spots.targets.find_or_add(list, (location, name));
+        outcome.accumulate(&mut target.count, count, weight);
     }
 
     /// Adds samples of a vtable.
     #[inline]
     pub fn add_vtable(
         &mut self,
-        hints: &mut Hints,
         location: Location,
         name: NameId,
         count: u64,
         weight: u64,
         outcome: &mut AddOutcome,
     ) {
-        let at = add_to(&mut self.vtables, hints.vtables, location, name);
-        hints.vtables = at + 1;
-        if let Some(target) = self.vtables.get_mut(at) {
-            outcome.accumulate(&mut target.count, count, weight);
-        }
+        let list = &mut self.samples.vtables;
+        let (target, _) = self.spots.vtables.find_or_add(list, (location, name));
+        outcome.accumulate(&mut target.count, count, weight);
     }
 
     /// The samples of a function inlined at a place, added if it is new, and whether it is.
     #[inline]
-    pub fn inlined_at(
+    pub fn inlined_at(&mut self, location: Location, name: NameId) -> (&mut Samples, bool) {
+        let list = &mut self.samples.inlined;
+        let (inlined, is_new) = self.spots.inlined.find_or_add(list, (location, name));
+        (&mut inlined.samples, is_new)
+    }
+
+    /// Lets `add` add to a function inlined at a place, and tells it whether that is new.
+    #[inline]
+    pub fn enter(
         &mut self,
-        hints: &mut Hints,
         location: Location,
         name: NameId,
-    ) -> (&mut Samples, bool) {
-        let found = place(&self.inlined, hints.inlined, (location, name), |inlined| {
-            (inlined.location, inlined.samples.name)
-        });
-        let (Ok(at) | Err(at)) = found;
-        hints.inlined = at + 1;
-        if found.is_err() {
-            let mut inlined = Inlined {
-                location,
-                ..Inlined::default()
-            };
-            inlined.samples.name = name;
-            // Most functions inline one or two, which are large.
-            if self.inlined.len() == self.inlined.capacity() {
-                self.inlined.reserve_exact(self.inlined.len() / 2 + 1);
-            }
-            self.inlined.insert(at, inlined);
+        add: impl FnOnce(&mut Adding<'_>, bool),
+    ) {
+        let key = (location, name);
+        let spots = self.spots.resume(key);
+        let (samples, is_new) = self.inlined_at(location, name);
+        let mut inner = Adding::resume(samples, spots);
+        add(&mut inner, is_new);
+        if let Some(spots) = inner.pause() {
+            self.spots.keep(key, spots);
         }
-        #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
-        (&mut self.inlined[at].samples, found.is_err())
     }
 
     /// Adds other samples of the same function, `names` giving for each of their names the name here. LLVM's
-    /// `FunctionSamples::merge`: where checksums differ nothing is added. `is_new` is whether `self` was made for these
+    /// `FunctionSamples::merge`: where checksums differ nothing is added. `is_new` is whether these were made for these
     /// samples; its name and attributes are the caller's to set.
     pub fn merge(
         &mut self,
@@ -182,36 +174,58 @@ impl Samples {
         weight: u64,
         outcome: &mut AddOutcome,
     ) {
-        if outcome.is_mismatch(&mut self.checksum, is_new, other.checksum) {
+        let samples = &mut *self.samples;
+        if outcome.is_mismatch(&mut samples.checksum, is_new, other.checksum) {
             return;
         }
-        outcome.accumulate(&mut self.total, other.total, weight);
-        outcome.accumulate(&mut self.head, other.head, weight);
-        if self.body.is_empty() && self.inlined.is_empty() {
-            self.body.reserve_exact(other.body.len());
-            self.targets.reserve_exact(other.targets.len());
-            self.inlined.reserve_exact(other.inlined.len());
+        outcome.accumulate(&mut samples.total, other.total, weight);
+        outcome.accumulate(&mut samples.head, other.head, weight);
+        if samples.body.is_empty() && samples.inlined.is_empty() {
+            samples.body.reserve_exact(other.body.len());
+            samples.targets.reserve_exact(other.targets.len());
+            samples.inlined.reserve_exact(other.inlined.len());
         }
-        let hints = &mut Hints::default();
         for line in &other.body {
-            self.add_line(hints, line.location, line.samples, weight, outcome);
+            self.add_line(line.location, line.samples, weight, outcome);
         }
         for target in &other.targets {
             let name = names(target.name);
-            self.add_target(hints, target.location, name, target.count, weight, outcome);
+            self.add_target(target.location, name, target.count, weight, outcome);
         }
         for target in &other.vtables {
             let name = names(target.name);
-            self.add_vtable(hints, target.location, name, target.count, weight, outcome);
+            self.add_vtable(target.location, name, target.count, weight, outcome);
         }
         for inlined in &other.inlined {
             let name = names(inlined.samples.name);
-            let (samples, is_new) = self.inlined_at(hints, inlined.location, name);
-            if is_new {
-                samples.attributes = inlined.samples.attributes;
-            }
-            samples.merge(&inlined.samples, is_new, names, weight, outcome);
+            self.enter(inlined.location, name, |inner, is_new| {
+                if is_new {
+                    inner.samples.attributes = inlined.samples.attributes;
+                }
+                inner.merge(&inlined.samples, is_new, names, weight, outcome);
+            });
         }
+    }
+}
+
+impl Samples {
+    /// The samples of a function inlined at a place, added if it is new.
+    pub fn inlined_at(&mut self, location: Location, name: NameId) -> &mut Samples {
+        let found = self
+            .inlined
+            .binary_search_by_key(&(location, name), Entry::key);
+        let (Ok(at) | Err(at)) = found;
+        if found.is_err() {
+            self.inlined.insert(at, Inlined::empty((location, name)));
+        }
+        #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
+        &mut self.inlined[at].samples
+    }
+
+    /// Adds to these samples entry by entry.
+    #[inline]
+    pub fn adding(&mut self) -> Adding<'_> {
+        Adding::resume(self, Spots::default())
     }
 
     /// Gives back memory that vectors hold for growing.
@@ -244,24 +258,6 @@ impl Samples {
     /// The vtables seen at a place.
     pub fn vtables_at(&self, location: Location) -> &[Target] {
         at_location(&self.vtables, location)
-    }
-}
-
-#[inline]
-fn add_to(list: &mut Vec<Target>, hint: usize, location: Location, name: NameId) -> usize {
-    match place(list, hint, (location, name), |item| {
-        (item.location, item.name)
-    }) {
-        Ok(at) => at,
-        Err(at) => {
-            let target = Target {
-                location,
-                name,
-                count: 0,
-            };
-            list.insert(at, target);
-            at
-        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! One function as readers hand it over: a list of steps in the order of the file. A function is decoded whole before
 //! any of it is added to a profile, so a damaged one leaves nothing behind; and the list's memory is used again for the
 //! next function.
-use super::add::{AddOutcome, Hints};
+use super::add::{AddOutcome, Adding};
+use super::late::Spots;
 use super::model::{Frame, Location, SampleProfile, Samples};
-use super::names::NameId;
+use super::names::{NameId, SampleNames};
 use crate::limits::SAMPLE_INLINE_DEPTH;
+use rustc_hash::FxHashMap;
 
 /// A step through the samples of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,26 +93,97 @@ impl FlatFunction {
     }
 }
 
+/// Adds the functions of a file to a profile. They are whole only when this is dropped: where lines of repeated functions
+/// come in a bad order, some are kept beside them until then.
+#[derive(Debug)]
+pub struct Additions<'p> {
+    profile: &'p mut SampleProfile,
+    /// By the place of the function.
+    late: FxHashMap<usize, Spots>,
+}
+
 impl SampleProfile {
-    /// Adds a function's samples, each count times `weight`. Names are of this profile.
-    pub fn add_function(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
-        let before = self.functions().len();
-        let index = self.find_or_add(&function.callers, function.name);
-        let is_new = index == before;
-        let Some(samples) = self.samples_mut(index) else {
+    /// Adds functions to this profile.
+    pub fn additions(&mut self) -> Additions<'_> {
+        Additions {
+            profile: self,
+            late: FxHashMap::default(),
+        }
+    }
+}
+
+impl Additions<'_> {
+    /// The profile's names.
+    pub fn names(&mut self) -> &mut SampleNames {
+        &mut self.profile.names
+    }
+
+    /// Lets `add` add to a function, and tells it whether that is new.
+    pub fn function(
+        &mut self,
+        callers: &[Frame],
+        name: NameId,
+        add: impl FnOnce(&mut Adding<'_>, bool),
+    ) {
+        let before = self.profile.functions().len();
+        let index = self.profile.find_or_add(callers, name);
+        let spots = match self.late.is_empty() {
+            true => Spots::default(),
+            false => self.late.remove(&index).unwrap_or_default(),
+        };
+        let Some(samples) = self.profile.samples_mut(index) else {
             return;
         };
-        let mut adder = Adder {
-            steps: &function.steps,
-            facts: &function.facts,
-            ordinal: 0,
-            weight,
-            outcome,
-        };
-        adder.enter(samples, is_new, function.total, function.head, 0);
-        if is_new {
-            // Other inputs mostly have the same lines.
-            samples.shrink_to_fit();
+        let mut adding = Adding::resume(samples, spots);
+        add(&mut adding, index == before);
+        if let Some(spots) = adding.pause() {
+            self.late.insert(index, spots);
+        }
+    }
+
+    /// Adds samples to those of a function, as [`Adding::merge`] does; a new one has their attributes.
+    pub fn merge(
+        &mut self,
+        callers: &[Frame],
+        samples: &Samples,
+        names: impl Fn(NameId) -> NameId + Copy,
+        weight: u64,
+        outcome: &mut AddOutcome,
+    ) {
+        self.function(callers, names(samples.name), |adding, is_new| {
+            if is_new {
+                adding.samples().attributes = samples.attributes;
+            }
+            adding.merge(samples, is_new, names, weight, outcome);
+        });
+    }
+
+    /// Adds a function's samples, each count times `weight`. Names are of this profile.
+    pub fn add(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
+        let FlatFunction { callers, name, .. } = function;
+        self.function(callers, *name, |adding, is_new| {
+            let mut adder = Adder {
+                steps: &function.steps,
+                facts: &function.facts,
+                ordinal: 0,
+                weight,
+                outcome,
+            };
+            adder.enter(adding, is_new, function.total, function.head, 0);
+            if is_new {
+                // Other inputs mostly have the same lines.
+                adding.samples().shrink_to_fit();
+            }
+        });
+    }
+}
+
+impl Drop for Additions<'_> {
+    fn drop(&mut self) {
+        for (index, spots) in self.late.drain() {
+            if let Some(samples) = self.profile.samples_mut(index) {
+                drop(Adding::resume(samples, spots));
+            }
         }
     }
 }
@@ -125,9 +198,17 @@ struct Adder<'a> {
 
 impl Adder<'_> {
     /// Adds a function up to where it is left, unless its checksum differs.
-    fn enter(&mut self, samples: &mut Samples, is_new: bool, total: u64, head: u64, depth: usize) {
+    fn enter(
+        &mut self,
+        adding: &mut Adding<'_>,
+        is_new: bool,
+        total: u64,
+        head: u64,
+        depth: usize,
+    ) {
         let facts = self.facts.get(self.ordinal).copied().unwrap_or_default();
         self.ordinal += 1;
+        let samples = adding.samples();
         if is_new {
             samples.attributes = facts.attributes;
         }
@@ -145,36 +226,29 @@ impl Adder<'_> {
             .accumulate(&mut samples.total, total, self.weight);
         self.outcome
             .accumulate(&mut samples.head, head, self.weight);
-        let hints = &mut Hints::default();
         let mut line = Location::default();
         while let Some((&step, rest)) = self.steps.split_first() {
             self.steps = rest;
             match step {
-                Step::Line {
-                    location,
-                    samples: count,
-                } => {
+                Step::Line { location, samples } => {
                     line = location;
-                    samples.add_line(hints, location, count, self.weight, self.outcome);
+                    adding.add_line(location, samples, self.weight, self.outcome);
                 }
                 Step::Target { name, count } => {
-                    samples.add_target(hints, line, name, count, self.weight, self.outcome);
+                    adding.add_target(line, name, count, self.weight, self.outcome);
                 }
                 Step::Vtable {
                     location,
                     name,
                     count,
-                } => {
-                    samples.add_vtable(hints, location, name, count, self.weight, self.outcome);
-                }
+                } => adding.add_vtable(location, name, count, self.weight, self.outcome),
                 Step::Enter {
                     location,
                     name,
                     total,
-                } => {
-                    let (inner, is_new) = samples.inlined_at(hints, location, name);
+                } => adding.enter(location, name, |inner, is_new| {
                     self.enter(inner, is_new, total, 0, depth + 1);
-                }
+                }),
                 Step::Leave => return,
             }
         }

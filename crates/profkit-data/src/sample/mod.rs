@@ -9,6 +9,7 @@ mod context;
 pub mod ext_binary;
 mod flat;
 pub mod gcov;
+mod late;
 mod losses;
 mod model;
 mod names;
@@ -19,8 +20,8 @@ mod summary;
 mod tests;
 pub mod text;
 
-pub use add::{AddOutcome, Hints};
-pub use flat::{Facts, FlatFunction, Step};
+pub use add::{AddOutcome, Adding};
+pub use flat::{Additions, Facts, FlatFunction, Step};
 pub use losses::Losses;
 pub use model::{
     BodyLine, Frame, Function, Inlined, Location, ProfileKind, SampleProfile, Samples, Target,

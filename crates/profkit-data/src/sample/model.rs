@@ -57,8 +57,8 @@ pub struct Inlined {
 /// The samples of a function or of one inlined instance of it: LLVM's `FunctionSamples`, a node of a tree.
 ///
 /// The vectors are sorted by location, and by [`NameId`] within one location; no key occurs twice. Each target stands
-/// at the location of a line of `body`. What adds to samples keeps that up ([`add_line`](Samples::add_line) and its
-/// siblings); who fills the vectors otherwise calls [`sort`](Samples::sort).
+/// at the location of a line of `body`. What adds to samples keeps that up ([`adding`](Samples::adding)); who
+/// fills the vectors otherwise calls [`sort`](Samples::sort).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     /// The function's name.

@@ -4,7 +4,7 @@ fn line(line: u32, samples: u64) -> Samples {
     let mut made = Samples::default();
     let location = Location::new(line, 0);
     let outcome = &mut AddOutcome::default();
-    made.add_line(&mut Hints::default(), location, samples, 1, outcome);
+    made.adding().add_line(location, samples, 1, outcome);
     made.total = samples;
     made
 }
@@ -14,9 +14,11 @@ fn merging_keeps_vectors_sorted_and_saturates() {
     let mut sum = line(5, 3);
     let mut outcome = AddOutcome::default();
     let same = |name| name;
-    sum.merge(&line(2, 7), true, same, 2, &mut outcome);
-    sum.merge(&line(9, 1), false, same, 1, &mut outcome);
-    sum.merge(&line(5, 1), false, same, 1, &mut outcome);
+    sum.adding().merge(&line(2, 7), true, same, 2, &mut outcome);
+    sum.adding()
+        .merge(&line(9, 1), false, same, 1, &mut outcome);
+    sum.adding()
+        .merge(&line(5, 1), false, same, 1, &mut outcome);
     assert_eq!(outcome, AddOutcome::default());
     let lines: Vec<_> = sum
         .body
@@ -25,7 +27,8 @@ fn merging_keeps_vectors_sorted_and_saturates() {
         .collect();
     assert_eq!(lines, [(2, 14), (5, 4), (9, 1)]);
     assert_eq!(sum.total, 19);
-    sum.merge(&line(2, u64::MAX / 2), false, same, 3, &mut outcome);
+    sum.adding()
+        .merge(&line(2, u64::MAX / 2), false, same, 3, &mut outcome);
     assert_eq!(outcome.overflows, 2);
     assert_eq!((sum.total, sum.body[0].samples), (u64::MAX, u64::MAX));
 }
@@ -35,11 +38,13 @@ fn functions_of_another_checksum_are_left_out() {
     let (mut sum, mut other) = (line(1, 1), line(1, 1));
     let mut outcome = AddOutcome::default();
     other.checksum = 7;
-    sum.merge(&other, false, |name| name, 1, &mut outcome);
+    sum.adding()
+        .merge(&other, false, |name| name, 1, &mut outcome);
     assert_eq!((sum.checksum, sum.total), (7, 2));
     assert_eq!((outcome.adopted, outcome.mismatches), (1, 0));
     other.checksum = 8;
-    sum.merge(&other, false, |name| name, 1, &mut outcome);
+    sum.adding()
+        .merge(&other, false, |name| name, 1, &mut outcome);
     assert_eq!((sum.total, outcome.mismatches), (2, 1));
 }
 
@@ -63,4 +68,111 @@ fn functions_are_found_by_context() {
     profile.retain(|function| !function.callers.is_empty());
     assert_eq!(profile.find(&callers, b), Some(0));
     assert_eq!(profile.find(&[], b), None);
+}
+
+/// Lines, targets, vtables and inlined functions in an order that is the worst for sorted vectors, and more of them than
+/// are moved at once; in one function or in one repeated for each.
+fn descending(repeated: bool) -> SampleProfile {
+    let mut profile = SampleProfile::new();
+    let [f, g] = [b"f", b"g"].map(|name| profile.intern(SampleName::Text(name)).unwrap());
+    let outcome = &mut AddOutcome::default();
+    let mut additions = profile.additions();
+    let mut function = FlatFunction {
+        name: f,
+        ..FlatFunction::default()
+    };
+    let mut add = |function: &mut FlatFunction| {
+        additions.add(function, 1, outcome);
+        function.clear();
+    };
+    for round in 1..=2 {
+        for line in (0..3000).rev() {
+            let location = Location::new(line, 0);
+            let samples = u64::from(line) * round;
+            let (name, count) = (g, samples + 1);
+            function.steps.extend([
+                Step::Line { location, samples },
+                Step::Target { name, count },
+                Step::Vtable {
+                    location,
+                    name,
+                    count,
+                },
+                Step::Enter {
+                    location: Location::new(line / 1000, 0),
+                    name,
+                    total: 1,
+                },
+                Step::Line { location, samples },
+                Step::Leave,
+            ]);
+            if repeated {
+                add(&mut function);
+            }
+        }
+    }
+    add(&mut function);
+    drop(additions);
+    assert_eq!(*outcome, AddOutcome::default());
+    profile
+}
+
+#[test]
+fn additions_in_the_worst_order_give_sorted_vectors() {
+    for repeated in [false, true] {
+        let profile = descending(repeated);
+        let [function] = profile.functions() else {
+            panic!("one function: {:?}", profile.functions().len());
+        };
+        let samples = &function.samples;
+        let lines: Vec<_> = (0..3000).map(|line| (line, u64::from(line) * 3)).collect();
+        let body = |samples: &Samples| -> Vec<_> {
+            let lines = samples.body.iter();
+            lines
+                .map(|line| (line.location.line, line.samples))
+                .collect()
+        };
+        assert_eq!(body(samples), lines);
+        for list in [&samples.targets, &samples.vtables] {
+            let list = list.iter();
+            let found: Vec<_> = list.map(|one| (one.location.line, one.count - 2)).collect();
+            assert_eq!(found, lines);
+        }
+        let inlined: Vec<_> = samples.inlined.iter().collect();
+        for (site, inlined) in inlined.iter().enumerate() {
+            assert_eq!(inlined.location.line as usize, site);
+            assert_eq!(inlined.samples.total, 2000);
+            assert_eq!(body(&inlined.samples), lines[site * 1000..][..1000]);
+        }
+        assert_eq!(inlined.len(), 3);
+    }
+}
+
+#[test]
+fn functions_inlined_in_the_worst_order_are_found_again() {
+    let mut samples = Samples::default();
+    let mut adding = samples.adding();
+    let outcome = &mut AddOutcome::default();
+    for round in 0..2 {
+        for line in (0..500).rev() {
+            let location = Location::new(line, 0);
+            adding.enter(location, NameId::default(), |inner, is_new| {
+                assert_eq!(is_new, round == 0);
+                for line in (0..500).rev() {
+                    inner.add_line(Location::new(line, 0), 1, 1, outcome);
+                }
+            });
+        }
+    }
+    drop(adding);
+    let lines = samples.inlined.iter().map(|one| one.location.line);
+    assert!(lines.eq(0..500));
+    for inlined in &samples.inlined {
+        let lines = inlined.samples.body.iter();
+        assert!(
+            lines
+                .map(|line| (line.location.line, line.samples))
+                .eq((0..500).map(|line| (line, 2)))
+        );
+    }
 }

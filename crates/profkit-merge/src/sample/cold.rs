@@ -20,22 +20,25 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
         return outcome;
     }
     let mut merged = SampleProfile::new();
+    let mut additions = merged.additions();
     for function in profile.take_functions() {
         if function.samples.total >= threshold {
             profile.push(function);
         } else if cold.merge {
             let Function { callers, samples } = function;
             let kept = last_frames(&callers, cold.depth);
-            add(&mut merged, kept, &samples, &mut outcome);
+            additions.merge(kept, &samples, |name| name, 1, &mut outcome);
         }
     }
+    drop(additions);
     for function in merged.take_functions() {
         let Function { callers, samples } = function;
         let is_cold = cold.trim && samples.total < threshold;
         if is_cold && profile.find(&callers, samples.name).is_none() {
             continue;
         }
-        add(profile, &callers, &samples, &mut outcome);
+        let mut additions = profile.additions();
+        additions.merge(&callers, &samples, |name| name, 1, &mut outcome);
     }
     outcome
 }
@@ -44,20 +47,4 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
 fn last_frames(callers: &[Frame], depth: usize) -> &[Frame] {
     let kept = depth.saturating_sub(1).min(callers.len());
     callers.get(callers.len() - kept..).unwrap_or_default()
-}
-
-fn add(
-    profile: &mut SampleProfile,
-    callers: &[Frame],
-    samples: &profkit_data::sample::Samples,
-    outcome: &mut AddOutcome,
-) {
-    let before = profile.functions().len();
-    let index = profile.find_or_add(callers, samples.name);
-    if let Some(sum) = profile.samples_mut(index) {
-        if index == before {
-            sum.attributes = samples.attributes;
-        }
-        sum.merge(samples, index == before, |name| name, 1, outcome);
-    }
 }

@@ -317,27 +317,15 @@ fn absorb(
     sum.kind |= other.kind;
     sum.symbols.append(&mut other.symbols);
     let mut callers = Vec::new();
+    let mut additions = sum.additions();
     for function in other.take_functions() {
         callers.clear();
         callers.extend(function.callers.iter().map(|frame| sample::Frame {
             name: name(frame.name),
             ..*frame
         }));
-        let before = sum.functions().len();
-        let index = sum.find_or_add(&callers, name(function.samples.name));
         let mut outcome = AddOutcome::default();
-        if let Some(samples) = sum.samples_mut(index) {
-            if index == before {
-                samples.attributes = function.samples.attributes;
-            }
-            samples.merge(
-                &function.samples,
-                index == before,
-                name,
-                weight,
-                &mut outcome,
-            );
-        }
+        additions.merge(&callers, &function.samples, name, weight, &mut outcome);
         if outcome != AddOutcome::default() {
             tell(&other, &function, outcome);
         }

@@ -1,7 +1,7 @@
 //! Changing the layout of sample profiles: contexts to nested functions, nested functions to flat ones
 //! (`ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
 use profkit_data::sample::{
-    AddOutcome, BodyLine, Frame, Function, Hints, Inlined, Location, NameId, ProfileKind,
+    AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
     SampleProfile, Samples,
 };
 use std::collections::BTreeMap;
@@ -49,66 +49,57 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    for function in profile.take_functions() {
+    let functions = profile.take_functions();
+    let mut additions = profile.additions();
+    for Function { samples, .. } in functions {
         if contexts {
-            let before = profile.functions().len();
-            let index = profile.find_or_add(&[], function.samples.name);
-            if let Some(samples) = profile.samples_mut(index) {
-                samples.merge(
-                    &function.samples,
-                    index == before,
-                    |name| name,
-                    1,
-                    &mut outcome,
-                );
-            }
+            additions.function(&[], samples.name, |adding, is_new| {
+                adding.merge(&samples, is_new, |name| name, 1, &mut outcome);
+            });
         } else {
-            flatten_instance(profile, &function.samples, &mut outcome);
+            flatten_instance(&mut additions, &samples, &mut outcome);
+        }
+    }
+    drop(additions);
+    if !contexts {
+        for function in profile.parts_mut().1 {
+            function.samples.head = head_estimate(&function.samples, false);
         }
     }
     profile.kind = profile.kind.without(ProfileKind::CONTEXT_SENSITIVE);
     outcome
 }
 
-fn flatten_instance(profile: &mut SampleProfile, instance: &Samples, outcome: &mut AddOutcome) {
-    let before = profile.functions().len();
-    let index = profile.find_or_add(&[], instance.name);
-    let mut total = instance.total;
-    if let Some(flat) = profile.samples_mut(index) {
-        if index == before {
+/// Adds an instance of a function, and those inlined into it, without their heads.
+fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: &mut AddOutcome) {
+    additions.function(&[], instance.name, |adding, is_new| {
+        if is_new {
+            let flat = adding.samples();
             flat.attributes = instance.attributes;
             flat.checksum = instance.checksum;
-            flat.vtables.clone_from(&instance.vtables);
         }
-        let hints = &mut Hints::default();
         for line in &instance.body {
-            flat.add_line(hints, line.location, line.samples, 1, outcome);
+            adding.add_line(line.location, line.samples, 1, outcome);
         }
         for target in &instance.targets {
-            flat.add_target(
-                hints,
-                target.location,
-                target.name,
-                target.count,
-                1,
-                outcome,
-            );
+            adding.add_target(target.location, target.name, target.count, 1, outcome);
         }
-        let hints = &mut Hints::default();
+        if is_new {
+            for target in &instance.vtables {
+                adding.add_vtable(target.location, target.name, target.count, 1, outcome);
+            }
+        }
+        let mut total = instance.total;
         for Inlined { location, samples } in &instance.inlined {
             let head = head_estimate(samples, false);
-            flat.add_line(hints, *location, head, 1, outcome);
-            flat.add_target(hints, *location, samples.name, head, 1, outcome);
+            adding.add_line(*location, head, 1, outcome);
+            adding.add_target(*location, samples.name, head, 1, outcome);
             total = total.saturating_sub(samples.total).wrapping_add(head);
         }
-    }
+        outcome.accumulate(&mut adding.samples().total, total, 1);
+    });
     for inlined in &instance.inlined {
-        flatten_instance(profile, &inlined.samples, outcome);
-    }
-    if let Some(flat) = profile.samples_mut(index) {
-        let sum = &mut flat.total;
-        outcome.accumulate(sum, total, 1);
-        flat.head = head_estimate(flat, false);
+        flatten_instance(additions, &inlined.samples, outcome);
     }
 }
 
@@ -138,7 +129,7 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
         node.children.entry((location, name)).or_default().samples = Some(samples);
     }
     let mut nesting = Nesting {
-        profile,
+        bases: profile.additions(),
         keep_bases,
         outcome: &mut outcome,
     };
@@ -147,6 +138,7 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
             nesting.add_base(&samples);
         }
     }
+    drop(nesting);
     profile.kind = profile.kind.without(ProfileKind::CONTEXT_SENSITIVE);
     outcome
 }
@@ -159,7 +151,7 @@ struct Node {
 }
 
 struct Nesting<'p> {
-    profile: &'p mut SampleProfile,
+    bases: Additions<'p>,
     keep_bases: bool,
     outcome: &'p mut AddOutcome,
 }
@@ -168,6 +160,7 @@ impl Nesting<'_> {
     /// The samples of a node with its children in them; children of a node without samples become functions.
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
+        let mut moves = Moves::default();
         for ((location, child_name), child) in node.children {
             let Some(mut child) = self.nest(child_name, child) else {
                 continue;
@@ -181,50 +174,75 @@ impl Nesting<'_> {
                 child.attributes |= DUPLICATED_INTO_BASE;
             }
             self.outcome.accumulate(&mut parent.total, child.total, 1);
-            let moved = remove_call(parent, location, child.name);
+            let moved = moves.take_call(parent, location, child.name);
             parent.total = parent.total.saturating_sub(moved);
-            let (inner, is_new) = parent.inlined_at(&mut Hints::default(), location, child.name);
-            // LLVM's `emplace`: what is inlined there already stays.
-            if is_new {
-                *inner = child;
-            }
+            moves.inlined.push(Inlined {
+                location,
+                samples: child,
+            });
+        }
+        if let Some(parent) = &mut samples {
+            moves.finish(parent);
         }
         debug_assert!(samples.as_ref().is_none_or(|samples| samples.name == name));
         samples
     }
 
     fn add_base(&mut self, samples: &Samples) {
-        let before = self.profile.functions().len();
-        let index = self.profile.find_or_add(&[], samples.name);
-        if let Some(base) = self.profile.samples_mut(index) {
-            if index == before {
-                base.attributes = samples.attributes;
-            }
-            base.merge(samples, index == before, |name| name, 1, self.outcome);
-        }
+        self.bases.merge(&[], samples, |name| name, 1, self.outcome);
     }
 }
 
-/// Takes the samples of a call, which now stand in the inlined function, off its line; returns how many these were
-/// (`removeCalledTargetAndBodySample`).
-fn remove_call(samples: &mut Samples, location: Location, callee: NameId) -> u64 {
-    let find = |line: &BodyLine| line.location.cmp(&location);
-    let Ok(line) = samples.body.binary_search_by(find) else {
-        return 0;
-    };
-    let target = samples
-        .targets
-        .binary_search_by_key(&(location, callee), |target| (target.location, target.name));
-    let Ok(target) = target else { return 0 };
-    let count = samples.targets.remove(target).count;
-    let Some(found) = samples.body.get_mut(line) else {
-        return 0;
-    };
-    let count = count.min(found.samples);
-    found.samples -= count;
-    if found.samples == 0 {
-        samples.body.remove(line);
-        samples.targets.retain(|target| target.location != location);
+/// What comes into the vectors of a function and what goes when callees move below it: all at once. Callees come in the
+/// order of their keys.
+#[derive(Default)]
+struct Moves {
+    lines: Vec<Location>,
+    targets: Vec<(Location, NameId)>,
+    inlined: Vec<Inlined>,
+}
+
+impl Moves {
+    /// Takes the samples of a call, which now stand in the inlined function, off its line; returns how many these were
+    /// (`removeCalledTargetAndBodySample`).
+    fn take_call(&mut self, samples: &mut Samples, location: Location, callee: NameId) -> u64 {
+        if self.lines.last() == Some(&location) {
+            return 0;
+        }
+        let find = |line: &BodyLine| line.location.cmp(&location);
+        let line = samples.body.binary_search_by(find).ok();
+        let Some(line) = line.and_then(|at| samples.body.get_mut(at)) else {
+            return 0;
+        };
+        let key = (location, callee);
+        let targets = &samples.targets;
+        let target = targets.binary_search_by_key(&key, |target| (target.location, target.name));
+        let Some(target) = target.ok().and_then(|at| targets.get(at)) else {
+            return 0;
+        };
+        self.targets.push(key);
+        let count = target.count.min(line.samples);
+        line.samples -= count;
+        if line.samples == 0 {
+            self.lines.push(location);
+        }
+        count
     }
-    count
+
+    fn finish(self, samples: &mut Samples) {
+        let stays = |location| self.lines.binary_search(&location).is_err();
+        samples.body.retain(|line| stays(line.location));
+        samples.targets.retain(|target| {
+            let key = (target.location, target.name);
+            stays(target.location) && self.targets.binary_search(&key).is_err()
+        });
+        let mut adding = samples.adding();
+        for inlined in self.inlined {
+            let (inner, is_new) = adding.inlined_at(inlined.location, inlined.samples.name);
+            // LLVM's `emplace`: what is inlined there already stays.
+            if is_new {
+                *inner = inlined.samples;
+            }
+        }
+    }
 }

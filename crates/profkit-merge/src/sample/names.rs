@@ -2,7 +2,7 @@
 use crate::remap::Remapping;
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{
-    AddOutcome, Frame, Hints, NameId, ProfileKind, SampleName, SampleProfile, Samples,
+    AddOutcome, Adding, Frame, NameId, ProfileKind, SampleName, SampleProfile, Samples,
 };
 use rustc_hash::FxHashMap;
 
@@ -17,6 +17,7 @@ fn rename(
     let mut profile = profile;
     let functions = profile.take_functions();
     let name = |id: NameId| renamed.get(id.index()).copied().unwrap_or(id);
+    let mut additions = profile.additions();
     for function in functions {
         let callers: Vec<Frame> = match facts {
             Facts::Lost => Vec::new(),
@@ -29,18 +30,15 @@ fn rename(
                 })
                 .collect(),
         };
-        let before = profile.functions().len();
-        let index = profile.find_or_add(&callers, name(function.samples.name));
-        if let Some(samples) = profile.samples_mut(index) {
-            if index == before && facts == Facts::Kept {
-                samples.attributes = function.samples.attributes;
-            }
-            match facts {
-                Facts::Kept => samples.merge(&function.samples, index == before, name, 1, outcome),
-                Facts::Lost => merge_counts(samples, &function.samples, name, outcome),
-            }
+        let samples = &function.samples;
+        match facts {
+            Facts::Kept => additions.merge(&callers, samples, name, 1, outcome),
+            Facts::Lost => additions.function(&callers, name(samples.name), |adding, _| {
+                merge_counts(adding, samples, name, outcome);
+            }),
         }
     }
+    drop(additions);
     profile
 }
 
@@ -54,31 +52,25 @@ enum Facts {
 
 /// Adds samples without what is beside counts.
 fn merge_counts(
-    sum: &mut Samples,
+    adding: &mut Adding<'_>,
     other: &Samples,
     name: impl Fn(NameId) -> NameId + Copy,
     outcome: &mut AddOutcome,
 ) {
+    let sum = adding.samples();
     outcome.accumulate(&mut sum.total, other.total, 1);
     outcome.accumulate(&mut sum.head, other.head, 1);
-    let hints = &mut Hints::default();
     for line in &other.body {
-        sum.add_line(hints, line.location, line.samples, 1, outcome);
+        adding.add_line(line.location, line.samples, 1, outcome);
     }
     for target in &other.targets {
-        sum.add_target(
-            hints,
-            target.location,
-            name(target.name),
-            target.count,
-            1,
-            outcome,
-        );
+        adding.add_target(target.location, name(target.name), target.count, 1, outcome);
     }
     for inlined in &other.inlined {
         let callee = name(inlined.samples.name);
-        let (samples, _) = sum.inlined_at(hints, inlined.location, callee);
-        merge_counts(samples, &inlined.samples, name, outcome);
+        adding.enter(inlined.location, callee, |inner, _| {
+            merge_counts(inner, &inlined.samples, name, outcome);
+        });
     }
 }
 

@@ -8,9 +8,7 @@
 //! The profile is one of [`profkit_data::sample`], which writes it in every encoding.
 use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
-use profkit_data::sample::{
-    AddOutcome, Hints, Location, NameId, SampleName, SampleProfile, Samples,
-};
+use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleProfile, Samples};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
@@ -199,9 +197,7 @@ impl MadeProfile {
         }
         let mut samples = self.function(name)?;
         for (location, callee) in path {
-            samples = samples
-                .inlined_at(&mut Hints::default(), location, callee)
-                .0;
+            samples = samples.inlined_at(location, callee);
         }
         Some((samples, location(leaf)))
     }
@@ -235,9 +231,10 @@ impl MadeProfile {
                 continue;
             };
             raise_line(samples, location, 0);
-            let hints = &mut Hints::default();
             let mut outcome = AddOutcome::default();
-            samples.add_target(hints, location, target, weight, 1, &mut outcome);
+            samples
+                .adding()
+                .add_target(location, target, weight, 1, &mut outcome);
         }
     }
 }
@@ -245,7 +242,7 @@ impl MadeProfile {
 /// Gives a line at least this weight.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
-    samples.add_line(&mut Hints::default(), location, 0, 1, &mut outcome);
+    samples.adding().add_line(location, 0, 1, &mut outcome);
     let line = samples
         .body
         .binary_search_by_key(&location, |line| line.location)

@@ -78,18 +78,19 @@ fn read_rest(
     offsets.sort_unstable();
     let mut mapping = Mapping::new(&table, data);
     let mut function = FlatFunction::default();
+    let mut additions = profile.additions();
     let mut at = functions;
     while !at.is_empty() {
         let start = at.offset();
         function.clear();
         let mut decoder = Decoder {
             mapping: &mut mapping,
-            names: &mut profile.names,
+            names: additions.names(),
             vtables: false,
         };
         match function_by_table(&mut at, &mut function, &mut decoder) {
             Ok(()) => {
-                profile.add_function(&function, weight, &mut report.outcome);
+                additions.add(&function, weight, &mut report.outcome);
                 report.functions += 1;
             }
             Err(error) => {

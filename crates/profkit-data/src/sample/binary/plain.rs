@@ -49,15 +49,16 @@ fn read_rest(
     }
     let mut mapping = Mapping::new(&table, data);
     let mut function = FlatFunction::default();
+    let mut additions = profile.additions();
     while !cursor.is_empty() {
         let start = cursor.offset();
         function.clear();
         let decoded = if version == VERSION_NAMES_IN_PLACE {
-            function_in_place(cursor, &mut function, &mut profile.names)
+            function_in_place(cursor, &mut function, additions.names())
         } else {
             let mut decoder = Decoder {
                 mapping: &mut mapping,
-                names: &mut profile.names,
+                names: additions.names(),
                 vtables: false,
             };
             function_by_table(cursor, &mut function, &mut decoder)
@@ -70,7 +71,7 @@ fn read_rest(
                 ))
                 .with_hint("functions behind the damaged one cannot be found in this encoding")
         })?;
-        profile.add_function(&function, weight, &mut report.outcome);
+        additions.add(&function, weight, &mut report.outcome);
         report.functions += 1;
     }
     Ok(())

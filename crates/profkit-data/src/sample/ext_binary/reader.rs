@@ -7,7 +7,7 @@ use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::names::{Mapping, NameTable};
 use crate::sample::binary::{header, numbers};
 use crate::sample::context::{ContextFault, frames};
-use crate::sample::flat::FlatFunction;
+use crate::sample::flat::{Additions, FlatFunction};
 use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
 use crate::sample::names::SampleName;
 use crate::sample::report::ReadReport;
@@ -136,13 +136,14 @@ impl<'data> ExtBinaryProfile<'data> {
         self.read_symbols(profile, &mut report);
         self.with_tables(&mut report, |tables, report| {
             let mut mapping = Mapping::new(tables.names, tables.names_section);
+            let mut additions = profile.additions();
             for (section, offsets) in self.sample_sections() {
                 self.read_section(
                     section,
                     offsets,
                     tables,
                     &mut mapping,
-                    profile,
+                    &mut additions,
                     weight,
                     report,
                 );
@@ -171,6 +172,7 @@ impl<'data> ExtBinaryProfile<'data> {
             }
             numbers.sort_unstable();
             let mut mapping = Mapping::new(tables.names, tables.names_section);
+            let mut additions = profile.additions();
             for (section, offsets) in self.sample_sections() {
                 let (bytes, base) = match sections::contents(self.data, section) {
                     Ok(contents) => contents,
@@ -213,12 +215,12 @@ impl<'data> ExtBinaryProfile<'data> {
                     }
                     let mut head = cursor;
                     let number = head.uleb128().and_then(|_| head.uleb128());
-                    let names = &mut profile.names;
+                    let names = additions.names();
                     let read =
                         tables.function(&mut cursor, &mut function, &mut mapping, names, report);
                     match (read, number) {
                         (Ok(()), Ok(number)) if starts.is_some() || is_wanted(number) => {
-                            profile.add_function(&function, 1, &mut report.outcome);
+                            additions.add(&function, 1, &mut report.outcome);
                             report.functions += 1;
                         }
                         (Ok(()), _) => {}
@@ -460,7 +462,7 @@ impl<'data> ExtBinaryProfile<'data> {
         offsets: Option<&Section>,
         tables: &Tables<'_>,
         mapping: &mut Mapping<'_>,
-        profile: &mut SampleProfile,
+        additions: &mut Additions<'_>,
         weight: u64,
         report: &mut ReadReport,
     ) {
@@ -476,10 +478,10 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut fuel = bytes.len().saturating_mul(SAMPLE_REREADS) as u64;
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
-            let names = &mut profile.names;
+            let names = additions.names();
             match tables.function(&mut cursor, &mut function, mapping, names, report) {
                 Ok(()) => {
-                    profile.add_function(&function, weight, &mut report.outcome);
+                    additions.add(&function, weight, &mut report.outcome);
                     report.functions += 1;
                 }
                 Err(error) => {

@@ -5,7 +5,7 @@ use super::header::{
 use crate::bytes::{Cursor, Endian};
 use crate::limits;
 use crate::sample::{
-    AddOutcome, Hints, Location, NameId, ReadReport, SampleName, SampleProfile, Samples,
+    AddOutcome, Additions, Location, NameId, ReadReport, SampleName, SampleProfile, Samples,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -66,18 +66,10 @@ impl GcovProfile {
             return report;
         };
         let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
+        let mut additions = sum.additions();
         for function in self.profile.functions() {
-            let before = sum.functions().len();
-            let index = sum.find_or_add(&[], name(function.samples.name));
-            if let Some(samples) = sum.samples_mut(index) {
-                samples.merge(
-                    &function.samples,
-                    index == before,
-                    name,
-                    weight,
-                    &mut report.outcome,
-                );
-            }
+            let outcome = &mut report.outcome;
+            additions.merge(&[], &function.samples, name, weight, outcome);
             report.functions += 1;
         }
         if let Some(damage) = &self.damage {
@@ -165,9 +157,11 @@ impl GcovProfile {
         expect_tag(at, tag, TAG_FUNCTIONS).map_err(functions)?;
         cursor.u32().map_err(functions)?;
         let count = cursor.u32().map_err(functions)?;
+        let mut additions = self.profile.additions();
         for _ in 0..count {
-            self.read_function(cursor, names).map_err(functions)?;
+            read_function(cursor, names, &mut additions).map_err(functions)?;
         }
+        drop(additions);
         if cursor.is_empty() {
             // GCC 12 and later look no further.
             return Ok(());
@@ -175,30 +169,25 @@ impl GcovProfile {
         skip_modules(cursor).map_err(|error| error.within("modules"))?;
         skip_working_sets(cursor).map_err(|error| error.within("working sets"))
     }
+}
 
-    /// A function, added to the one of its name only if it can be read whole.
-    fn read_function(&mut self, cursor: &mut Cursor<'_>, names: &[NameId]) -> Result<()> {
-        let head = read_u64(cursor)?;
-        let mut samples = Samples::default();
-        let mut reader = InstanceReader {
-            names,
-            outcome: AddOutcome::default(),
-        };
-        reader.read(cursor, &mut samples, 0)?;
-        samples.head = head;
-        let before = self.profile.functions().len();
-        let index = self.profile.find_or_add(&[], samples.name);
-        if let Some(sum) = self.profile.samples_mut(index) {
-            sum.merge(
-                &samples,
-                index == before,
-                |name| name,
-                1,
-                &mut reader.outcome,
-            );
-        }
-        Ok(())
-    }
+/// A function, added to the one of its name only if it can be read whole.
+fn read_function(
+    cursor: &mut Cursor<'_>,
+    names: &[NameId],
+    additions: &mut Additions<'_>,
+) -> Result<()> {
+    let head = read_u64(cursor)?;
+    let mut samples = Samples::default();
+    let mut reader = InstanceReader {
+        names,
+        outcome: AddOutcome::default(),
+    };
+    reader.read(cursor, &mut samples, 0)?;
+    samples.head = head;
+    let outcome = &mut reader.outcome;
+    additions.merge(&[], &samples, |name| name, 1, outcome);
+    Ok(())
 }
 
 /// Reads instances of functions, of which each holds those that were inlined into it.
@@ -227,13 +216,14 @@ impl InstanceReader<'_> {
     ) -> Result<()> {
         let lines = cursor.u32()?;
         let sites = cursor.u32()?;
-        let mut hints = Hints::default();
+        let mut adding = samples.adding();
+        let mut total = 0;
         for _ in 0..lines {
             let location = read_place(cursor)?;
             let targets = cursor.u32()?;
             let count = read_u64(cursor)?;
-            samples.add_line(&mut hints, location, count, 1, &mut self.outcome);
-            self.outcome.accumulate(&mut samples.total, count, 1);
+            adding.add_line(location, count, 1, &mut self.outcome);
+            self.outcome.accumulate(&mut total, count, 1);
             for _ in 0..targets {
                 let at = cursor.offset();
                 let sort = cursor.u32()?;
@@ -247,7 +237,7 @@ impl InstanceReader<'_> {
                 let index = read_u64(cursor)?;
                 let name = self.name(index, at)?;
                 let count = read_u64(cursor)?;
-                samples.add_target(&mut hints, location, name, count, 1, &mut self.outcome);
+                adding.add_target(location, name, count, 1, &mut self.outcome);
             }
         }
         for _ in 0..sites {
@@ -258,12 +248,14 @@ impl InstanceReader<'_> {
             let at = cursor.offset();
             let index = cursor.u32()?;
             let name = self.name(u64::from(index), at)?;
-            let (inlined, _) = samples.inlined_at(&mut hints, location, name);
+            let (inlined, _) = adding.inlined_at(location, name);
             let before = inlined.total;
             self.read_samples(cursor, inlined, depth + 1)?;
             let added = inlined.total - before;
-            self.outcome.accumulate(&mut samples.total, added, 1);
+            self.outcome.accumulate(&mut total, added, 1);
         }
+        drop(adding);
+        self.outcome.accumulate(&mut samples.total, total, 1);
         Ok(())
     }
 

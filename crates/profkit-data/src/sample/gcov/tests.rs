@@ -1,7 +1,7 @@
 use super::*;
 use crate::bytes::Endian;
 use crate::sample::{AddOutcome, Inlined, Samples};
-use crate::sample::{Hints, Location, ProfileKind, SampleName, SampleProfile};
+use crate::sample::{Location, ProfileKind, SampleName, SampleProfile};
 use profkit_testkit::{Rng, fixture, mutate};
 
 fn real() -> Vec<u8> {
@@ -105,14 +105,20 @@ fn every_feature() -> SampleProfile {
         .map(|name| profile.intern(SampleName::Text(name)).unwrap());
     let index = profile.find_or_add(&[], base);
     let samples = profile.samples_mut(index).unwrap();
-    let (hints, outcome) = (&mut Hints::default(), &mut AddOutcome::default());
+    let outcome = &mut AddOutcome::default();
     for (line, count) in [(7, 1 << 40), (0xffff, 3)] {
-        samples.add_line(hints, Location::new(line, 0xffff), count, 1, outcome);
+        samples
+            .adding()
+            .add_line(Location::new(line, 0xffff), count, 1, outcome);
     }
     samples.total = (1 << 40) + 3;
     samples.head = 1 << 33;
-    samples.add_target(hints, Location::new(7, 0xffff), other, 1 << 35, 1, outcome);
-    samples.add_target(hints, Location::new(7, 0xffff), callee, 9, 1, outcome);
+    samples
+        .adding()
+        .add_target(Location::new(7, 0xffff), other, 1 << 35, 1, outcome);
+    samples
+        .adding()
+        .add_target(Location::new(7, 0xffff), callee, 9, 1, outcome);
     profile
 }
 
@@ -161,10 +167,16 @@ fn what_has_no_place_is_counted() {
         .unwrap();
     let index = profile.find_or_add(&[], guid);
     let samples = profile.samples_mut(index).unwrap();
-    let (hints, outcome) = (&mut Hints::default(), &mut AddOutcome::default());
-    samples.add_line(hints, Location::new(0x1_0000, 0), 5, 1, outcome);
-    samples.add_line(hints, Location::new(0x1_0001, 0), 5, 1, outcome);
-    samples.add_vtable(hints, Location::new(1, 0), guid, 5, 1, outcome);
+    let outcome = &mut AddOutcome::default();
+    samples
+        .adding()
+        .add_line(Location::new(0x1_0000, 0), 5, 1, outcome);
+    samples
+        .adding()
+        .add_line(Location::new(0x1_0001, 0), 5, 1, outcome);
+    samples
+        .adding()
+        .add_vtable(Location::new(1, 0), guid, 5, 1, outcome);
     samples.total = 11;
     samples.checksum = 1;
     samples.attributes = 2;

@@ -1,6 +1,6 @@
 //! Reading text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
 use super::super::context::{ContextFault, frames};
-use super::super::flat::{FlatFunction, Step};
+use super::super::flat::{Additions, FlatFunction, Step};
 use super::super::model::{Frame, ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName};
 use super::super::report::ReadReport;
@@ -21,7 +21,7 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
     let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
     let data = data.get(..data.len() - padding).unwrap_or_default();
     let mut reader = Reader {
-        profile,
+        additions: profile.additions(),
         weight,
         function: FlatFunction::default(),
         open: false,
@@ -51,7 +51,7 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
             let structure = if depth > 0 && reader.open {
                 format!(
                     "function {}",
-                    reader.profile.names.get(reader.function.name)
+                    reader.additions.names().get(reader.function.name)
                 )
                 .into()
             } else {
@@ -62,12 +62,14 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
         }
     }
     reader.finish();
-    reader.profile.kind |= reader.report.kind;
-    reader.report
+    let report = std::mem::take(&mut reader.report);
+    drop(reader);
+    profile.kind |= report.kind;
+    report
 }
 
 struct Reader<'p> {
-    profile: &'p mut SampleProfile,
+    additions: Additions<'p>,
     weight: u64,
     function: FlatFunction,
     /// Whether a function is being read; false after a fault up to the next head line.
@@ -264,7 +266,8 @@ impl Reader<'_> {
     }
 
     fn intern(&mut self, name: &[u8], number: u64) -> Result<NameId> {
-        self.profile.intern(SampleName::Text(name)).ok_or_else(|| {
+        let id = self.additions.names().insert(SampleName::Text(name));
+        id.ok_or_else(|| {
             Error::new(ErrorKind::LimitExceeded, "there are too many names").at_line(number, 1)
         })
     }
@@ -307,8 +310,8 @@ impl Reader<'_> {
         self.function
             .steps
             .extend(std::iter::repeat_n(Step::Leave, self.depth));
-        self.profile
-            .add_function(&self.function, self.weight, &mut self.report.outcome);
+        self.additions
+            .add(&self.function, self.weight, &mut self.report.outcome);
         self.report.functions += 1;
         self.report.kind |= self.kind;
     }

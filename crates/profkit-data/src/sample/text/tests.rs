@@ -248,7 +248,9 @@ fn names_that_would_be_taken_for_something_else_are_counted() {
             name: id,
             ..FlatFunction::default()
         };
-        profile.add_function(&function, 1, &mut AddOutcome::default());
+        profile
+            .additions()
+            .add(&function, 1, &mut AddOutcome::default());
         let losses = write(&profile, &TextOptions::default(), &mut Vec::new()).unwrap();
         losses.unspeakable_names
     };

@@ -1,0 +1,254 @@
+//! Sorted vectors that grow by entries in any order. An entry that belongs far from the end is kept beside its vector
+//! until the additions are over, so that n entries in the worst order cost n log n moves and not n².
+use super::model::{BodyLine, Inlined, Location, Samples, Target};
+use super::names::NameId;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// What the sorted vectors of samples hold.
+pub(super) trait Entry: Sized + Debug {
+    /// What they are sorted by. No two entries of a vector share it.
+    type Key: Ord + Hash + Copy + Debug;
+
+    fn key(&self) -> Self::Key;
+
+    /// An entry without samples.
+    fn empty(key: Self::Key) -> Self;
+
+    /// Called before an entry is put into a vector.
+    #[inline]
+    fn make_room(_list: &mut Vec<Self>) {}
+}
+
+impl Entry for BodyLine {
+    type Key = Location;
+
+    #[inline]
+    fn key(&self) -> Location {
+        self.location
+    }
+
+    #[inline]
+    fn empty(location: Location) -> Self {
+        BodyLine {
+            location,
+            samples: 0,
+        }
+    }
+}
+
+impl Entry for Target {
+    type Key = (Location, NameId);
+
+    #[inline]
+    fn key(&self) -> Self::Key {
+        (self.location, self.name)
+    }
+
+    #[inline]
+    fn empty((location, name): Self::Key) -> Self {
+        Target {
+            location,
+            name,
+            count: 0,
+        }
+    }
+}
+
+impl Entry for Inlined {
+    type Key = (Location, NameId);
+
+    #[inline]
+    fn key(&self) -> Self::Key {
+        (self.location, self.samples.name)
+    }
+
+    #[inline]
+    fn empty((location, name): Self::Key) -> Self {
+        let mut inlined = Inlined {
+            location,
+            ..Inlined::default()
+        };
+        inlined.samples.name = name;
+        inlined
+    }
+
+    /// Most functions inline one or two, which are large.
+    #[inline]
+    fn make_room(list: &mut Vec<Self>) {
+        if list.len() == list.capacity() {
+            list.reserve_exact(list.len() / 2 + 1);
+        }
+    }
+}
+
+/// How many bytes of entries are moved at most to put one between them at once.
+const MOVED_AT_ONCE: usize = 4096;
+
+/// Additions to one vector: where the next one is looked for first, and the entries that are not in the vector yet. All
+/// of these belong before its last one.
+#[derive(Debug)]
+pub(super) struct Spot<T: Entry> {
+    hint: usize,
+    late: Option<Box<Late<T>>>,
+}
+
+#[derive(Debug)]
+struct Late<T: Entry> {
+    entries: Vec<T>,
+    places: HashMap<T::Key, usize>,
+}
+
+impl<T: Entry> Default for Spot<T> {
+    #[inline]
+    fn default() -> Self {
+        Spot {
+            hint: 0,
+            late: None,
+        }
+    }
+}
+
+impl<T: Entry> Spot<T> {
+    /// The entry of a key, and whether it was added for that. Keys in the order of the vector find their place without
+    /// a search.
+    #[inline]
+    pub(super) fn find_or_add<'a>(
+        &'a mut self,
+        list: &'a mut Vec<T>,
+        key: T::Key,
+    ) -> (&'a mut T, bool) {
+        let found = place(list, self.hint, key);
+        let (Ok(at) | Err(at)) = found;
+        if found.is_err() {
+            let behind = list.len().saturating_sub(at);
+            let is_near = behind * size_of::<T>() <= MOVED_AT_ONCE && self.late.is_none();
+            if behind != 0 && !is_near {
+                return self.find_or_add_late(key);
+            }
+            T::make_room(list);
+            list.insert(at, T::empty(key));
+        }
+        self.hint = at + 1;
+        #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
+        (&mut list[at], found.is_err())
+    }
+
+    #[cold]
+    fn find_or_add_late(&mut self, key: T::Key) -> (&mut T, bool) {
+        let Late { entries, places } = &mut **self.late.get_or_insert_with(|| {
+            Box::new(Late {
+                entries: Vec::new(),
+                places: HashMap::new(),
+            })
+        });
+        let next = entries.len();
+        let at = *places.entry(key).or_insert(next);
+        if at == next {
+            entries.push(T::empty(key));
+        }
+        #[expect(clippy::indexing_slicing, reason = "found or pushed there")]
+        (&mut entries[at], at == next)
+    }
+
+    #[inline]
+    fn is_settled(&self) -> bool {
+        self.late.is_none()
+    }
+
+    /// Puts late entries into their vector.
+    fn settle(&mut self, list: &mut Vec<T>) {
+        if let Some(late) = self.late.take() {
+            let mut entries = late.entries;
+            entries.sort_unstable_by_key(Entry::key);
+            list.append(&mut entries);
+            // Two sorted runs, which the standard library's stable sort merges.
+            list.sort_by_key(Entry::key);
+        }
+    }
+
+    /// Puts late entries into their vector if they are not few beside what is there.
+    fn settle_many(&mut self, list: &mut Vec<T>) {
+        let late = self.late.as_ref().map_or(0, |late| late.entries.len());
+        if late >= list.len() / 4 {
+            self.settle(list);
+        }
+    }
+}
+
+/// Additions to the vectors of one [`Samples`], and to those of what is inlined there.
+#[derive(Debug, Default)]
+pub(super) struct Spots {
+    pub(super) body: Spot<BodyLine>,
+    pub(super) targets: Spot<Target>,
+    pub(super) inlined: Spot<Inlined>,
+    pub(super) vtables: Spot<Target>,
+    /// Of inlined functions that have late entries.
+    inner: Option<Box<HashMap<(Location, NameId), Spots>>>,
+}
+
+impl Spots {
+    /// What was kept of an inlined function by [`keep`](Self::keep).
+    #[inline]
+    pub(super) fn resume(&mut self, key: (Location, NameId)) -> Spots {
+        let inner = self.inner.as_mut();
+        inner
+            .and_then(|inner| inner.remove(&key))
+            .unwrap_or_default()
+    }
+
+    /// Keeps the additions to an inlined function until there are more.
+    pub(super) fn keep(&mut self, key: (Location, NameId), spots: Spots) {
+        self.inner.get_or_insert_default().insert(key, spots);
+    }
+
+    /// Whether the vectors are complete.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.body.is_settled()
+            && self.targets.is_settled()
+            && self.inlined.is_settled()
+            && self.vtables.is_settled()
+            && self.inner.as_ref().is_none_or(|inner| inner.is_empty())
+    }
+
+    /// Puts what is late into the vectors of these samples, but not into those of what is inlined, where that is worth
+    /// passing over them.
+    pub(super) fn settle_many(&mut self, samples: &mut Samples) {
+        self.body.settle_many(&mut samples.body);
+        self.targets.settle_many(&mut samples.targets);
+        self.inlined.settle_many(&mut samples.inlined);
+        self.vtables.settle_many(&mut samples.vtables);
+    }
+
+    /// Puts all that is late into its vector.
+    pub(super) fn settle(&mut self, samples: &mut Samples) {
+        self.body.settle(&mut samples.body);
+        self.targets.settle(&mut samples.targets);
+        self.inlined.settle(&mut samples.inlined);
+        self.vtables.settle(&mut samples.vtables);
+        for (key, mut spots) in self.inner.take().into_iter().flat_map(|inner| *inner) {
+            if let Ok(at) = samples.inlined.binary_search_by_key(&key, Entry::key)
+                && let Some(inlined) = samples.inlined.get_mut(at)
+            {
+                spots.settle(&mut inlined.samples);
+            }
+        }
+    }
+}
+
+/// The place of a key in a sorted vector, from a guess: where it is, or where it belongs.
+#[inline]
+fn place<T: Entry>(list: &[T], hint: usize, key: T::Key) -> Result<usize, usize> {
+    let after_hint = hint == 0 || list.get(hint - 1).is_some_and(|item| item.key() < key);
+    if after_hint {
+        match list.get(hint) {
+            None if hint == list.len() => return Err(hint),
+            Some(item) if item.key() == key => return Ok(hint),
+            Some(item) if item.key() > key => return Err(hint),
+            _ => {}
+        }
+    }
+    list.binary_search_by(|item| item.key().cmp(&key))
+}

@@ -20,19 +20,11 @@ pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
         // Names are known by the numbers of `profile`.
         let mut merged = SampleProfile::new();
         let mut outcome = AddOutcome::default();
+        let mut additions = merged.additions();
         for function in profile.functions() {
-            let before = merged.functions().len();
-            let index = merged.find_or_add(&[], function.samples.name);
-            if let Some(samples) = merged.samples_mut(index) {
-                samples.merge(
-                    &function.samples,
-                    index == before,
-                    |name| name,
-                    1,
-                    &mut outcome,
-                );
-            }
+            additions.merge(&[], &function.samples, |name| name, 1, &mut outcome);
         }
+        drop(additions);
         for function in merged.functions() {
             add(&mut builder, &function.samples);
         }

@@ -185,7 +185,7 @@ pub(super) struct Spots {
     pub(super) inlined: Spot<Inlined>,
     pub(super) vtables: Spot<Target>,
     /// Of inlined functions that have late entries.
-    inner: Option<Box<HashMap<(Location, NameId), Spots>>>,
+    inner: Option<HashMap<(Location, NameId), Spots>>,
 }
 
 impl Spots {
@@ -228,7 +228,7 @@ impl Spots {
         self.targets.settle(&mut samples.targets);
         self.inlined.settle(&mut samples.inlined);
         self.vtables.settle(&mut samples.vtables);
-        for (key, mut spots) in self.inner.take().into_iter().flat_map(|inner| *inner) {
+        for (key, mut spots) in self.inner.take().into_iter().flatten() {
             if let Ok(at) = samples.inlined.binary_search_by_key(&key, Entry::key)
                 && let Some(inlined) = samples.inlined.get_mut(at)
             {

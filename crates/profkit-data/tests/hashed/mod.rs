@@ -18,6 +18,7 @@ pub fn hashed(profile: &SampleProfile) -> SampleProfile {
         })
         .collect();
     let outcome = &mut AddOutcome::default();
+    let mut additions = hashed.additions();
     for function in profile.functions() {
         let callers: Vec<_> = function
             .callers
@@ -27,17 +28,14 @@ pub fn hashed(profile: &SampleProfile) -> SampleProfile {
                 ..*frame
             })
             .collect();
-        let before = hashed.functions().len();
-        let index = hashed.find_or_add(&callers, ids[function.samples.name.index()]);
-        let samples = hashed.samples_mut(index).unwrap();
-        samples.attributes = function.samples.attributes;
-        samples.merge(
+        additions.merge(
+            &callers,
             &function.samples,
-            index == before,
             |name| ids[name.index()],
             1,
             outcome,
         );
     }
+    drop(additions);
     hashed
 }

@@ -1,6 +1,7 @@
 //! Heap profiles: raw dumps, sections of indexed profiles, YAML.
 use crate::source::located;
 use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::memprof::diff::diff;
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
@@ -82,6 +83,12 @@ fn rewritten(profile: &MemProfile) {
         let again = IndexedMemProf::parse(&file, section.offset).expect("our own section");
         let again = again.to_profile().expect("our own section");
         assert_eq!(again.records().len(), profile.records().len());
+    }
+    // Neither with itself nor with its sum has a profile a context that the other lacks.
+    for other in [profile, &sum] {
+        let found = diff(profile, other);
+        assert!(found.appeared.is_empty() && found.gone.is_empty());
+        assert!(found.both.iter().all(|pair| !pair.moved));
     }
 }
 

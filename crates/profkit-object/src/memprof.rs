@@ -1,7 +1,8 @@
 //! Frames of MemProf stacks by LLVM's rules (`RawMemProfReader::symbolizeAndFilterStackFrames`).
 //!
 //! Names come from debug info alone: an address that only the symbol table knows has no frames. Neither has one in the
-//! run-time library's allocation functions.
+//! run-time library's allocation functions. Where that library has no debug info, as distributions package it, LLVM leaves
+//! these out for want of frames; the symbol table then tells them from functions that are worth telling.
 use crate::binary::{BinaryFile, Image};
 use crate::symbolize::{DebugInfo, Frame, Locations, Options, ProgramFiles};
 use object::{Object, ObjectSegment};
@@ -13,6 +14,36 @@ const RUNTIME_FILES: [&[u8]; 3] = [
     b"memprof_interceptors.cpp",
     b"memprof_new_delete.cpp",
 ];
+
+/// Allocation functions that the run-time library defines, as their symbols begin behind the interceptors' prefix: those
+/// of C, `operator new` and `operator new[]`.
+const RUNTIME_SYMBOLS: [&[u8]; 14] = [
+    b"malloc",
+    b"calloc",
+    b"realloc",
+    b"reallocarray",
+    b"aligned_alloc",
+    b"memalign",
+    b"__libc_memalign",
+    b"posix_memalign",
+    b"valloc",
+    b"pvalloc",
+    b"strdup",
+    b"__strdup",
+    b"_Znwm",
+    b"_Znam",
+];
+
+/// What the names of interceptors begin with.
+const INTERCEPTOR_PREFIXES: [&[u8]; 2] = [b"___interceptor_", b"__interceptor_"];
+
+/// Whether a symbol is of an allocation function of the run-time library.
+fn is_runtime_symbol(name: &[u8]) -> bool {
+    let mut prefixes = INTERCEPTOR_PREFIXES.iter();
+    let plain = prefixes.find_map(|prefix| name.strip_prefix(*prefix));
+    let plain = plain.unwrap_or(name);
+    RUNTIME_SYMBOLS.contains(&plain) || plain.starts_with(b"_Znwm") || plain.starts_with(b"_Znam")
+}
 
 /// What is known of the addresses of one module.
 #[derive(Debug)]
@@ -50,8 +81,9 @@ impl ModuleFrames {
         self.debug_info
     }
 
-    /// What the address with this index is.
-    pub fn answer(&self, address: usize) -> Answer {
+    /// What the address with this index is. The innermost address of a stack is in the run-time library, whose symbol tells
+    /// so if there is no debug info of it.
+    pub fn answer(&self, address: usize, innermost: bool) -> Answer {
         let Some(leaf) = self.locations.stack(address).next() else {
             return Answer::Unknown;
         };
@@ -60,7 +92,10 @@ impl ModuleFrames {
         if !named_by_debug_info
             || matches!(self.debug_info, DebugInfo::SymbolsOnly | DebugInfo::Nothing)
         {
-            return Answer::Unknown;
+            return match leaf.function {
+                Some(name) if innermost && is_runtime_symbol(name) => Answer::Runtime,
+                _ => Answer::Unknown,
+            };
         }
         let file = leaf.file.unwrap_or_default();
         let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
@@ -68,6 +103,11 @@ impl ModuleFrames {
             true => Answer::Runtime,
             false => Answer::Frames,
         }
+    }
+
+    /// The function of an address that has no frames, as the symbol table has it.
+    pub fn symbol(&self, address: usize) -> Option<&[u8]> {
+        self.locations.stack(address).next()?.function
     }
 
     /// The inlined frames of the address with this index, innermost first.
@@ -92,18 +132,31 @@ pub fn linked_address(image: &Image<'_>, file_offset: u64) -> Option<u64> {
     })
 }
 
-/// Whether a mapping of code, as raw profiles without build ids state it, can be one of this program: offset in the file
-/// and bytes, in whole pages.
-pub fn fits_mapping(file: &BinaryFile, file_offset: u64, len: u64) -> Result<bool> {
-    let page = |number: u64| number.next_multiple_of(0x1000);
-    Ok(file.images()?.iter().any(|image| {
-        image.segments().any(|segment| {
+/// Bytes in whole pages; more than there can be stays as it is.
+pub fn whole_pages(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(0x1000).unwrap_or(bytes)
+}
+
+/// A mapping of code: offset in the file and bytes, in whole pages.
+pub type CodeMapping = (u64, u64);
+
+/// The mappings of a program's code, as raw profiles without build ids state them.
+pub fn code_mappings(file: &BinaryFile) -> Result<Vec<CodeMapping>> {
+    let mut mappings = Vec::new();
+    for image in file.images()? {
+        for segment in image.segments() {
             let (start, size) = segment.file_range();
             let executable = match segment.flags() {
                 object::SegmentFlags::Elf { p_flags, .. } => (p_flags & object::elf::PF_X).0 != 0,
                 _ => true,
             };
-            executable && start & !0xfff == file_offset && page((start & 0xfff) + size) == page(len)
-        })
-    }))
+            if executable {
+                mappings.push((
+                    start & !0xfff,
+                    whole_pages(size.saturating_add(start & 0xfff)),
+                ));
+            }
+        }
+    }
+    Ok(mappings)
 }

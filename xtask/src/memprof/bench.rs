@@ -5,6 +5,7 @@
 //! the threads puts these first ones beside each other. So its result of many dumps is no sum: with one thread it is the
 //! result of the first dump, with two the contexts stand in it twice. What is compared is therefore the bytes of one dump,
 //! and the size of our sum with that of LLVM's one dump: all runs have the same contexts.
+use super::LocationSizes;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, repo_root};
 use std::fmt::Write as _;
@@ -88,6 +89,16 @@ pub fn run(args: &[String]) -> Result<()> {
             of_one_dump.len()
         );
     }
+    let sizes = LocationSizes::of(
+        &profkit,
+        &folder.join("raw/0.memprofraw"),
+        &folder.join("program"),
+    )?;
+    println!(
+        "source locations of one dump:\n{}\n{}\n",
+        LocationSizes::HEAD,
+        sizes.row("bench-memprof")
+    );
     // What makes the sizes comparable.
     let few: Vec<&str> = names.iter().take(3).map(String::as_str).collect();
     let one_thread: Vec<&str> = ["-j", "1"].into_iter().chain(few.clone()).collect();

@@ -33,13 +33,45 @@ pub enum Module {
 /// The modules of some contexts.
 pub type Modules = [Module];
 
-/// What of some dumps could not be added.
+/// What is wrong with some dumps.
 #[derive(Clone, Debug)]
 pub struct Skipped {
     /// Why.
     pub error: Error,
     /// How many blocks were added of the dump before that.
     pub kept: usize,
+    /// Whether anything is left out. Dumps that contradict each other are added whole, and told.
+    pub lost: bool,
+}
+
+/// Ids that stand for another stack than before in the same file.
+#[derive(Debug, Default)]
+struct Clashes {
+    count: u64,
+    /// The first one, and the offset of its dump.
+    first: Option<(u64, u64)>,
+}
+
+impl Clashes {
+    fn push(&mut self, id: u64, dump: u64) {
+        self.count += 1;
+        self.first.get_or_insert((id, dump));
+    }
+
+    fn error(&self) -> Option<Error> {
+        let (id, dump) = self.first?;
+        let error = Error::new(
+            ErrorKind::Malformed,
+            "the id of a stack stands for another stack than before",
+        )
+        .within(format!("dump at {dump:#x}"))
+        .within("raw MemProf profile")
+        .with_hint("each block was added with the stack of its own dump; are these dumps of several processes? Merge those of each process as a file of its own");
+        Some(match self.count {
+            1 => error.found(format_args!("stack id {id}")),
+            count => error.found(format_args!("stack id {id} and {} more", count - 1)),
+        })
+    }
 }
 
 /// Contexts of one or many dumps.
@@ -88,16 +120,29 @@ impl RawContexts {
     pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
         // Stack ids are those of the process: a later dump may leave out a stack that an earlier one had.
         let mut stacks = FxHashMap::default();
+        let mut clashes = Clashes::default();
         for dump in profile.dumps() {
             let mut kept = 0;
-            if let Err(error) = self.add_dump(dump, &mut stacks, &mut kept) {
-                tell(Skipped { error, kept });
+            if let Err(error) = self.add_dump(dump, &mut stacks, &mut clashes, &mut kept) {
+                tell(Skipped {
+                    error,
+                    kept,
+                    lost: true,
+                });
             }
+        }
+        if let Some(error) = clashes.error() {
+            tell(Skipped {
+                error,
+                kept: 0,
+                lost: false,
+            });
         }
         if let Some(error) = profile.damage() {
             tell(Skipped {
                 error: error.clone(),
                 kept: 0,
+                lost: true,
             });
         }
     }
@@ -106,6 +151,7 @@ impl RawContexts {
         &mut self,
         dump: &RawDump<'_>,
         stacks: &mut FxHashMap<u64, u32>,
+        clashes: &mut Clashes,
         kept: &mut usize,
     ) -> Result<()> {
         let segments = Segments::new(self, dump)?;
@@ -128,7 +174,12 @@ impl RawContexts {
                 scratch.push(self.address(module, address));
             }
             let stack = self.stack(&scratch);
-            stacks.insert(id, stack);
+            if stacks
+                .insert(id, stack)
+                .is_some_and(|before| before != stack)
+            {
+                clashes.push(id, dump.offset());
+            }
             if known.insert(id, stack).is_none() {
                 ids.push(id);
             }

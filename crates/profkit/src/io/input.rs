@@ -1,6 +1,7 @@
 //! Opening inputs.
 use crate::exit::Failure;
 use memmap2::Mmap;
+use profkit_merge::{InputData, Inputs};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -75,6 +76,24 @@ impl Deref for Input {
 
     fn deref(&self) -> &[u8] {
         self.bytes()
+    }
+}
+
+/// A file that is open already as the only input.
+#[derive(Debug)]
+pub struct OpenInput<'a>(pub &'a Input);
+
+impl Inputs for OpenInput<'_> {
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn name(&self, _: usize) -> &str {
+        self.0.name()
+    }
+
+    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+        Ok(InputData::Borrowed(self.0.bytes()))
     }
 }
 

@@ -3,5 +3,5 @@
 mod input;
 mod output;
 
-pub use input::{Input, STDIN_NAME, is_stdio, read_into};
+pub use input::{Input, OpenInput, STDIN_NAME, is_stdio, read_into};
 pub use output::{Content, Output, OutputError, printer};

@@ -4,7 +4,7 @@ use super::symbolize::{IndexSource, SourceLocation};
 use super::{is_memprof_input, load};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::Input;
+use crate::io::{Input, OpenInput};
 use crate::show::names;
 use crate::show::totals::Faults;
 use clap::Args;
@@ -15,7 +15,6 @@ use profkit_data::memprof::{
     Allocations, Field, Hotness, MemInfoBlock, MemProfile, StackId, Thresholds,
 };
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::{InputData, Inputs};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -89,23 +88,6 @@ pub struct Heap {
     damage: Faults,
 }
 
-/// The input, which is open already.
-struct One<'a>(&'a Input);
-
-impl Inputs for One<'_> {
-    fn len(&self) -> usize {
-        1
-    }
-
-    fn name(&self, _: usize) -> &str {
-        self.0.name()
-    }
-
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
-        Ok(InputData::Borrowed(self.0.bytes()))
-    }
-}
-
 impl Heap {
     /// Opens a heap profile of any form.
     ///
@@ -117,12 +99,8 @@ impl Heap {
         }
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
-        let source = IndexSource {
-            index: &found.index,
-            folders: &found.debug_folders,
-            servers: found.servers.as_ref(),
-        };
-        let loaded: Loaded = load(&One(input), &[0], &source);
+        let source = IndexSource::new(&found.index, &found.debug_folders, found.servers.as_ref());
+        let loaded: Loaded = load(&OpenInput(input), &[0], &source);
         let raw = loaded.dumps > 0;
         notes.extend(loaded.notes());
         if loaded.kept == 0 || loaded.profile.is_empty() {
@@ -272,7 +250,7 @@ impl Heap {
         let mut failure: Option<Failure> = None;
         for (input, heap) in files {
             let told = heap.damage.first.iter().map(ToString::to_string);
-            let untold = heap.damage.count - heap.damage.first.len() as u64;
+            let untold = heap.damage.more();
             let more = (untold > 0).then(|| format!("and {untold} more errors"));
             for error in told.chain(more) {
                 let line = format!("{}: {error}", input.name());

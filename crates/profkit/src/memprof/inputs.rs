@@ -1,13 +1,15 @@
 //! Reading inputs that are heap profiles.
 use super::symbolize::{BySymbols, ModuleReport, SourceLocation, Symbolized, symbolize};
 use crate::merge::report::{grouped, plural};
+use crate::show::totals::Faults;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
-use profkit_data::{Error, Result};
+use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::Inputs;
 use profkit_merge::memprof::{ContextRule, MemProfSum, Module, RawContexts};
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 /// Whether a file is a heap profile of its own: raw, or YAML with one of LLVM's keys.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
@@ -28,7 +30,7 @@ pub struct Loaded {
     pub profile: MemProfile,
     /// Where the frames of raw dumps are, if all inputs are raw: in the order of the profile's frames.
     pub locations: Vec<SourceLocation>,
-    /// What was wrong with inputs, by index.
+    /// What was wrong with inputs, by index: of each the first faults, and how many more there are.
     pub damage: Vec<(usize, Error)>,
     /// The modules of raw dumps.
     pub modules: Vec<ModuleReport>,
@@ -42,6 +44,8 @@ pub struct Loaded {
     pub newest_raw: u32,
     /// Inputs of which something is in the sum.
     pub kept: usize,
+    /// Indexes of those of which nothing is.
+    pub dropped: FxHashSet<usize>,
 }
 
 /// How many modules messages name.
@@ -71,7 +75,13 @@ impl Loaded {
             let why = match (&module.error, &module.binary) {
                 (Some(error), Some(binary)) => format!("{}: {error}", binary.display()),
                 (Some(error), None) => error.to_string(),
-                (None, Some(binary)) => format!("{} says nothing of them", binary.display()),
+                (None, Some(binary)) => {
+                    format!(
+                        "{} has no debug info of {}",
+                        binary.display(),
+                        module.functions()
+                    )
+                }
                 (None, None) => match module.module {
                     Module::Linked { .. } => "no binary with this build id was given".to_owned(),
                     Module::Mapping { .. } => {
@@ -104,6 +114,27 @@ impl Loaded {
 }
 
 impl ModuleReport {
+    /// The functions without debug info: "main, start and 3 more functions".
+    fn functions(&self) -> String {
+        let mut text = self.functions.join(", ");
+        let mut and = |more: String| {
+            let and = if text.is_empty() { "" } else { " and " };
+            text.push_str(and);
+            text.push_str(&more);
+        };
+        match self.more_functions as u64 {
+            0 => {}
+            1 => and("1 more function".to_owned()),
+            more => and(format!("{} more functions", grouped(more))),
+        }
+        match self.unnamed as u64 {
+            0 => {}
+            1 => and("1 address of no symbol".to_owned()),
+            unnamed => and(format!("{} addresses of no symbol", grouped(unnamed))),
+        }
+        text
+    }
+
     /// What the module is called in messages.
     pub fn name(&self) -> Option<String> {
         match &self.module {
@@ -129,6 +160,7 @@ struct Share {
     yaml: Vec<(usize, MemProfile)>,
     damage: Vec<(usize, Error)>,
     kept: usize,
+    dropped: FxHashSet<usize>,
 }
 
 /// Adds up inputs (by index) in their order: raw ones by address, symbolised once, then YAML.
@@ -155,12 +187,14 @@ pub fn load(inputs: &dyn Inputs, indexes: &[usize], source: &dyn BySymbols) -> L
         all.yaml.extend(share.yaml);
         all.damage.extend(share.damage);
         all.kept += share.kept;
+        all.dropped.extend(share.dropped);
     }
     let mut loaded = Loaded {
         dumps: all.contexts.dumps(),
         newest_raw: all.contexts.newest_version(),
         damage: all.damage,
         kept: all.kept,
+        dropped: all.dropped,
         ..Loaded::default()
     };
     if loaded.dumps > 0 {
@@ -196,28 +230,54 @@ impl Share {
         let result = (|| -> Result<bool> {
             let data = inputs.load(index, scratch).map_err(|error| {
                 Error::new(
-                    profkit_data::ErrorKind::Truncated,
+                    ErrorKind::Truncated,
                     format!("cannot be read: {}", crate::exit::io_text(&error)),
                 )
             })?;
             let data = data.as_ref();
             if detect(data) != FileKind::MemProfRaw {
-                self.yaml.push((index, yaml::parse(data)?));
+                let profile = yaml::parse(data)?;
+                if profile.is_empty() {
+                    return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
+                        .within("MemProf YAML")
+                        .expected("records under HeapProfileRecords or DataAccessProfiles")
+                        .with_hint("leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does"));
+                }
+                self.yaml.push((index, profile));
                 return Ok(true);
             }
             let profile = RawMemProf::parse(data)?;
             let mut kept = false;
             let before = self.contexts.dumps();
-            let damage = &mut self.damage;
+            let mut faults = Faults::default();
             self.contexts.add(&profile, |skipped| {
                 kept |= skipped.kept > 0;
-                damage.push((index, skipped.error));
+                faults.push(skipped.error);
             });
+            let more = faults.more();
+            let told = faults.first.into_iter();
+            self.damage.extend(told.map(|error| (index, error)));
+            if more > 0 {
+                let error = Error::new(
+                    ErrorKind::Malformed,
+                    format!(
+                        "there are {} more faults of dumps like these",
+                        grouped(more)
+                    ),
+                )
+                .within("raw MemProf profile")
+                .with_hint("the file is damaged in many places: profile the program again");
+                self.damage.push((index, error));
+            }
             Ok(kept || self.contexts.dumps() > before)
         })();
         match result {
-            Ok(kept) => self.kept += usize::from(kept),
-            Err(error) => self.damage.push((index, error)),
+            Ok(true) => self.kept += 1,
+            Ok(false) => drop(self.dropped.insert(index)),
+            Err(error) => {
+                self.damage.push((index, error));
+                self.dropped.insert(index);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From contexts of addresses to a profile, module by module.
 use crate::correlate::debuginfod::{Artifact, Client};
+use crate::show::names;
 use profkit_data::ids::BuildId;
 use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
 use profkit_data::{Error, ErrorKind, Result};
@@ -7,13 +8,20 @@ use profkit_merge::memprof::{Module, RawContexts};
 use profkit_object::binary::BinaryFile;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::index::BinaryIndex;
-use profkit_object::memprof::{Answer, ModuleFrames, fits_mapping, linked_address};
+use profkit_object::memprof::{
+    Answer, CodeMapping, ModuleFrames, code_mappings, linked_address, whole_pages,
+};
 use profkit_object::symbolize::{DebugInfo, ProgramFiles};
 use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The flags without which clang's debug info says nothing of frames.
 const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
+
+/// How many functions without debug info are named for each module.
+const MOST_FUNCTIONS: usize = 8;
 
 /// Where a module's addresses are symbolised.
 #[derive(Clone, Debug)]
@@ -42,6 +50,35 @@ pub struct IndexSource<'a> {
     pub folders: &'a DebugFolders,
     /// Servers to ask for what is in no folder.
     pub servers: Option<&'a Client>,
+    /// The mappings of each binary's code, once a mapping without build id has asked for them.
+    code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
+}
+
+impl<'a> IndexSource<'a> {
+    /// Binaries that were found, and where to look further.
+    pub fn new(
+        index: &'a BinaryIndex,
+        folders: &'a DebugFolders,
+        servers: Option<&'a Client>,
+    ) -> Self {
+        IndexSource {
+            index,
+            folders,
+            servers,
+            code_mappings: OnceLock::new(),
+        }
+    }
+
+    /// The mappings of each binary's code: none of one that cannot be read.
+    fn code_mappings(&self) -> &[Vec<CodeMapping>] {
+        self.code_mappings.get_or_init(|| {
+            let of = |path| code_mappings(&BinaryFile::open(path).ok()?).ok();
+            let binaries = self.index.binaries.iter();
+            binaries
+                .map(|binary| of(&binary.path).unwrap_or_default())
+                .collect()
+        })
+    }
 }
 
 impl BySymbols for IndexSource<'_> {
@@ -83,15 +120,10 @@ impl BySymbols for IndexSource<'_> {
             &Module::Mapping {
                 file_offset, len, ..
             } => {
-                let mut fitting = Vec::new();
-                for binary in &self.index.binaries {
-                    let file = BinaryFile::open(&binary.path);
-                    let fits = file
-                        .is_ok_and(|file| fits_mapping(&file, file_offset, len).unwrap_or(false));
-                    if fits {
-                        fitting.push(&binary.path);
-                    }
-                }
+                let wanted = (file_offset, whole_pages(len));
+                let all = self.index.binaries.iter().zip(self.code_mappings());
+                let fitting = all.filter(|(_, mappings)| mappings.contains(&wanted));
+                let fitting: Vec<_> = fitting.map(|(binary, _)| &binary.path).collect();
                 match fitting.as_slice() {
                     [] => Ok(None),
                     [one] => Ok(Some(Found {
@@ -167,6 +199,12 @@ pub struct ModuleReport {
     pub addresses: usize,
     /// Those that nothing is known of.
     pub unknown: usize,
+    /// The functions that these are in, as the symbol table has them: the first ones, for people.
+    pub functions: Vec<String>,
+    /// How many such functions there are beside the first ones.
+    pub more_functions: usize,
+    /// Those that are in no function of the symbol table either.
+    pub unnamed: usize,
     /// Contexts that have such an address.
     pub contexts: usize,
     /// Why, if that is known.
@@ -214,18 +252,31 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
             list.push(index);
         }
     }
-    let answered: Vec<_> = modules
-        .par_iter()
-        .zip(&of_module)
-        .map(|(module, indexes)| answer(contexts, module, indexes, source))
-        .collect();
-    // Module and index in it, of each address.
-    let mut places = vec![(0u32, 0u32); contexts.addresses().len()];
-    for (module, indexes) in (0u32..).zip(&of_module) {
-        for (place, &index) in (0u32..).zip(indexes) {
+    let (mut reports, groups) = answer(contexts, &of_module, source);
+    // Binary and index of the address in it, of each address.
+    let mut places = vec![None; contexts.addresses().len()];
+    for (number, (group, _)) in groups.iter().enumerate() {
+        let members = group.modules.iter();
+        let indexes = members
+            .filter_map(|&module| of_module.get(module))
+            .flatten();
+        for (place, &index) in indexes.enumerate() {
             if let Some(slot) = places.get_mut(index as usize) {
-                *slot = (module, place);
+                *slot = Some((number, place));
             }
+        }
+    }
+    // The frames of an address, and its index among them.
+    let answered = |address: usize| {
+        let (group, place) = (*places.get(address)?)?;
+        let (_, frames) = groups.get(group)?;
+        Some((frames.as_ref()?, place))
+    };
+    let mut innermost = vec![false; places.len()];
+    for stack in contexts.stacks() {
+        let first = stack.first().copied().unwrap_or(u32::MAX);
+        if let Some(slot) = innermost.get_mut(first as usize) {
+            *slot = true;
         }
     }
     let mut profile = MemProfile::default();
@@ -233,35 +284,49 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
     let mut frames = vec![Vec::new(); places.len()];
     let mut unknown = vec![false; places.len()];
     for &address in contexts.symbolize_order() {
-        let (module, place) = places.get(address as usize).copied().unwrap_or_default();
-        let Some((_, answered)) = answered.get(module as usize) else {
-            continue;
-        };
-        let answer = match answered {
-            Some(answered) => answered.answer(place as usize),
+        let address = address as usize;
+        let innermost = innermost.get(address) == Some(&true);
+        let found = answered(address);
+        let answer = match found {
+            Some((answered, place)) => answered.answer(place, innermost),
             None => Answer::Unknown,
         };
-        match (answer, answered) {
-            (Answer::Frames, Some(answered)) => {
-                let list = add_frames(&mut profile, &mut locations, answered, place as usize);
-                if let Some(slot) = frames.get_mut(address as usize) {
+        match (answer, found) {
+            (Answer::Frames, Some((answered, place))) => {
+                let list = add_frames(&mut profile, &mut locations, answered, place);
+                if let Some(slot) = frames.get_mut(address) {
                     *slot = list;
                 }
             }
             (Answer::Unknown, _) => {
-                if let Some(slot) = unknown.get_mut(address as usize) {
+                if let Some(slot) = unknown.get_mut(address) {
                     *slot = true;
                 }
             }
             _ => {}
         }
     }
-    let mut reports: Vec<_> = answered.into_iter().map(|(report, _)| report).collect();
-    for (address, &unknown) in unknown.iter().enumerate() {
-        let module = places.get(address).map_or(0, |&(module, _)| module);
-        if unknown && let Some(report) = reports.get_mut(module as usize) {
+    for (report, indexes) in reports.iter_mut().zip(&of_module) {
+        let mut functions = FxHashSet::default();
+        for &address in indexes {
+            let address = address as usize;
+            if unknown.get(address) != Some(&true) {
+                continue;
+            }
             report.unknown += 1;
+            match answered(address).and_then(|(answered, place)| answered.symbol(place)) {
+                Some(name) if functions.insert(name) => {
+                    if report.functions.len() < MOST_FUNCTIONS {
+                        report
+                            .functions
+                            .push(names::display(name, false).into_owned());
+                    }
+                }
+                Some(_) => {}
+                None => report.unnamed += 1,
+            }
         }
+        report.more_functions = functions.len() - report.functions.len();
     }
     let mut dropped = 0;
     // The last context that was counted for a module.
@@ -271,7 +336,8 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
         for &address in context.addresses {
             let address = address as usize;
             any |= frames.get(address).is_some_and(|frames| !frames.is_empty());
-            let module = places.get(address).map_or(0, |&(module, _)| module) as usize;
+            let module = contexts.addresses().get(address);
+            let module = module.map_or(0, |&(module, _)| module) as usize;
             if unknown.get(address) == Some(&true)
                 && let (Some(report), Some(counted)) =
                     (reports.get_mut(module), counted.get_mut(module))
@@ -345,75 +411,230 @@ fn add_frames(
     list
 }
 
-/// Symbolises the addresses of one module.
+/// The modules that one binary is of: with build ids it is one, without them there may be many mappings.
+struct Group {
+    path: PathBuf,
+    /// Indexes of the modules.
+    modules: Vec<usize>,
+}
+
+/// What can be asked for once for several modules: mappings of one place and size are of the same binary.
+fn question(number: usize, module: &Module) -> (usize, u64, u64) {
+    match module {
+        &Module::Mapping {
+            file_offset, len, ..
+        } => (usize::MAX, file_offset, len),
+        _ => (number, 0, 0),
+    }
+}
+
+/// Symbolises the addresses of all modules: each binary is read once, however many mappings are of it. What a group's
+/// frames answer are the addresses of its modules, one module after the other.
 fn answer(
     contexts: &RawContexts,
-    module: &Module,
-    indexes: &[u32],
+    of_module: &[Vec<u32>],
     source: &dyn BySymbols,
-) -> (ModuleReport, Option<ModuleFrames>) {
-    let mut report = ModuleReport {
-        module: module.clone(),
-        binary: None,
-        addresses: indexes.len(),
-        unknown: 0,
-        contexts: 0,
-        error: None,
-        warnings: Vec::new(),
-    };
-    if indexes.is_empty() {
-        return (report, None);
-    }
-    let mut read = || {
-        let Some(found) = source.find(module)? else {
-            return Ok(None);
+) -> (Vec<ModuleReport>, Vec<(Group, Option<ModuleFrames>)>) {
+    let asked: Vec<_> = contexts
+        .modules()
+        .iter()
+        .zip(of_module)
+        .enumerate()
+        .map(|(number, (module, indexes))| (question(number, module), module, indexes))
+        .collect();
+    let mut questions: Vec<_> = asked
+        .iter()
+        .filter(|(_, _, indexes)| !indexes.is_empty())
+        .map(|&(question, module, _)| (question, module))
+        .collect();
+    questions.sort_by_key(|&(question, _)| question);
+    questions.dedup_by_key(|&mut (question, _)| question);
+    let answers: FxHashMap<_, _> = questions
+        .par_iter()
+        .map(|&(question, module)| (question, source.find(module)))
+        .collect();
+    let mut reports = Vec::with_capacity(asked.len());
+    let mut groups: Vec<Group> = Vec::new();
+    let mut of_path: FxHashMap<PathBuf, usize> = FxHashMap::default();
+    for (number, (question, module, indexes)) in asked.iter().enumerate() {
+        let mut report = ModuleReport {
+            module: (*module).clone(),
+            binary: None,
+            addresses: indexes.len(),
+            unknown: 0,
+            functions: Vec::new(),
+            more_functions: 0,
+            unnamed: 0,
+            contexts: 0,
+            error: None,
+            warnings: Vec::new(),
         };
-        let mut addresses: Vec<u64> = indexes
-            .iter()
-            .filter_map(|&index| contexts.addresses().get(index as usize))
-            .map(|&(_, address)| address)
-            .collect();
-        if matches!(module, Module::Mapping { .. }) {
-            let file = BinaryFile::open(&found.path).map_err(|error| {
-                Error::new(
-                    ErrorKind::CannotCorrelate,
-                    format!("cannot be opened: {error}"),
-                )
-            })?;
-            let image = file.image(|_| true)?;
-            for address in &mut addresses {
+        match answers.get(question) {
+            Some(Ok(Some(found))) => {
+                report.binary = Some(found.path.clone());
+                let group = *of_path.entry(found.path.clone()).or_insert_with(|| {
+                    groups.push(Group {
+                        path: found.path.clone(),
+                        modules: Vec::new(),
+                    });
+                    groups.len() - 1
+                });
+                if let Some(group) = groups.get_mut(group) {
+                    group.modules.push(number);
+                }
+            }
+            Some(Err(error)) => report.error = Some(error.clone()),
+            Some(Ok(None)) | None => {}
+        }
+        reports.push(report);
+    }
+    let answered: Vec<_> = groups
+        .par_iter()
+        .map(|group| frames_of(contexts, of_module, group, source))
+        .collect();
+    let mut all = Vec::with_capacity(groups.len());
+    for (group, answered) in groups.into_iter().zip(answered) {
+        let frames = match answered {
+            Ok(frames) => {
+                // Told once, not for each of its mappings.
+                let first = group
+                    .modules
+                    .first()
+                    .and_then(|&first| reports.get_mut(first));
+                if let Some(report) = first {
+                    report.warnings = frames.locations().warnings().to_vec();
+                }
+                Some(frames)
+            }
+            Err(error) => {
+                for &module in &group.modules {
+                    if let Some(report) = reports.get_mut(module) {
+                        report.error = Some(error.clone());
+                    }
+                }
+                None
+            }
+        };
+        all.push((group, frames));
+    }
+    (reports, all)
+}
+
+/// Symbolises the addresses of modules that one binary is of.
+fn frames_of(
+    contexts: &RawContexts,
+    of_module: &[Vec<u32>],
+    group: &Group,
+    source: &dyn BySymbols,
+) -> Result<ModuleFrames> {
+    let mut addresses = Vec::new();
+    let mut offsets = Vec::new();
+    for &module in &group.modules {
+        let start = addresses.len();
+        let indexes = of_module.get(module).into_iter().flatten();
+        let known = indexes.filter_map(|&index| contexts.addresses().get(index as usize));
+        addresses.extend(known.map(|&(_, address)| address));
+        if matches!(contexts.modules().get(module), Some(Module::Mapping { .. })) {
+            offsets.push(start..addresses.len());
+        }
+    }
+    if !offsets.is_empty() {
+        let file = BinaryFile::open(&group.path).map_err(|error| {
+            Error::new(
+                ErrorKind::CannotCorrelate,
+                format!("cannot be opened: {error}"),
+            )
+        })?;
+        let image = file.image(|_| true)?;
+        for range in offsets {
+            for address in addresses.get_mut(range).into_iter().flatten() {
                 *address = linked_address(&image, *address).unwrap_or(u64::MAX);
             }
         }
-        report.binary = Some(found.path.clone());
-        let files = ProgramFiles::open(&found.path, source.debug_folders())?;
-        let frames = ModuleFrames::new(&files, &addresses)?;
-        report.warnings = frames.locations().warnings().to_vec();
-        if matches!(
-            frames.debug_info(),
-            DebugInfo::SymbolsOnly | DebugInfo::Nothing
-        ) {
-            let error = Error::new(
-                ErrorKind::CannotCorrelate,
-                "the binary has no debug info, and there is no debug file of it",
-            )
-            .with_hint(FLAGS_HINT);
-            return Err(match files.rejected().first() {
-                Some(rejected) => error.found(format_args!(
-                    "{}, which is of another build: {}",
-                    rejected.path.display(),
-                    rejected.reason
-                )),
-                None => error,
-            });
+    }
+    let files = ProgramFiles::open(&group.path, source.debug_folders())?;
+    let frames = ModuleFrames::new(&files, &addresses)?;
+    if matches!(
+        frames.debug_info(),
+        DebugInfo::SymbolsOnly | DebugInfo::Nothing
+    ) {
+        let error = Error::new(
+            ErrorKind::CannotCorrelate,
+            "the binary has no debug info, and there is no debug file of it",
+        )
+        .with_hint(FLAGS_HINT);
+        return Err(match files.rejected().first() {
+            Some(rejected) => error.found(format_args!(
+                "{}, which is of another build: {}",
+                rejected.path.display(),
+                rejected.reason
+            )),
+            None => error,
+        });
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+    use super::*;
+    use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, Segment, Version, write};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Says of every module that it is of one binary, and counts how often it is asked.
+    #[derive(Default)]
+    struct Counting {
+        asked: AtomicUsize,
+        folders: DebugFolders,
+    }
+
+    impl BySymbols for Counting {
+        fn find(&self, _: &Module) -> Result<Option<Found>> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(Found {
+                path: "no/such/binary".into(),
+            }))
         }
-        Ok(Some(frames))
-    };
-    match read() {
-        Ok(frames) => (report, frames),
-        Err(error) => {
-            report.error = Some(error);
-            (report, None)
+
+        fn debug_folders(&self) -> &DebugFolders {
+            &self.folders
         }
+    }
+
+    #[test]
+    fn a_binary_is_read_once_however_many_mappings_are_of_it() {
+        let mapping = |number: u64| Segment {
+            start: 0x10000 * (number + 1),
+            end: 0x10000 * (number + 1) + 0x1000,
+            // Two places of one file.
+            offset: 0x1000 * (number % 2),
+            build_id: BuildId(Vec::new()),
+        };
+        let dump = DumpToWrite {
+            segments: (0..1000).map(mapping).collect(),
+            blocks: Vec::new(),
+            stacks: (0..1000)
+                .map(|number| (number, vec![mapping(number).start + 0x10]))
+                .collect(),
+        };
+        let mut bytes = Vec::new();
+        write(&dump, Version::new(1).unwrap(), &mut bytes).unwrap();
+        let mut contexts = RawContexts::default();
+        contexts.add(&RawMemProf::parse(&bytes).unwrap(), |skipped| {
+            panic!("{skipped:?}")
+        });
+        let mut of_module = vec![Vec::new(); contexts.modules().len()];
+        for (index, &(module, _)) in (0u32..).zip(contexts.addresses()) {
+            of_module[module as usize].push(index);
+        }
+        let source = Counting::default();
+        let (reports, groups) = answer(&contexts, &of_module, &source);
+        assert_eq!(source.asked.into_inner(), 2);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].0.modules.len(), 1000);
+        // Why the binary cannot be read is told of each mapping.
+        let failed = reports.iter().filter(|report| report.error.is_some());
+        assert_eq!(failed.count(), 1000);
     }
 }

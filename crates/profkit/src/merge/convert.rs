@@ -4,7 +4,7 @@ use super::job::{Destination, Form, Job, MemProfJob};
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use crate::io::Input;
+use crate::io::{Input, OpenInput};
 use crate::memprof::{NoBinaries, is_memprof_input, load};
 use clap::Args;
 use profkit_data::detect::{FileKind, detect};
@@ -67,7 +67,7 @@ pub fn convert(args: ConvertArgs) -> Result {
                 _ => Format::Indexed,
             });
     let form = Form::new(format, &args.version)?;
-    let one = One(&input);
+    let one = OpenInput(&input);
     let heap = is_memprof_input(input.bytes());
     let loaded = match (heap, detect(input.bytes())) {
         (false, _) => None,
@@ -152,24 +152,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         remapping: None,
         filter: None,
     }
-    .run(&One(input), Vec::new(), || ())
-}
-
-/// The input, which is open already.
-struct One<'a>(&'a Input);
-
-impl Inputs for One<'_> {
-    fn len(&self) -> usize {
-        1
-    }
-
-    fn name(&self, _: usize) -> &str {
-        self.0.name()
-    }
-
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
-        Ok(InputData::Borrowed(self.0.bytes()))
-    }
+    .run(&OpenInput(input), Vec::new(), || ())
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {

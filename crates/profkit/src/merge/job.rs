@@ -19,6 +19,7 @@ use profkit_merge::{
     Action, Event, Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report,
     merge_instr,
 };
+use rustc_hash::FxHashSet;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -427,14 +428,12 @@ impl MemProfJob {
         let totals = &mut report.totals;
         totals.files += files;
         totals.bytes += bytes;
-        let mut damaged: Vec<usize> = Vec::new();
+        let mut damaged = FxHashSet::default();
         for (input, error) in &loaded.damage {
-            if !damaged.contains(input) {
-                damaged.push(*input);
-            }
-            let action = match loaded.kept {
-                0 => Action::Dropped,
-                _ => Action::Repaired,
+            damaged.insert(*input);
+            let action = match loaded.dropped.contains(input) {
+                true => Action::Dropped,
+                false => Action::Repaired,
             };
             let mut event = Event::from_error(*input, action, Reason::of(error), error);
             event.file = self.names.get(*input).cloned().unwrap_or_default();

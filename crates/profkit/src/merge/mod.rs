@@ -194,11 +194,7 @@ fn load_heap(
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
-    let source = IndexSource {
-        index: &found.index,
-        folders: &found.debug_folders,
-        servers: found.servers.as_ref(),
-    };
+    let source = IndexSource::new(&found.index, &found.debug_folders, found.servers.as_ref());
     let loaded = load(inputs, heap, &source);
     if loaded.dumps > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded

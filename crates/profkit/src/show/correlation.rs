@@ -3,8 +3,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::correlate::joined::Joined;
 use crate::correlate::plan::Plan;
 use crate::exit::{Failure, Result};
-use crate::io::Input;
-use profkit_merge::{InputData, Inputs};
+use crate::io::{Input, OpenInput};
 use std::io::{self, Write};
 
 /// Finds the binaries of a file's profiles. What is odd about them is told on standard error.
@@ -14,7 +13,7 @@ use std::io::{self, Write};
 pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
     let mut notes = Vec::new();
     let binaries = args.index(&mut notes, true)?;
-    let plan = Plan::new(&One(input), &[], &binaries);
+    let plan = Plan::new(&OpenInput(input), &[], &binaries);
     for assignment in &plan.assignments {
         let matched = match &assignment.outcome {
             Ok(matched) => matched,
@@ -28,21 +27,4 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
         let _ = writeln!(io::stderr(), "note: {note}");
     }
     Ok(plan.joined)
-}
-
-/// An open file as the only input.
-struct One<'a>(&'a Input);
-
-impl Inputs for One<'_> {
-    fn len(&self) -> usize {
-        1
-    }
-
-    fn name(&self, _: usize) -> &str {
-        self.0.name()
-    }
-
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
-        Ok(InputData::Borrowed(self.0.bytes()))
-    }
 }

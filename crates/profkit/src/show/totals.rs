@@ -134,6 +134,11 @@ impl Faults {
         }
     }
 
+    /// How many there are beside the first ones.
+    pub fn more(&self) -> u64 {
+        self.count.saturating_sub(self.first.len() as u64)
+    }
+
     /// A part that could not be read is a fault, and empty.
     pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
         result.unwrap_or_else(|error| {

@@ -48,6 +48,10 @@ fn each_damage_of_a_dump_is_told() {
         ),
         ("a block whose stack is missing", with(word(32) + 8, 0x1234)),
         (
+            "forty dumps with a block whose stack is missing",
+            with(word(32) + 8, 0x1234).repeat(40),
+        ),
+        (
             "an empty list",
             b"---\nHeapProfileRecords: []\n...\n".to_vec(),
         ),
@@ -61,6 +65,25 @@ fn each_damage_of_a_dump_is_told() {
         let _ = write!(all, "-- {name}\n{}", said(folder.path(), &["heap"], "bin"));
     }
     insta::assert_snapshot!(all);
+}
+
+#[test]
+fn an_empty_profile_is_dropped_and_the_others_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("empty", "---\nHeapProfileRecords: []\n...\n");
+    write(
+        "good",
+        "---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock: { AllocCount: 7, TotalSize: 8 }\n...\n",
+    );
+    std::fs::create_dir(folder.path().join("bin")).unwrap();
+    let said = said(folder.path(), &["empty", "good"], "bin");
+    insta::assert_snapshot!(said, @"
+    warning: empty: dropped: the profile is empty in MemProf YAML: expected records under HeapProfileRecords or DataAccessProfiles
+    hint: leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does
+    wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes); 1 dropped
+    exit code 0
+    ");
 }
 
 #[test]

@@ -96,6 +96,56 @@ fn a_rust_program_is_symbolised_whole() {
     // A vector that grows to 128 numbers: 16 bytes, then 32 to 512.
     let push = ";heap_boxes::main;alloc::vec::Vec<T,A>::push;";
     assert_eq!(total(&bytes, push), 1008, "{bytes}");
+    // What is left out is named: rustc's entry point has no debug info, and no library was given.
+    let told = |binaries: &[&str]| {
+        let mut args = vec!["merge", "boxes.memprofraw", "-o", "out", "--binaries"];
+        args.extend(binaries);
+        let output = profkit(heap.folder(), &args);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let notes = said.lines().filter(|line| {
+            line.starts_with("note: not symbolised: ") || line.starts_with("note: left out ")
+        });
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let entry = |notes: &[String]| {
+        let of_main = notes.first().is_some_and(|note| {
+            note.starts_with("note: not symbolised: 1 of ")
+                && note.ends_with(": boxes has no debug info of main")
+        });
+        assert!(of_main, "{notes:?}");
+    };
+    let alone = told(&["boxes"]);
+    entry(&alone);
+    let [_, library, left_out] = alone.as_slice() else {
+        panic!("{alone:?}");
+    };
+    assert!(library.ends_with(": no binary with this build id was given"));
+    assert!(left_out.starts_with("note: left out "), "{alone:?}");
+    let libraries = run(Command::new("ldd").arg(heap.folder().join("boxes")));
+    let libraries = String::from_utf8(libraries.stdout).unwrap();
+    let mut paths = libraries.split_whitespace();
+    let libc = paths.find(|path| path.ends_with("/libc.so.6")).unwrap();
+    let file = profkit_object::binary::BinaryFile::open(Path::new(libc)).unwrap();
+    let id = profkit_object::build_id::build_id(&file.image(|_| true).unwrap());
+    let id = id.unwrap().unwrap().to_string();
+    assert!(library.contains(&format!("build id {id}:")), "{library}");
+    let (folder, rest) = id.split_at(2);
+    let debug_file = format!("/usr/lib/debug/.build-id/{folder}/{rest}.debug");
+    if Path::new(&debug_file).is_file() {
+        // With libc and its debug info all contexts are in the profile, and the entry point is all that lacks.
+        let whole = told(&["boxes", libc]);
+        entry(&whole);
+        assert_eq!(whole.len(), 1, "{whole:?}");
+        let folded = show(&["--folded", "bytes", "--binaries", libc]);
+        assert_eq!(
+            total(&folded, "heap_boxes::main;"),
+            total(&bytes, "heap_boxes::main;")
+        );
+        assert!(total(&folded, "fopen") > 0, "{folded}");
+    } else {
+        skip("libc6-dbg is not installed: no debug info of libc");
+    }
     // The read loop's loads are counted: the function pass has run too.
     let accesses = show(&["--folded", "accesses"]);
     assert!(total(&accesses, &nested) >= 1000, "{accesses}");

@@ -1,18 +1,16 @@
 //! profkit beside LLVM's tools, over the whole matrix of compilers, modes and programs, and over sample profiles of every
 //! release and encoding.
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
-use profkit_testkit::conformance::{Comparison, Conformance, Outcome, Scope};
+use profkit_testkit::conformance::{Comparison, Conformance, Outcome, Scope, in_parallel};
 use profkit_testkit::matrix::{Set, all_sets};
 use profkit_testkit::skip;
 
 use crate::steps::built_profkit;
 
 /// Compares everything and prints a table. With arguments: only sets whose name contains one of them, and sample
-/// profiles only where one of them is `sample`: they take as long as all else.
+/// profiles only where one of them is `sample`.
 pub fn run(arguments: &[String]) -> Result<()> {
     let conformance = Conformance::new(&built_profkit()?, Scope::Full);
     let mut sets = all_sets();
@@ -22,9 +20,15 @@ pub fn run(arguments: &[String]) -> Result<()> {
             arguments.iter().any(|words| name.contains(words.as_str()))
         });
     }
-    let samples = arguments.iter().any(|words| words == "sample");
+    let samples = arguments.is_empty() || arguments.iter().any(|words| words == "sample");
     ensure!(samples || !sets.is_empty(), "no set is named so");
-    let mut comparisons = compare_all(&conformance, &sets);
+    let mut comparisons = in_parallel(&sets, |set| match set.build() {
+        Ok(raws) => conformance.check(&raws),
+        Err(why) => {
+            skip(&format!("{set}: {why}"));
+            Vec::new()
+        }
+    });
     if samples {
         comparisons.extend(conformance.check_samples());
     }
@@ -38,31 +42,6 @@ pub fn run(arguments: &[String]) -> Result<()> {
     print_table(&sets, &comparisons);
     ensure!(differences == 0, "{differences} comparisons differ");
     Ok(())
-}
-
-fn compare_all(conformance: &Conformance, sets: &[Set]) -> Vec<Comparison> {
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(set) = sets.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let comparisons = match set.build() {
-                        Ok(raws) => conformance.check(&raws),
-                        Err(why) => {
-                            skip(&format!("{set}: {why}"));
-                            Vec::new()
-                        }
-                    };
-                    let mut found = found.lock().unwrap_or_else(|poison| poison.into_inner());
-                    found.extend(comparisons);
-                }
-            });
-        }
-    });
-    found
-        .into_inner()
-        .unwrap_or_else(|poison| poison.into_inner())
 }
 
 fn print_table(sets: &[Set], comparisons: &[Comparison]) {

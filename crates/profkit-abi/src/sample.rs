@@ -85,5 +85,10 @@ pub mod attribute {
     pub const DUPLICATED_INTO_BASE: u32 = 4;
 }
 
+/// Bits of a discriminator that FS-AFDO leaves to the compiler's front end and optimizer (`BaseDiscriminatorBitWidth`).
+pub const BASE_DISCRIMINATOR_BITS: u32 = 8;
+/// Bits of a discriminator for each pass of FS-AFDO, above the base bits (`FSDiscriminatorBitWidth`).
+pub const FS_DISCRIMINATOR_BITS: u32 = 6;
+
 /// What a name contains that clang made unique (`-funique-internal-linkage-names`).
 pub const UNIQUE_SUFFIX: &[u8] = b".__uniq.";

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::matrix::{Compiler, Mode, RawSet, Set};
 use crate::{Llvm, RELEASES, repo_root};
@@ -83,6 +85,29 @@ const ONE_WRITER: &str = "-num-threads=1";
 
 /// Releases older than the reference whose files are written with `--llvm`, newest first.
 const OLDER: [u32; 5] = [19, 16, 15, 14, 13];
+
+/// Makes the comparisons of each item, on as many threads as there are cores.
+pub fn in_parallel<T: Sync>(
+    items: &[T],
+    check: impl Fn(&T) -> Vec<Comparison> + Sync,
+) -> Vec<Comparison> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let comparisons = check(item);
+                    let mut found = found.lock().unwrap_or_else(|poison| poison.into_inner());
+                    found.extend(comparisons);
+                }
+            });
+        }
+    });
+    found
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
 
 /// Compares profkit with LLVM's tools.
 #[derive(Debug)]

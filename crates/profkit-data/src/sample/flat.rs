@@ -6,7 +6,7 @@ use super::late::Spots;
 use super::model::{Frame, Location, SampleProfile, Samples};
 use super::names::{NameId, SampleNames};
 use crate::limits::SAMPLE_INLINE_DEPTH;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A step through the samples of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,44 @@ impl FlatFunction {
         }
         #[expect(clippy::indexing_slicing, reason = "resized above")]
         &mut self.facts[ordinal]
+    }
+}
+
+/// What becomes of a vtable that stands twice at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeated {
+    /// Both counts are added up.
+    Sum,
+    /// The first one counts.
+    First,
+}
+
+impl FlatFunction {
+    /// Cuts the discriminators of all places but those of callers to the bits of `mask`. `vtables` is what LLVM's reader
+    /// of the encoding does with those that fall together; whatever else does is added up.
+    pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
+        // Vtables of a function follow one another.
+        let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
+        self.steps.retain_mut(|step| match step {
+            Step::Line { location, .. } => {
+                location.discriminator &= mask;
+                true
+            }
+            Step::Enter { location, .. } => {
+                location.discriminator &= mask;
+                seen = FxHashSet::default();
+                true
+            }
+            Step::Vtable { location, name, .. } => {
+                location.discriminator &= mask;
+                vtables == Repeated::Sum || seen.insert((*location, *name))
+            }
+            Step::Leave => {
+                seen = FxHashSet::default();
+                true
+            }
+            Step::Target { .. } => true,
+        });
     }
 }
 

@@ -13,6 +13,7 @@ mod late;
 mod losses;
 mod model;
 mod names;
+mod options;
 mod read;
 mod report;
 mod summary;
@@ -28,6 +29,7 @@ pub use model::{
     compare_contexts,
 };
 pub use names::{NameId, SampleName, SampleNames};
-pub use read::{SampleEncoding, encoding, read};
+pub use options::{FsPass, ReadOptions};
+pub use read::{SampleEncoding, encoding, read, read_with};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};

@@ -1,6 +1,7 @@
 //! Reading a sample profile of any encoding.
 use super::gcov::GcovProfile;
 use super::model::SampleProfile;
+use super::options::ReadOptions;
 use super::report::ReadReport;
 use super::{binary, ext_binary, text};
 use crate::detect::{FileKind, detect};
@@ -60,13 +61,24 @@ fn begins_with_head(data: &[u8]) -> bool {
 
 /// Adds a file of any encoding to `profile`, each count times `weight`. What is wrong with the file is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
+    read_with(data, profile, weight, ReadOptions::default())
+}
+
+/// [`read`] with options. They do nothing for GCC's encoding, whose discriminators have 16 bits.
+pub fn read_with(
+    data: &[u8],
+    profile: &mut SampleProfile,
+    weight: u64,
+    options: ReadOptions,
+) -> ReadReport {
     let read = match encoding(data) {
-        Some(SampleEncoding::Text) => Ok(text::read(data, profile, weight)),
-        Some(SampleEncoding::Binary) => binary::read(data, profile, weight),
-        Some(SampleEncoding::CompactBinary) => binary::read_compact(data, profile, weight),
-        Some(SampleEncoding::ExtBinary) => {
-            ext_binary::ExtBinaryProfile::parse(data).map(|opened| opened.read(profile, weight))
+        Some(SampleEncoding::Text) => Ok(text::read_with(data, profile, weight, options)),
+        Some(SampleEncoding::Binary) => binary::read_with(data, profile, weight, options),
+        Some(SampleEncoding::CompactBinary) => {
+            binary::read_compact_with(data, profile, weight, options)
         }
+        Some(SampleEncoding::ExtBinary) => ext_binary::ExtBinaryProfile::parse(data)
+            .map(|opened| opened.with_options(options).read(profile, weight)),
         Some(SampleEncoding::Gcov) => {
             GcovProfile::parse(data).map(|read| read.add_to(profile, weight))
         }

@@ -10,7 +10,13 @@ pub struct ColdContexts {
     pub merge: bool,
     /// How many frames, the function itself included, merged contexts keep (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
+    /// The share of all samples, in millionths, that is in counts which are not cold (`-profile-summary-cutoff-cold`);
+    /// [`COLD_CUTOFF`] in LLVM.
+    pub cutoff: u32,
 }
+
+/// All but the last millionth of the samples are in counts that are not cold.
+pub const COLD_CUTOFF: u32 = 999_999;
 
 /// Trims and merges the contexts with less than `threshold` samples. Nothing is done to a profile without contexts.
 pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64) -> AddOutcome {

@@ -8,7 +8,8 @@ use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, REPORT_VERSION, Reason, Report, Totals};
 use crate::weight::Weight;
 use profkit_data::sample::{
-    self, AddOutcome, Function, ProfileKind, ReadReport, SampleName, SampleProfile, Samples,
+    self, AddOutcome, Function, ProfileKind, ReadReport, SampleEncoding, SampleName, SampleProfile,
+    Samples,
 };
 use profkit_data::{Error, ErrorKind};
 use std::fmt;
@@ -143,7 +144,7 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
         .cold
         .filter(|cold| contexts && (cold.trim || cold.merge))
     {
-        let threshold = cold_threshold(profile);
+        let threshold = cold_threshold(profile, cold.cutoff);
         outcome.absorb(trim_cold(profile, cold, threshold));
     }
     match options.layout {
@@ -165,14 +166,13 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     report.totals.functions = profile.functions().len() as u64;
 }
 
-/// The count that only 0.0001 % of all samples are below (`getColdCountThreshold`).
-fn cold_threshold(profile: &SampleProfile) -> u64 {
-    const COLD_CUTOFF: u64 = 999_999;
+/// The least of the counts that hold this share of all samples, in millionths (`getColdCountThreshold`).
+fn cold_threshold(profile: &SampleProfile, cutoff: u32) -> u64 {
     let summary = sample::summarize(profile);
     let entry = summary
         .cutoffs
         .iter()
-        .find(|entry| entry.cutoff >= COLD_CUTOFF);
+        .find(|entry| entry.cutoff >= u64::from(cutoff));
     entry.map_or(0, |entry| entry.min_count)
 }
 
@@ -204,9 +204,11 @@ fn quick(inputs: &dyn Inputs, options: &SampleMergeOptions) -> Option<(SamplePro
     }
     let Lane {
         mut profile,
+        is_fs,
         totals,
         ..
     } = first;
+    apply_fs_word(&mut profile, is_fs, options.policy);
     if profile.kind.contains(ProfileKind::MD5_NAMES) && mixes_hashes(&profile) {
         match options.policy {
             Policy::Tolerant => {
@@ -233,6 +235,26 @@ fn mixes_hashes(profile: &SampleProfile) -> bool {
         && !profile.names.iter().all(|name| is_hash(&name))
 }
 
+/// What an input of this kind says about LLVM's one variable for whether profiles are of FS-AFDO
+/// (`FunctionSamples::ProfileIsFS`): readers of encodings that have no word for it set it to what was assumed, that of the
+/// extensible encoding only sets it, and that of GCC's leaves it.
+fn fs_word(data: &[u8], kind: ProfileKind) -> Option<bool> {
+    match sample::encoding(data)? {
+        _ if kind.contains(ProfileKind::FS_DISCRIMINATORS) => Some(true),
+        SampleEncoding::ExtBinary | SampleEncoding::Gcov => None,
+        SampleEncoding::Text | SampleEncoding::Binary | SampleEncoding::CompactBinary => {
+            Some(false)
+        }
+    }
+}
+
+/// As in LLVM, the last word counts; otherwise a profile is of FS-AFDO if one of the inputs is.
+fn apply_fs_word(profile: &mut SampleProfile, is_fs: Option<bool>, policy: Policy) {
+    if policy == Policy::Llvm && is_fs == Some(false) {
+        profile.kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
+    }
+}
+
 /// The kinds that must be the same in all inputs.
 fn family(kind: ProfileKind) -> (bool, bool) {
     (
@@ -245,6 +267,8 @@ fn family(kind: ProfileKind) -> (bool, bool) {
 struct Lane {
     profile: SampleProfile,
     family: Option<(bool, bool)>,
+    /// See [`fs_word`].
+    is_fs: Option<bool>,
     totals: Totals,
 }
 
@@ -254,6 +278,7 @@ impl Lane {
         let mut lane = Lane {
             profile: SampleProfile::new(),
             family: None,
+            is_fs: None,
             totals: Totals::default(),
         };
         let mut scratch = Vec::new();
@@ -261,7 +286,7 @@ impl Lane {
             let weight = inputs.weight(index).as_integer()?;
             let data = inputs.load(index, &mut scratch).ok()?;
             let bytes = data.as_ref();
-            let report = sample::read(bytes, &mut lane.profile, weight);
+            let report = sample::read_with(bytes, &mut lane.profile, weight, options.read);
             if report.fault_count > 0 || report.outcome != AddOutcome::default() {
                 return None;
             }
@@ -274,6 +299,7 @@ impl Lane {
             if options.drop_symbols {
                 lane.profile.symbols.clear();
             }
+            lane.is_fs = fs_word(bytes, report.kind).or(lane.is_fs);
             lane.totals.files += 1;
             lane.totals.files_kept += 1;
             lane.totals.bytes += bytes.len() as u64;
@@ -290,6 +316,7 @@ impl Lane {
             return None;
         }
         self.family = self.family.or(other.family);
+        self.is_fs = other.is_fs.or(self.is_fs);
         let mut outcome = AddOutcome::default();
         absorb(&mut self.profile, other.profile, 1, |_, _, event| {
             outcome.absorb(event);
@@ -344,6 +371,8 @@ struct Careful<'a> {
     totals: Totals,
     /// Functions by the hash of their name, where some names are known by their hash only and LLVM's rule is followed.
     by_hash: bool,
+    /// See [`fs_word`].
+    is_fs: Option<bool>,
 }
 
 impl<'a> Careful<'a> {
@@ -359,6 +388,7 @@ impl<'a> Careful<'a> {
             },
             totals: Totals::default(),
             by_hash: false,
+            is_fs: None,
         }
     }
 
@@ -385,6 +415,7 @@ impl<'a> Careful<'a> {
             self.totals.records_dropped += outcome.mismatches;
             self.totals.records_overflowed += outcome.overflows;
         }
+        apply_fs_word(&mut self.profile, self.is_fs, self.options.policy);
         let (mut events, omitted) = self.log.finish();
         for event in &mut events {
             self.inputs.name(event.input).clone_into(&mut event.file);
@@ -412,8 +443,9 @@ impl<'a> Careful<'a> {
 
     fn input(&mut self, index: usize, data: &[u8]) -> Result<(), SampleMergeError> {
         let mut fresh = SampleProfile::new();
-        let report = sample::read(data, &mut fresh, 1);
+        let report = sample::read_with(data, &mut fresh, 1, self.options.read);
         let is_llvm = self.options.policy == Policy::Llvm;
+        self.is_fs = fs_word(data, report.kind).or(self.is_fs);
         if is_llvm && let Some(error) = llvm_fault(&report) {
             let is_line = error.line_column().is_some();
             if self.options.stop_at_fault || is_line {
@@ -439,7 +471,8 @@ impl<'a> Careful<'a> {
             fresh.symbols.clear();
         }
         if let Some(remapping) = &self.options.remapping {
-            let (renamed, outcome) = remap(fresh, remapping, is_llvm);
+            let as_llvm = is_llvm.then_some(self.options.read.fs_pass);
+            let (renamed, outcome) = remap(fresh, remapping, as_llvm);
             fresh = renamed;
             self.totals.records_overflowed += outcome.overflows;
         }

@@ -15,7 +15,7 @@ mod supplement;
 #[cfg(test)]
 mod tests;
 
-pub use cold::{ColdContexts, trim_cold};
+pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
 pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};
 pub use layout::{SampleLayout, flatten, head_estimate, nest};
 pub use limit::prune_to;

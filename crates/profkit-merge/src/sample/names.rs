@@ -2,7 +2,8 @@
 use crate::remap::Remapping;
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{
-    AddOutcome, Adding, Frame, NameId, ProfileKind, SampleName, SampleProfile, Samples,
+    AddOutcome, Adding, Frame, FsPass, Location, NameId, ProfileKind, SampleName, SampleProfile,
+    Samples,
 };
 use rustc_hash::FxHashMap;
 
@@ -20,7 +21,7 @@ fn rename(
     let mut additions = profile.additions();
     for function in functions {
         let callers: Vec<Frame> = match facts {
-            Facts::Lost => Vec::new(),
+            Facts::Lost { .. } => Vec::new(),
             Facts::Kept => function
                 .callers
                 .iter()
@@ -33,9 +34,11 @@ fn rename(
         let samples = &function.samples;
         match facts {
             Facts::Kept => additions.merge(&callers, samples, name, 1, outcome),
-            Facts::Lost => additions.function(&callers, name(samples.name), |adding, _| {
-                merge_counts(adding, samples, name, outcome);
-            }),
+            Facts::Lost { mask } => {
+                additions.function(&callers, name(samples.name), |adding, _| {
+                    merge_counts(adding, samples, name, mask, outcome);
+                });
+            }
         }
     }
     drop(additions);
@@ -46,8 +49,10 @@ fn rename(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Facts {
     Kept,
-    /// As in LLVM's `remapSamples`.
-    Lost,
+    /// As in LLVM's `remapSamples`, which also cuts discriminators to these bits, but not those of call sites.
+    Lost {
+        mask: u32,
+    },
 }
 
 /// Adds samples without what is beside counts.
@@ -55,31 +60,35 @@ fn merge_counts(
     adding: &mut Adding<'_>,
     other: &Samples,
     name: impl Fn(NameId) -> NameId + Copy,
+    mask: u32,
     outcome: &mut AddOutcome,
 ) {
+    let cut = |at: Location| Location::new(at.line, at.discriminator & mask);
     let sum = adding.samples();
     outcome.accumulate(&mut sum.total, other.total, 1);
     outcome.accumulate(&mut sum.head, other.head, 1);
     for line in &other.body {
-        adding.add_line(line.location, line.samples, 1, outcome);
+        adding.add_line(cut(line.location), line.samples, 1, outcome);
     }
     for target in &other.targets {
-        adding.add_target(target.location, name(target.name), target.count, 1, outcome);
+        let location = cut(target.location);
+        adding.add_target(location, name(target.name), target.count, 1, outcome);
     }
     for inlined in &other.inlined {
         let callee = name(inlined.samples.name);
         adding.enter(inlined.location, callee, |inner, _| {
-            merge_counts(inner, &inlined.samples, name, outcome);
+            merge_counts(inner, &inlined.samples, name, mask, outcome);
         });
     }
 }
 
 /// Renames functions, and what they call and inline, as a remapping file says. `as_llvm`: contexts, checksums,
-/// attributes and vtables are lost, as LLVM's tool loses them.
+/// attributes and vtables are lost, as LLVM's tool loses them, and of the discriminators of lines the bits above those
+/// of the pass, whether or not the profile is of FS-AFDO.
 pub fn remap(
     profile: SampleProfile,
     remapping: &Remapping,
-    as_llvm: bool,
+    as_llvm: Option<FsPass>,
 ) -> (SampleProfile, AddOutcome) {
     let mut profile = profile;
     let mut outcome = AddOutcome::default();
@@ -99,7 +108,7 @@ pub fn remap(
             None => id,
         })
         .collect();
-    let facts = if as_llvm { Facts::Lost } else { Facts::Kept };
+    let facts = as_llvm.map_or(Facts::Kept, |pass| Facts::Lost { mask: pass.mask() });
     let profile = rename(profile, &renamed, facts, &mut outcome);
     (profile, outcome)
 }

@@ -2,6 +2,7 @@ use super::cold::ColdContexts;
 use super::layout::SampleLayout;
 use crate::options::{NameFilter, Policy};
 use crate::remap::Remapping;
+use profkit_data::sample::ReadOptions;
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -11,8 +12,12 @@ use std::num::NonZeroUsize;
 pub struct SampleMergeOptions {
     /// [`Policy::Tolerant`] keeps what is sound of damaged inputs, and takes a name and its hash for one function.
     /// [`Policy::Llvm`] leaves damaged inputs out whole, lets hashes stand for functions but not for what they call or
-    /// inline, and renames as LLVM's tool does: contexts, checksums and vtables of renamed profiles are lost.
+    /// inline, and renames as LLVM's tool does: contexts, checksums and vtables of renamed profiles are lost, and
+    /// discriminators of lines are cut to the bits of `read.fs_pass` in any profile. Whether the result is of FS-AFDO is
+    /// up to the last input of an encoding that has no word for it, and to those after it.
     pub policy: Policy,
+    /// How inputs are read.
+    pub read: ReadOptions,
     /// How many threads; by default one a core, but no more than inputs.
     pub threads: Option<NonZeroUsize>,
     /// New names for functions.
@@ -43,6 +48,7 @@ impl fmt::Debug for SampleMergeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SampleMergeOptions")
             .field("policy", &self.policy)
+            .field("read", &self.read)
             .field("threads", &self.threads)
             .field("remapping", &self.remapping)
             .field("cold", &self.cold)

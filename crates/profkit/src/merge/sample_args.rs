@@ -1,6 +1,7 @@
 //! Arguments of `profkit merge` and `profkit convert` for sample profiles.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
+use profkit_data::sample::{FsPass, ReadOptions};
 use std::path::PathBuf;
 
 /// How sample profiles are merged and written.
@@ -18,6 +19,14 @@ pub struct SampleArgs {
     /// Drop contexts with few samples
     #[arg(long)]
     pub(super) trim_cold_contexts: bool,
+
+    /// Cut discriminators of FS-AFDO profiles to the bits of the passes up to this one
+    #[arg(long, value_enum, value_name = "PASS")]
+    pub(super) fs_discriminator_pass: Option<Pass>,
+
+    /// Take text, binary and compact binary profiles, which cannot say it themselves, for ones of FS-AFDO
+    #[arg(long)]
+    pub(super) assume_fs: bool,
 
     /// Write the hashes of names instead of names (extbinary)
     #[arg(long)]
@@ -53,6 +62,18 @@ pub struct SampleArgs {
 }
 
 impl SampleArgs {
+    /// How inputs are read.
+    pub(super) fn read_options(&self) -> ReadOptions {
+        let pass = match self.fs_discriminator_pass {
+            Some(Pass::Base) => FsPass::Base,
+            Some(Pass::Pass1) => FsPass::Pass1,
+            Some(Pass::Pass2) => FsPass::Pass2,
+            Some(Pass::Pass3) => FsPass::Pass3,
+            None => FsPass::Last,
+        };
+        ReadOptions::new().fs_pass(pass).assume_fs(self.assume_fs)
+    }
+
     /// Refuses what means nothing for instrumentation profiles.
     ///
     /// # Errors
@@ -62,6 +83,11 @@ impl SampleArgs {
             (self.layout.is_some(), "--layout"),
             (self.merge_cold_contexts.is_some(), "--merge-cold-contexts"),
             (self.trim_cold_contexts, "--trim-cold-contexts"),
+            (
+                self.fs_discriminator_pass.is_some(),
+                "--fs-discriminator-pass",
+            ),
+            (self.assume_fs, "--assume-fs"),
             (self.md5_names, "--md5-names"),
             (self.compress, "--compress"),
             (self.split_layout, "--split-layout"),
@@ -78,6 +104,19 @@ impl SampleArgs {
             None => Ok(()),
         }
     }
+}
+
+/// A pass of FS-AFDO that is not the last, whose bits are all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pass {
+    /// Discriminators as without FS-AFDO
+    Base,
+    /// The first pass
+    Pass1,
+    /// The second
+    Pass2,
+    /// The third
+    Pass3,
 }
 
 /// The layout of a sample profile.

@@ -11,7 +11,8 @@ use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
 use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
 use profkit_merge::sample::{
-    ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample, nest, prune_to,
+    COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample,
+    nest, prune_to,
 };
 use profkit_merge::{Inputs, NameFilter, Remapping, Report};
 use std::fmt;
@@ -158,6 +159,7 @@ impl SampleJob<'_> {
     pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>, merged: impl FnOnce()) -> Result {
         let output = Output::new(&self.output, self.form.content())?;
         let mut options = SampleMergeOptions::new();
+        options.read = self.args.read_options();
         options.threads = self.threads;
         options.remapping.clone_from(&self.remapping);
         options.filter.clone_from(&self.filter);
@@ -167,6 +169,7 @@ impl SampleJob<'_> {
             trim,
             merge: depth.is_some(),
             depth: depth.unwrap_or(1),
+            cutoff: COLD_CUTOFF,
         });
         options.layout = self.args.layout.map(|layout| match layout {
             Layout::Nest => SampleLayout::Nest,

@@ -283,11 +283,20 @@ pub fn file(name: &str, size: u64, facts: &Facts) -> Value {
     without_nulls(value)
 }
 
-/// An error with its place.
+/// An error with its place, in the message too.
 pub fn error(error: &Error) -> Value {
+    error_saying(error, &error.to_string())
+}
+
+/// An error with its place beside a message without it.
+pub fn bare_error(error: &Error) -> Value {
+    error_saying(error, error.message())
+}
+
+fn error_saying(error: &Error, message: &str) -> Value {
     let (line, column) = error.line_column().unzip();
     without_nulls(json!({
-        "message": error.to_string(),
+        "message": message,
         "structure": error.structure(),
         "offset": error.offset(),
         "line": line,

@@ -1,6 +1,6 @@
 //! `profkit show` of sample profiles, for people or as JSON.
 use super::args::{Format, ShowArgs};
-use super::json::SCHEMA_VERSION;
+use super::json::{SCHEMA_VERSION, bare_error};
 use super::names;
 use crate::exit::{self, Failure, Status};
 use crate::io::{Input, printer};
@@ -445,7 +445,7 @@ impl Show<'_> {
             }
             member(out, "summary", value)?;
         }
-        let errors: Vec<_> = self.report.faults.iter().map(error_json).collect();
+        let errors: Vec<_> = self.report.faults.iter().map(bare_error).collect();
         member(out, "errors", errors.into())?;
         member(out, "error_count", self.report.fault_count.into())?;
         out.write_all(b"}\n")
@@ -529,27 +529,6 @@ impl Show<'_> {
         }
         value
     }
-}
-
-fn error_json(error: &profkit_data::Error) -> Value {
-    let mut value = json!({ "message": error.message() });
-    let Some(members) = value.as_object_mut() else {
-        return value;
-    };
-    if let Some(structure) = error.structure() {
-        members.insert("structure".to_owned(), structure.into());
-    }
-    if let Some(offset) = error.offset() {
-        members.insert("offset".to_owned(), offset.into());
-    }
-    if let Some((line, column)) = error.line_column() {
-        members.insert("line".to_owned(), line.into());
-        members.insert("column".to_owned(), column.into());
-    }
-    if let Some(hint) = error.hint() {
-        members.insert("hint".to_owned(), hint.into());
-    }
-    value
 }
 
 fn place(location: Location) -> String {

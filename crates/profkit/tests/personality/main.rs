@@ -11,6 +11,7 @@
 
 mod command_line;
 mod damage;
+mod fs_afdo;
 mod harness;
 mod merge;
 mod profiles;

@@ -58,7 +58,7 @@ fn text_of(name: &str) -> &'static str {
     found.map_or("", |(_, text)| text)
 }
 
-fn convert(llvm: &Llvm, from: &str, options: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn convert(llvm: &Llvm, from: &str, options: &[&str]) -> Option<Vec<u8>> {
     let folder = tempfile::TempDir::new().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     std::fs::write(&input, from).unwrap();

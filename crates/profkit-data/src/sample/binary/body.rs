@@ -11,6 +11,7 @@ use super::numbers::{self, put};
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::{Error, ErrorKind, Result};
+use rustc_hash::FxHashSet;
 
 /// The largest line number that LLVM reads (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
@@ -98,6 +99,7 @@ impl Decoder<'_, '_> {
             3,
             "a function claims more vtable sites than its bytes can hold",
         )?;
+        let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
         for _ in 0..sites {
             let location = location(cursor, true)?;
             let types = numbers::count(
@@ -105,14 +107,11 @@ impl Decoder<'_, '_> {
                 2,
                 "a call site claims more vtables than its bytes can hold",
             )?;
-            let first = steps.len();
             for _ in 0..types {
                 let name = self.name(cursor)?;
                 let count = cursor.uleb128()?;
-                // Of two with one name LLVM takes the first.
-                let here = steps.get(first..).unwrap_or_default();
-                let known = |step: &Step| matches!(step, Step::Vtable { name: known, .. } if *known == name);
-                if !here.iter().any(known) {
+                // Of two with one name at one place LLVM takes the first.
+                if seen.insert((location, name)) {
                     steps.push(Step::Vtable {
                         location,
                         name,

@@ -1,8 +1,9 @@
 //! The compact binary encoding (LLVM 7 to 16): names are MD5 hashes, and a table at the end says where functions are.
-use super::super::flat::FlatFunction;
+use super::super::flat::{FlatFunction, Repeated};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
 use super::super::names::SampleName;
+use super::super::options::ReadOptions;
 use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
@@ -19,13 +20,27 @@ use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 /// # Errors
 /// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
+    read_with(data, profile, weight, ReadOptions::default())
+}
+
+/// [`read`] with options.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(
+    data: &[u8],
+    profile: &mut SampleProfile,
+    weight: u64,
+    options: ReadOptions,
+) -> Result<ReadReport> {
     let cursor = &mut Cursor::new(data, 0, Endian::Little);
     header::expect(cursor, COMPACT_BINARY, &[VERSION])?;
     let mut report = ReadReport {
-        kind: ProfileKind::MD5_NAMES,
+        kind: ProfileKind::MD5_NAMES | options.assumed_kind(),
         ..ReadReport::default()
     };
-    if let Err(error) = read_rest(cursor, data, profile, weight, &mut report) {
+    let mask = options.mask(report.kind);
+    if let Err(error) = read_rest(cursor, data, profile, weight, mask, &mut report) {
         report.fault(error);
     }
     profile.kind |= report.kind;
@@ -37,6 +52,7 @@ fn read_rest(
     data: &[u8],
     profile: &mut SampleProfile,
     weight: u64,
+    mask: Option<u32>,
     report: &mut ReadReport,
 ) -> Result<()> {
     report.summary = Some(numbers::summary(cursor)?);
@@ -90,6 +106,9 @@ fn read_rest(
         };
         match function_by_table(&mut at, &mut function, &mut decoder) {
             Ok(()) => {
+                if let Some(mask) = mask {
+                    function.cut_discriminators(mask, Repeated::First);
+                }
                 additions.add(&function, weight, &mut report.outcome);
                 report.functions += 1;
             }

@@ -17,6 +17,6 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
-pub use compact::{read as read_compact, write as write_compact};
+pub use compact::{read as read_compact, read_with as read_compact_with, write as write_compact};
 pub use header::{Header, parse_header};
-pub use plain::{read, write};
+pub use plain::{read, read_with, write};

@@ -1,8 +1,9 @@
 //! The binary encoding (LLVM's `SampleProfileReaderRawBinary`, `SampleProfileWriterRawBinary`).
-use super::super::flat::{FlatFunction, Step};
+use super::super::flat::{FlatFunction, Repeated, Step};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName, SampleNames};
+use super::super::options::ReadOptions;
 use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
@@ -19,11 +20,28 @@ use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHO
 /// # Errors
 /// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
+    read_with(data, profile, weight, ReadOptions::default())
+}
+
+/// [`read`] with options.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(
+    data: &[u8],
+    profile: &mut SampleProfile,
+    weight: u64,
+    options: ReadOptions,
+) -> Result<ReadReport> {
     let cursor = &mut Cursor::new(data, 0, Endian::Little);
     let versions = [VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY, VERSION];
     let version = header::expect(cursor, BINARY, &versions)?;
-    let mut report = ReadReport::default();
-    if let Err(error) = read_rest(cursor, data, version, profile, weight, &mut report) {
+    let mut report = ReadReport {
+        kind: options.assumed_kind(),
+        ..ReadReport::default()
+    };
+    let mask = options.mask(report.kind);
+    if let Err(error) = read_rest(cursor, data, version, profile, weight, mask, &mut report) {
         report.fault(error);
     }
     profile.kind |= report.kind;
@@ -36,6 +54,7 @@ fn read_rest(
     version: u64,
     profile: &mut SampleProfile,
     weight: u64,
+    mask: Option<u32>,
     report: &mut ReadReport,
 ) -> Result<()> {
     if version == VERSION {
@@ -71,6 +90,9 @@ fn read_rest(
                 ))
                 .with_hint("functions behind the damaged one cannot be found in this encoding")
         })?;
+        if let Some(mask) = mask {
+            function.cut_discriminators(mask, Repeated::First);
+        }
         additions.add(&function, weight, &mut report.outcome);
         report.functions += 1;
     }

@@ -7,9 +7,10 @@ use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::names::{Mapping, NameTable};
 use crate::sample::binary::{header, numbers};
 use crate::sample::context::{ContextFault, frames};
-use crate::sample::flat::{Additions, FlatFunction};
+use crate::sample::flat::{Additions, FlatFunction, Repeated};
 use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
 use crate::sample::names::SampleName;
+use crate::sample::options::ReadOptions;
 use crate::sample::report::ReadReport;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
@@ -21,6 +22,7 @@ pub struct ExtBinaryProfile<'data> {
     data: &'data [u8],
     version: u64,
     sections: Vec<Section>,
+    options: ReadOptions,
 }
 
 /// The contexts of a file, as numbers of names.
@@ -39,6 +41,8 @@ struct Tables<'a> {
     are_names_contexts: bool,
     metadata: Metadata<'a>,
     vtables: bool,
+    /// The bits of discriminators that count, if not all do.
+    mask: Option<u32>,
 }
 
 impl<'data> ExtBinaryProfile<'data> {
@@ -55,7 +59,15 @@ impl<'data> ExtBinaryProfile<'data> {
             data,
             version,
             sections,
+            options: ReadOptions::default(),
         })
+    }
+
+    /// The same file, to be read with options.
+    #[must_use]
+    pub fn with_options(mut self, options: ReadOptions) -> Self {
+        self.options = options;
+        self
     }
 
     /// The version: 103, or 104 and 105 of LLVM after 22.
@@ -290,9 +302,11 @@ impl<'data> ExtBinaryProfile<'data> {
             Ok((bytes, base)) => {
                 let end = memchr::memrchr(0, &bytes).map_or(0, |last| last + 1);
                 let whole = bytes.get(..end).unwrap_or_default();
+                let most = self.options.symbols.unwrap_or(u64::MAX);
                 for name in whole
                     .split(|&byte| byte == 0)
                     .filter(|name| !name.is_empty())
+                    .take(usize::try_from(most).unwrap_or(usize::MAX))
                 {
                     if !profile.symbols.contains(name) {
                         profile.symbols.insert(name.into());
@@ -398,6 +412,7 @@ impl<'data> ExtBinaryProfile<'data> {
             are_names_contexts: is_cs && is_llvm_13,
             metadata,
             vtables: kind.contains(ProfileKind::HAS_VTABLES),
+            mask: self.options.mask(kind),
         };
         then(&tables, report);
     }
@@ -576,6 +591,10 @@ impl Tables<'_> {
         // A function whose metadata are damaged keeps its samples.
         if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
             report.fault(error.within("FunctionMetadata"));
+        }
+        // Metadata are found by whole discriminators.
+        if let Some(mask) = self.mask {
+            function.cut_discriminators(mask, Repeated::First);
         }
         Ok(())
     }

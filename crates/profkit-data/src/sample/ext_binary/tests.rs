@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{ReadReport, SampleProfile, text};
+use crate::sample::{FsPass, ReadOptions, ReadReport, SampleProfile, text};
 use profkit_abi::sample::{flag, section};
 use std::fmt::Write as _;
 
@@ -93,6 +93,58 @@ fn every_layout_comes_back() {
                 assert_eq!(again, encoded(source, options));
             }
         }
+    }
+}
+
+#[test]
+fn of_repeated_vtables_the_first_counts() {
+    let source = "f:9:1\n 1: 9\n 2.3: vtables v:5 \n 2.4: vtables v:9 w:1 \n";
+    let mut file = encoded(source, options());
+    // The second place: line 2, discriminator 4, two vtables.
+    let at = file.windows(3).position(|bytes| bytes == [2, 4, 2]);
+    file[at.unwrap() + 1] = 3;
+    let (found, report) = decoded(&file);
+    assert_eq!(report.faults, []);
+    assert_eq!(as_text(&found), "f:9:1\n 1: 9\n 2.3: vtables v:5 w:1 \n");
+}
+
+#[test]
+fn discriminators_are_cut_in_profiles_of_fs_afdo() {
+    let source =
+        "f:9:1\n 2.3: 9 g:1\n 2.259: 9 g:2\n 2.40000: i:5\n  1.511: 5\n 2.64: i:1\n  1.255: 1\n";
+    let read = |kind, pass| {
+        let mut profile = profile(source);
+        profile.kind |= kind;
+        let mut file = Vec::new();
+        write(&profile, &options(), &mut file).unwrap();
+        let opened = ExtBinaryProfile::parse(&file).unwrap();
+        let opened = opened.with_options(ReadOptions::new().fs_pass(pass));
+        let (mut all, mut some) = (SampleProfile::new(), SampleProfile::new());
+        assert_eq!(opened.read(&mut all, 1).faults, []);
+        assert_eq!(opened.read_functions(&[b"f"], &mut some).faults, []);
+        assert_eq!(as_text(&all), as_text(&some));
+        as_text(&all)
+    };
+    let fs = ProfileKind::FS_DISCRIMINATORS;
+    assert_eq!(
+        FsPass::ALL.map(FsPass::mask),
+        [0xff, 0x3fff, 0xf_ffff, 0x3ff_ffff, u32::MAX]
+    );
+    assert_eq!(
+        read(fs, FsPass::Base),
+        "f:9:1\n 2.3: 18 g:3\n 2.64: i:6\n  1.255: 6\n"
+    );
+    assert_eq!(
+        read(fs, FsPass::Pass1),
+        "f:9:1\n 2.3: 9 g:1\n 2.259: 9 g:2\n 2.64: i:1\n  1.255: 1\n 2.7232: i:5\n  1.511: 5\n"
+    );
+    let whole = read(fs, FsPass::Last);
+    for (kind, pass) in [
+        (fs, FsPass::Pass2),
+        (fs, FsPass::Pass3),
+        (ProfileKind::NONE, FsPass::Base),
+    ] {
+        assert_eq!(read(kind, pass), whole);
     }
 }
 

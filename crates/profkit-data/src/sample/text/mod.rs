@@ -18,5 +18,5 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use reader::read;
+pub use reader::{read, read_with};
 pub use writer::{TextOptions, write};

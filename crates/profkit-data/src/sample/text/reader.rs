@@ -1,8 +1,9 @@
 //! Reading text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
 use super::super::context::{ContextFault, frames};
-use super::super::flat::{Additions, FlatFunction, Step};
+use super::super::flat::{Additions, FlatFunction, Repeated, Step};
 use super::super::model::{Frame, ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName};
+use super::super::options::ReadOptions;
 use super::super::report::ReadReport;
 use super::line::{self, Fault, Line};
 use crate::instr::text::quote;
@@ -18,11 +19,22 @@ use std::collections::hash_map::Entry;
 /// A function with a fault is left out whole; reading goes on at the next head line. Memory: that of the samples and
 /// of one function as [`FlatFunction`].
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
+    read_with(data, profile, weight, ReadOptions::default())
+}
+
+/// [`read`] with options.
+pub fn read_with(
+    data: &[u8],
+    profile: &mut SampleProfile,
+    weight: u64,
+    options: ReadOptions,
+) -> ReadReport {
     let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
     let data = data.get(..data.len() - padding).unwrap_or_default();
     let mut reader = Reader {
         additions: profile.additions(),
         weight,
+        mask: options.mask(options.assumed_kind()),
         function: FlatFunction::default(),
         open: false,
         depth: 0,
@@ -32,7 +44,10 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
         targets: Vec::new(),
         target_places: FxHashMap::default(),
         kind: ProfileKind::NONE,
-        report: ReadReport::default(),
+        report: ReadReport {
+            kind: options.assumed_kind(),
+            ..ReadReport::default()
+        },
     };
     let mut number = 0;
     let mut position = 0;
@@ -71,6 +86,8 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport
 struct Reader<'p> {
     additions: Additions<'p>,
     weight: u64,
+    /// The bits of discriminators that count, if not all do.
+    mask: Option<u32>,
     function: FlatFunction,
     /// Whether a function is being read; false after a fault up to the next head line.
     open: bool,
@@ -310,6 +327,9 @@ impl Reader<'_> {
         self.function
             .steps
             .extend(std::iter::repeat_n(Step::Leave, self.depth));
+        if let Some(mask) = self.mask {
+            self.function.cut_discriminators(mask, Repeated::Sum);
+        }
         self.additions
             .add(&self.function, self.weight, &mut self.report.outcome);
         self.report.functions += 1;

@@ -217,6 +217,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("output-size-limit", U64, MERGE, "ulong", "Sample profiles: drop cold functions until the output is below this size"),
     hidden("split-layout", Flag, MERGE, "", "Sample profiles: one section for functions with inlinees, one for the others"),
     hidden("use-md5", Flag, MERGE, "", "Sample profiles: write MD5 instead of names"),
+    hidden("fs-discriminator-pass", Choice(&["Base", "Pass1", "Pass2", "Pass3", "PassLast"]), TOP, "value", "Sample profiles of FS-AFDO: the last pass whose bits of discriminators count: Base, Pass1, Pass2, Pass3 or PassLast (the default: all bits)"),
+    hidden("profile-isfs", Flag, TOP, "", "Sample profiles: text and binary ones are of FS-AFDO"),
     hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
     hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, keep what goes below its callers for itself too"),
     // Instrumentation profiles helped by sample profiles.
@@ -259,6 +261,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     // Everywhere.
     option("color", Flag, TOP, "", "Colours in messages (default: if standard error is a terminal)"),
     hidden("profile-summary-cutoff-hot", I32, TOP, "int", "The share of all counts, in millionths, that hot functions account for (default: 990000)"),
+    hidden("profile-summary-cutoff-cold", I32, TOP, "int", "Merging or trimming cold contexts: the share of all samples, in millionths, in counts that are not cold (default: 999999)"),
+    hidden("profile-symbol-list-cutoff", U64, TOP, "ulong", "Sample profiles: read at most so many names of a file's symbol list"),
     option("help", Help, Commands::ALL, "", "Show the options"),
     alias("h", "help", Help, Commands::ALL),
     option("help-list", Help, Commands::ALL, "", "Show the options in one list"),

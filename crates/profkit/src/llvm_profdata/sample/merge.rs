@@ -4,14 +4,14 @@ use super::super::inputs::InputList;
 use super::super::messages::{self, Fault, Messages};
 use super::super::pattern::Pattern;
 use super::super::{input, output};
-use super::{code_text, fault};
+use super::{code_text, fault, read_options};
 use crate::io::Content;
 use profkit_data::ErrorKind;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{ProfileKind, SampleProfile, binary, text};
 use profkit_merge::sample::{
-    ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample,
-    prune_to,
+    COLD_CUTOFF, ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions,
+    merge_sample, prune_to,
 };
 use profkit_merge::{Event, Inputs, Policy, Reason, Remapping};
 
@@ -40,6 +40,7 @@ pub fn run(
     let stops = !matches!(parsed.word("failure-mode"), Some("all" | "warn"));
     let mut options = SampleMergeOptions::new();
     options.policy = Policy::Llvm;
+    options.read = read_options(parsed);
     options.stop_at_fault = stops;
     options.remapping = remapping;
     options.drop_symbols = parsed.flag("drop-profile-symbol-list");
@@ -50,6 +51,11 @@ pub fn run(
         depth: parsed
             .number("sample-frame-depth-for-cold-context")
             .map_or(1, |depth| usize::try_from(depth).unwrap_or(usize::MAX)),
+        cutoff: parsed
+            .number("profile-summary-cutoff-cold")
+            .map_or(COLD_CUTOFF, |cutoff| {
+                u32::try_from(cutoff).unwrap_or(u32::MAX)
+            }),
     });
     options.layout = match parsed.word("convert-sample-profile-layout") {
         Some("nest") => Some(SampleLayout::Nest),

@@ -10,9 +10,25 @@ pub use overlap::run as overlap;
 pub use show::run as show;
 pub use supplement::run as supplement;
 
+use super::command_line::Parsed;
 use super::messages::Fault;
-use profkit_data::sample::{SampleEncoding, encoding};
+use profkit_data::sample::{FsPass, ReadOptions, SampleEncoding, encoding};
 use profkit_data::{Error, ErrorKind};
+
+/// How samples are read.
+fn read_options(parsed: &Parsed) -> ReadOptions {
+    let pass = match parsed.word("fs-discriminator-pass") {
+        Some("Base") => FsPass::Base,
+        Some("Pass1") => FsPass::Pass1,
+        Some("Pass2") => FsPass::Pass2,
+        Some("Pass3") => FsPass::Pass3,
+        _ => FsPass::Last,
+    };
+    ReadOptions::new()
+        .fs_pass(pass)
+        .assume_fs(parsed.flag("profile-isfs"))
+        .symbols(parsed.number("profile-symbol-list-cutoff"))
+}
 
 /// LLVM's words for what is wrong with a sample profile (`SampleProfErrorCategoryType`), or with a line of a text.
 pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {

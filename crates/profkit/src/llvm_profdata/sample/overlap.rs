@@ -3,12 +3,12 @@ use super::super::command_line::Parsed;
 use super::super::lines::Lines;
 use super::super::messages::Fault;
 use super::super::{input, output};
-use super::fault;
 use super::show::{context, sound};
+use super::{fault, read_options};
 use crate::io::Content;
 use profkit_data::sample::{
-    BodyLine, Frame, Function, Inlined, ProfileKind, SampleEncoding, SampleName, SampleProfile,
-    Samples, encoding, ext_binary, read, summarize,
+    BodyLine, Frame, Function, Inlined, ProfileKind, ReadOptions, SampleEncoding, SampleName,
+    SampleProfile, Samples, encoding, ext_binary, read_with, summarize,
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
@@ -23,7 +23,8 @@ pub fn run(parsed: &Parsed) -> Result<(), Fault> {
         file.map_or(b"".as_slice(), Vec::as_slice)
     });
     let cutoff = parsed.number("profile-summary-cutoff-hot");
-    let [base, test] = load(base, test, cutoff.unwrap_or(HOT_CUTOFF))?;
+    let options = read_options(parsed);
+    let [base, test] = load(base, test, options, cutoff.unwrap_or(HOT_CUTOFF))?;
     let family = |side: &Side<'_>, kind| side.profile.kind.contains(kind);
     if family(&base, ProfileKind::PROBE_BASED) != family(&test, ProfileKind::PROBE_BASED) {
         return Err(Fault::new(
@@ -66,7 +67,12 @@ struct Side<'n> {
 }
 
 /// Both headers are looked at before either profile is read.
-fn load<'n>(base: &'n [u8], test: &'n [u8], cutoff: u64) -> Result<[Side<'n>; 2], Fault> {
+fn load<'n>(
+    base: &'n [u8],
+    test: &'n [u8],
+    options: ReadOptions,
+    cutoff: u64,
+) -> Result<[Side<'n>; 2], Fault> {
     let open = |file: &'n [u8]| {
         let bytes = input::read(file)?;
         let data = bytes.as_ref();
@@ -87,7 +93,7 @@ fn load<'n>(base: &'n [u8], test: &'n [u8], cutoff: u64) -> Result<[Side<'n>; 2]
     let [base, test] = opened.map(|(file, bytes)| {
         let data = bytes.as_ref();
         let mut profile = SampleProfile::new();
-        let report = read(data, &mut profile, 1);
+        let report = read_with(data, &mut profile, 1, options);
         sound(file, data, &report)?;
         let summary = report.summary.unwrap_or_else(|| summarize(&profile));
         let Some(threshold) = hot_threshold(&summary, cutoff) else {

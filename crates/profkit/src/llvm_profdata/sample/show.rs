@@ -4,13 +4,13 @@ use super::super::lines::Lines;
 use super::super::messages::{Fault, Messages};
 use super::super::values::detailed_summary;
 use super::super::{input, output};
-use super::{fault, json};
+use super::{fault, json, read_options};
 use crate::io::Output;
 use profkit_abi::sample::{flag, section};
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
     AddOutcome, Function, Location, NameId, ProfileKind, ReadReport, SampleEncoding, SampleName,
-    SampleNames, SampleProfile, Samples, encoding, read, summarize,
+    SampleNames, SampleProfile, Samples, encoding, read_with, summarize,
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
@@ -47,14 +47,17 @@ pub fn run(
         || parsed.flag("detailed-summary")
         || parsed.flag("hot-func-list")
         || parsed.number("topn").is_some_and(|top| top > 0);
+    let options = read_options(parsed);
     let mut profile = SampleProfile::new();
     let report = match (needs_all, found) {
         (false, Some(SampleEncoding::ExtBinary)) => {
             let opened =
                 ExtBinaryProfile::parse(data).map_err(|error| fault(name, data, &error))?;
-            opened.read_functions(&[filter], &mut profile)
+            opened
+                .with_options(options)
+                .read_functions(&[filter], &mut profile)
         }
-        _ => read(data, &mut profile, 1),
+        _ => read_with(data, &mut profile, 1, options),
     };
     sound(name, data, &report)?;
     if !all && is_json {

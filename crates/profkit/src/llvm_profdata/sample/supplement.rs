@@ -3,9 +3,9 @@ use super::super::command_line::{FORMAT, Parsed};
 use super::super::inputs::InputList;
 use super::super::messages::{Fault, Messages, fault_text};
 use super::super::{input, merge};
-use super::fault;
+use super::{fault, read_options};
 use profkit_data::instr::InstrProfile;
-use profkit_data::sample::{SampleProfile, read, summarize};
+use profkit_data::sample::{SampleProfile, read_with, summarize};
 use profkit_merge::sample::{SupplementOptions, supplement};
 use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};
 use std::num::NonZeroUsize;
@@ -24,7 +24,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, messages: &Messages) -> Result<(
     let name = parsed.text("supplement-instr-with-sample");
     let bytes = input::read(name)?;
     let mut samples = SampleProfile::new();
-    let report = read(bytes.as_ref(), &mut samples, 1);
+    let report = read_with(bytes.as_ref(), &mut samples, 1, read_options(parsed));
     if let Some(error) = report.faults.first() {
         return Err(fault(name, bytes.as_ref(), error));
     }

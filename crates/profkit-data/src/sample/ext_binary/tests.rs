@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{FsPass, ReadOptions, ReadReport, SampleProfile, text};
+use crate::sample::{FsPass, ProfileKind, ReadOptions, ReadReport, SampleProfile, text};
 use profkit_abi::sample::{flag, section};
 use std::fmt::Write as _;
 

@@ -29,6 +29,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     assembly(&mut writer)?;
     readme(&mut writer)?;
     gcov(&mut writer)?;
+    gcov_of_perf(&mut writer)?;
     block_maps(&mut writer)?;
     writer.finish()
 }
@@ -152,6 +153,41 @@ fn gcov(writer: &mut Writer) -> Result<()> {
             &format!("gcov/create_gcov-{name}.afdo"),
             &std::fs::read(file(name))?,
             &how,
+        )?;
+    }
+    Ok(())
+}
+
+/// GCC's sample profiles of two real runs of `tests/programs/station`, sampled by `perf` without branch stacks. No two runs
+/// give the same samples.
+fn gcov_of_perf(writer: &mut Writer) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let file = |name: &str| scratch.path().join(name).display().to_string();
+    let compile = "clang++-22 -O2 -gdwarf-4 -fdebug-info-for-profiling -fno-pie -no-pie station/arithmetic.cpp \
+                   station/main.cpp station/ordering.cpp station/run.cpp station/settings.cpp station/textual.cpp";
+    let run = |command: &str| -> Result<()> {
+        let command = command.replace("OUT/", &file(""));
+        let mut words = command.split_whitespace();
+        let mut tool = Command::new(words.next().unwrap_or_default());
+        tool.args(words)
+            .current_dir(repo_root().join("tests/programs"));
+        ensure!(tool.output()?.status.success(), "{tool:?}");
+        Ok(())
+    };
+    let compile = format!("{compile} -o OUT/program");
+    run(&compile)?;
+    for (name, arguments) in [("one", "run 300000 1"), ("two", "run 100000 2")] {
+        // The program ends with status 0.
+        let record =
+            format!("perf record -q -e cpu-clock -F 2000 -o OUT/perf.data OUT/program {arguments}");
+        let create = "create_gcov --binary=OUT/program --profile=OUT/perf.data --gcov=OUT/profile --use_lbr=false \
+                      -gcov_version=875575082";
+        run(&record)?;
+        run(create)?;
+        writer.add(
+            &format!("gcov/perf-{name}-v407.afdo"),
+            &std::fs::read(file("profile"))?,
+            &format!("{compile}\n    {record}\n    {create}"),
         )?;
     }
     Ok(())

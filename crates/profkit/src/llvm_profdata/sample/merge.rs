@@ -71,7 +71,10 @@ pub fn run(
     }
     let mut profile = outcome.profile;
     filter(parsed, &mut profile)?;
-    write(parsed, form, &mut profile, messages)
+    write(parsed, form, &mut profile, messages)?;
+    // The process ends: the system takes the memory back at once.
+    std::mem::forget(profile);
+    Ok(())
 }
 
 /// Prints an event.

@@ -1,5 +1,5 @@
 //! The line formats around profiles: lists of inputs, and tables of new names.
-use profkit::merge::inputs::parse_list;
+use profkit_cli::merge::inputs::parse_list;
 use profkit_merge::Remapping;
 
 /// Reads a list of inputs and a remapping file.

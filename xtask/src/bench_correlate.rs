@@ -59,7 +59,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     ensure!(rounds > 0, "--rounds must be at least 1");
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit"])
+        .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
     let root = repo_root();

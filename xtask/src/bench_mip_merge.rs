@@ -18,7 +18,7 @@ const WANTED: f64 = 1.0 / 3.0;
 pub fn run(_arguments: &[String]) -> Result<()> {
     let root = repo_root();
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit"])
+        .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
     let profkit = root.join("target/release/profkit");

@@ -110,7 +110,7 @@ fn build_profkit(root: &Path) -> Result<PathBuf> {
         "build",
         "--release",
         "--package",
-        "profkit",
+        "profkit-cli",
     ]))?;
     Ok(root.join("target/release/profkit"))
 }

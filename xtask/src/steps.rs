@@ -25,7 +25,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         &["--no-default-features"],
     ] {
         let clippy = [
-            &["clippy", "-p", "profkit"],
+            &["clippy", "-p", "profkit-cli"],
             features,
             &["--", "-D", "warnings"],
         ];
@@ -34,7 +34,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     cargo(&["test", "--workspace"], &[])?;
     let flame_graphs = ["--features", "flamegraph", "--test", "flamegraph"];
     cargo(
-        &[&["test", "-p", "profkit"][..], &flame_graphs].concat(),
+        &[&["test", "-p", "profkit-cli"][..], &flame_graphs].concat(),
         &[],
     )?;
     cargo(&["xtask", "conformance"], &[])?;

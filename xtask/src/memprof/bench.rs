@@ -48,7 +48,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     ensure!(dumps > 0 && rounds > 0, "at least one dump and one round");
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit"])
+        .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
     let root = repo_root();

@@ -2,5 +2,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    profkit::run(std::env::args_os().collect())
+    profkit_cli::run(std::env::args_os().collect())
 }

@@ -48,7 +48,7 @@ fn without_the_feature_it_is_said_how_to_come_by_one() {
     assert_eq!(output.status.code(), Some(2));
     insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
     error: this profkit is built without flame graphs, for a licence (CDDL-1.0) that they would bring
-    hint: build it with `cargo install --path crates/profkit --features flamegraph`
+    hint: build it with `cargo install --path crates/profkit-cli --features flamegraph`
     hint: or draw with another program: profkit show --folded bytes heap.yaml | inferno-flamegraph > heap.svg
     ");
     assert!(!folder.join("heap.svg").exists());

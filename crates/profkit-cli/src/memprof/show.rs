@@ -281,7 +281,7 @@ impl Print<'_> {
         Err(Failure::usage(
             "this profkit is built without flame graphs, for a licence (CDDL-1.0) that they would bring",
         )
-        .with_hint("build it with `cargo install --path crates/profkit --features flamegraph`")
+        .with_hint("build it with `cargo install --path crates/profkit-cli --features flamegraph`")
         .with_hint(format_args!(
             "or draw with another program: profkit show --folded bytes {} | inferno-flamegraph > heap.svg",
             input.name()

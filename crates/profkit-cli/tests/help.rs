@@ -1,7 +1,7 @@
 //! What every command has in common: help with an example, completions, man pages.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use clap::{Command, CommandFactory};
-use profkit::cli::Cli;
+use profkit_cli::cli::Cli;
 
 fn walk(command: &mut Command, path: &str, check: &mut impl FnMut(&str, &mut Command)) {
     check(path, command);

@@ -1,0 +1,70 @@
+//! The `profkit` command: arguments in, library calls, text or JSON out. Nothing else in the workspace opens files,
+//! starts programs or prints.
+//!
+//! How a command is put together: its arguments are a `clap` struct in its own module, listed in [`cli::Command`];
+//! its `run` takes that struct and returns a [`Status`](exit::Status) or a [`Failure`](exit::Failure). Only
+//! [`exit`] turns those into messages and exit codes. Files are opened through [`io`].
+
+pub mod cli;
+pub mod correlate;
+pub mod doctor;
+pub mod encode;
+pub mod exit;
+pub mod io;
+pub mod llvm_profdata;
+pub mod matching;
+pub mod memprof;
+pub mod merge;
+pub mod mip;
+pub mod show;
+
+mod completions;
+
+use clap::Parser;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the command with the program's arguments, the program's own name first.
+///
+/// A program name that begins with `llvm-profdata` (`llvm-profdata-22`, `llvm-profdata.exe`), or `llvm-profdata` as
+/// the first argument, selects the personality that does as LLVM's tool does.
+pub fn run(args: Vec<OsString>) -> ExitCode {
+    if let Some(program) = args.first()
+        && names_llvm_profdata(program)
+    {
+        return llvm_profdata::run(args);
+    }
+    if let Some(program) = args.first()
+        && mip::cc::is_assembler(program)
+    {
+        return mip::cc::run_assembler(args);
+    }
+    if args.get(1).is_some_and(|first| first == "llvm-profdata") {
+        return llvm_profdata::run(args.into_iter().skip(1).collect());
+    }
+    match cli::Cli::try_parse_from(args) {
+        Ok(cli) => cli.run(),
+        Err(error) => exit::command_line(&error),
+    }
+}
+
+fn names_llvm_profdata(program: &OsStr) -> bool {
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"llvm-profdata"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_names_that_select_the_personality() {
+        let selects = |name: &str| names_llvm_profdata(OsStr::new(name));
+        assert!(selects("/usr/bin/llvm-profdata-22"));
+        assert!(selects("llvm-profdata.exe"));
+        assert!(!selects("/opt/llvm-profdata/bin/profkit"));
+        assert!(!selects("profkit"));
+    }
+}

@@ -1,0 +1,2 @@
+//! LLVM's profile tools, to the letter: the same options, texts, exit codes and bytes.
+#![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 //! The line formats around profiles: lists of inputs, and tables of new names.
-use profkit_cli::merge::inputs::parse_list;
 use profkit_merge::Remapping;
+use profkit_merge::files::parse_list;
 
 /// Reads a list of inputs and a remapping file.
 ///

@@ -10,6 +10,7 @@
 //!
 //! An error is one line or several on stderr that begin with `error: `, and where there is something to do about
 //! it, a line that begins with `hint: `.
+use profkit_merge::files::system_text;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -33,7 +34,6 @@ pub struct Failure {
     code: u8,
     messages: Vec<String>,
     hints: Vec<String>,
-    broken_pipe: bool,
 }
 
 /// What commands return.
@@ -51,7 +51,6 @@ impl Failure {
             code: INPUT_BAD,
             messages: vec![message.to_string()],
             hints: Vec::new(),
-            broken_pipe: false,
         }
     }
 
@@ -77,10 +76,7 @@ impl Failure {
     /// A file could not be opened, read or written; `doing` says which: "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
-        Failure {
-            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
-            ..Self::input(format_args!("{doing} {name}: {}", io_text(error)))
-        }
+        Self::input(format_args!("{doing} {name}: {}", system_text(error)))
     }
 
     /// Whoever reads our standard output has gone. Nothing is printed, and it is no fault of ours: exit code 0.
@@ -90,7 +86,6 @@ impl Failure {
             code: 0,
             messages: Vec::new(),
             hints: Vec::new(),
-            broken_pipe: false,
         }
     }
 
@@ -102,11 +97,6 @@ impl Failure {
         } else {
             Self::io("cannot write", "standard output", error)
         }
-    }
-
-    /// Whether somebody stopped reading what we write, as far as [`io`](Self::io) was told.
-    pub fn is_broken_pipe(&self) -> bool {
-        self.broken_pipe
     }
 
     /// Adds a line that begins with `error: `.
@@ -161,13 +151,4 @@ pub fn command_line(error: &clap::Error) -> ExitCode {
         _ => 0,
     };
     ExitCode::from(code)
-}
-
-/// The text of an I/O error without Rust's "(os error N)".
-pub fn io_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
 }

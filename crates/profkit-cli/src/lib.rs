@@ -1,14 +1,13 @@
-//! The `profkit` command: arguments in, library calls, text or JSON out. Nothing else in the workspace opens files,
-//! starts programs or prints.
+//! The `profkit` command: arguments in, library calls, text or JSON out. Nothing else in the workspace prints.
 //!
 //! How a command is put together: its arguments are a `clap` struct in its own module, listed in [`cli::Command`];
 //! its `run` takes that struct and returns a [`Status`](exit::Status) or a [`Failure`](exit::Failure). Only
-//! [`exit`] turns those into messages and exit codes. Files are opened through [`io`].
+//! [`exit`] turns those into messages and exit codes. Files are opened and written through
+//! [`profkit_merge::files`].
 
 pub mod cli;
 pub mod correlate;
 pub mod doctor;
-pub mod encode;
 pub mod exit;
 pub mod io;
 pub mod llvm_profdata;

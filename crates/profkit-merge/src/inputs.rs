@@ -1,4 +1,4 @@
-//! Where the bytes of the inputs come from: the command opens files, this crate does not.
+//! Where the bytes of the inputs come from: memory, or files through [`files`](crate::files).
 use crate::Weight;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Merging instrumentation profiles: many inputs to one [`InstrProfile`](profkit_data::instr::InstrProfile), with a
 //! [`Report`] of what was kept, repaired and dropped.
 //!
-//! Nothing here opens files or prints: bytes come from an [`Inputs`], results go back as values.
+//! Nothing here prints. Bytes come from an [`Inputs`]: slices in memory, or files through [`files`]. Results are values.
 //!
 //! # How it works
 //! Each thread has a *lane*: an accumulator and, for each raw layout that it met, one array of counter sums. The first
@@ -34,11 +34,11 @@
 //!
 //! Sampling of traces beyond the reservoir changed between LLVM 19 and 22 ([`TraceSampling`]): since then a full
 //! reservoir takes nothing from inputs with fewer traces than it has room for.
-#![forbid(unsafe_code)]
 
 mod accumulate;
 mod engine;
 mod error;
+pub mod files;
 mod inputs;
 mod kinds;
 mod layout;

@@ -70,7 +70,7 @@ impl BinaryArgs {
         if let Err(error) = cache.save() {
             notes.push(format!(
                 "the index of binaries cannot be kept for the next time: {}",
-                crate::exit::io_text(&error)
+                profkit_merge::files::system_text(&error)
             ));
         }
         for (path, reason) in index.unreadable.iter().take(MOST_NOTES) {

@@ -1,7 +1,6 @@
 //! One file under examination.
 use super::checks;
 use super::compatibility::{self, Support};
-use crate::exit::Failure;
 use crate::show::source::{Facts, Source};
 use crate::show::text::describe;
 use profkit_data::bytes::{Cursor, Endian};
@@ -12,6 +11,7 @@ use profkit_data::instr::raw::{RawDialect, RawProfile};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::ReadError;
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +98,9 @@ impl Diagnosis {
 }
 
 /// A file that cannot be opened.
-pub fn examine_unread(name: &str, failure: &Failure) -> Diagnosis {
-    let mut diagnosis = Diagnosis::new(name, None, "not readable".to_owned());
-    let text = failure.to_string();
-    let text = text.lines().next().unwrap_or_default();
-    let text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
-    diagnosis.add(Error::new(ErrorKind::Unsupported, text));
+pub fn examine_unread(error: &ReadError) -> Diagnosis {
+    let mut diagnosis = Diagnosis::new(&error.name, None, "not readable".to_owned());
+    diagnosis.add(Error::new(ErrorKind::Unsupported, error.to_string()));
     diagnosis
 }
 

@@ -8,11 +8,12 @@ mod sample;
 mod text;
 
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, is_stdio, printer};
+use crate::io::printer;
 use crate::show::Format;
 use clap::Args;
 use examine::{Diagnosis, Verdict, examine, examine_unread};
 use profkit_data::detect::{FileKind, detect};
+use profkit_merge::files::{Input, ReadError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -108,8 +109,8 @@ impl<W: io::Write> Reporter<W> {
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => {
-                let failure = Failure::io("cannot read", folder.display(), &error);
-                return self.report(&examine_unread(&folder.display().to_string(), &failure));
+                let name = folder.display().to_string();
+                return self.report(&examine_unread(&ReadError { name, error }));
             }
         };
         entries.sort();
@@ -128,14 +129,7 @@ impl<W: io::Write> Reporter<W> {
     fn file(&mut self, path: &Path) -> io::Result<()> {
         let diagnosis = match Input::open(path) {
             Ok(input) => examine(input.name(), &input),
-            Err(failure) => {
-                let name = if is_stdio(path) {
-                    crate::io::STDIN_NAME.to_owned()
-                } else {
-                    path.display().to_string()
-                };
-                examine_unread(&name, &failure)
-            }
+            Err(error) => examine_unread(&error),
         };
         self.report(&diagnosis)
     }

@@ -1,7 +1,86 @@
-//! Files in and out, with the manners that every command shares: `-` is standard input or output, large files are
-//! mapped, an output appears whole or not at all, and no binary goes to a terminal.
-mod input;
-mod output;
+//! What the command adds to [`profkit_merge::files`]: failures made of its errors, and standard output to print to.
+use crate::exit::Failure;
+use crate::merge::report::grouped;
+use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
+use std::io::{self, BufWriter};
 
-pub use input::{Input, OpenInput, STDIN_NAME, is_stdio, read_into};
-pub use output::{Content, Output, OutputError, printer};
+/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
+const BUFFER: usize = 256 << 10;
+
+/// Buffered standard output for what a command prints. [`Failure::print`] makes a failure of its errors.
+pub fn printer() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(BUFFER, io::stdout().lock())
+}
+
+impl From<ReadError> for Failure {
+    #[cold]
+    fn from(error: ReadError) -> Self {
+        Failure::input(error)
+    }
+}
+
+impl From<OutputError> for Failure {
+    #[cold]
+    fn from(error: OutputError) -> Self {
+        let failure = match error.problem() {
+            OutputProblem::EmptyPath | OutputProblem::Terminal => Failure::usage(&error),
+            _ => Failure::input(&error),
+        };
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<ListError> for Failure {
+    #[cold]
+    fn from(error: ListError) -> Self {
+        let failure = match &error {
+            ListError::Missing(missing) => {
+                let mut missing = missing.iter();
+                let first = missing.next().map(ToString::to_string).unwrap_or_default();
+                missing.fold(Failure::input(first), Failure::and)
+            }
+            _ if error.is_usage() => Failure::usage(&error),
+            _ => Failure::input(&error),
+        };
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// A note on the inputs, as a line to print.
+pub fn input_note(note: &InputNote) -> String {
+    match note {
+        InputNote::OutputIsInput { name } => {
+            format!("{name} is an input and the output: it is read first, then replaced")
+        }
+        InputNote::OutputInFolder { path } => format!(
+            "{} is left out: it is the output, found in a folder that is an input",
+            path.display()
+        ),
+        InputNote::EmptyFolder { name } => format!("the folder {name} holds no files to merge"),
+        InputNote::Repeated { path, other, times } => {
+            let also = match other {
+                Some(other) => format!(" (also as {})", other.display()),
+                None => String::new(),
+            };
+            let times = match times {
+                2 => "twice".to_owned(),
+                times => format!("{times} times"),
+            };
+            format!(
+                "{} is named {times}{also}: its counts are added {times}",
+                path.display()
+            )
+        }
+        InputNote::MoreRepeated(count) => {
+            format!("… and {} more files named several times", grouped(*count))
+        }
+        // The enum may grow; a note that has no text yet is still shown.
+        _ => format!("{note:?}"),
+    }
+}

@@ -7,14 +7,14 @@ use super::messages::{Fault, Messages, fault_text};
 use super::{output, path_from_bytes};
 use crate::correlate::debuginfod::{self, Artifact};
 use crate::correlate::joined::{Joined, Key, profiles_in};
-use crate::exit::io_text;
-use crate::io::Output;
 use profkit_abi::raw::VERSION_LLVM_22;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
     PointerWidth, RawDialect, RawMetadata, RawMetadataSource, RawProfile, RecordLayout,
 };
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::Output;
+use profkit_merge::files::system_text;
 use profkit_merge::{Inputs, LlvmFault};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::correlate::binary::{self, Outside, SectionSet};
@@ -183,7 +183,7 @@ fn with_image<T>(
             }
         }
     }
-    let file = BinaryFile::open(&path).map_err(|error| Refusal::Plain(io_text(&error)))?;
+    let file = BinaryFile::open(&path).map_err(|error| Refusal::Plain(system_text(&error)))?;
     let mut images = file.images().map_err(|error| match error.message() {
         "the file is an archive of object files" => unable("not an object file").into(),
         _ => Refusal::Plain("The file was not recognized as a valid object file".to_owned()),

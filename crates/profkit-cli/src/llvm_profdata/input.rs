@@ -1,7 +1,6 @@
 //! Opening a profile as LLVM's tool of one release does.
 use super::messages::Fault;
 use super::path_from_bytes;
-use crate::io::read_into;
 use memmap2::Mmap;
 use profkit_abi::{raw, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
@@ -11,6 +10,7 @@ use profkit_data::instr::raw::{RawDialect, RawReader, version_mismatch};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::read_into;
 use rustc_hash::FxHashMap;
 
 /// The bytes of a file.

@@ -207,7 +207,7 @@ fn id_text(id: &BuildId) -> String {
 fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
     use object::{Object, ObjectSegment};
     let file = BinaryFile::open(&path_from_bytes(name))
-        .map_err(|error| Refusal::of(name, crate::exit::io_text(&error)))?;
+        .map_err(|error| Refusal::of(name, profkit_merge::files::system_text(&error)))?;
     let image = file
         .image(|_| true)
         .map_err(|_| Refusal::of(name, "The file was not recognized as a valid object file"))?;

@@ -5,13 +5,13 @@ use super::lines::Lines;
 use super::messages::{self, Fault, Messages, fault_text};
 use super::pattern::Pattern;
 use super::{correlate, input, memprof, output};
-use crate::encode::write_indexed;
-use crate::io::Content;
 use profkit_abi::value_kind;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::{TextOptions, TextWriter};
 use profkit_data::instr::{InstrKind, InstrProfile};
+use profkit_merge::files::Content;
+use profkit_merge::files::write_indexed;
 use profkit_merge::{
     Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Remapping,
     TraceOptions, merge_instr,

@@ -1,7 +1,7 @@
 //! How LLVM's tool words its errors and warnings.
 use super::help::LLVM_VERSION;
-use crate::exit::io_text;
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::system_text;
 use profkit_merge::{LlvmCode, LlvmFault};
 use std::io::{self, IsTerminal, Write};
 
@@ -48,7 +48,7 @@ impl Fault {
 
     /// An error of a file that could not be opened, read or written.
     pub fn io(whence: &[u8], error: &io::Error) -> Self {
-        Self::of(whence, io_text(error))
+        Self::of(whence, system_text(error))
     }
 
     /// An error of a profile.

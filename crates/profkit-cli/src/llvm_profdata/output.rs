@@ -3,9 +3,9 @@
 use super::lines::Lines;
 use super::messages::Fault;
 use super::path_from_bytes;
-use crate::io::{Content, Output, OutputError};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::{Content, Output, OutputError, OutputProblem};
 use std::io;
 
 /// Checks that an output can be written; `-` is standard output.
@@ -17,7 +17,7 @@ pub fn create(name: &[u8], content: Content) -> Result<Output, Fault> {
         // An empty path is no file, whatever the current folder takes.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    Output::try_new(&path_from_bytes(name), content).map_err(|error| fault(name, &error))
+    Output::new(&path_from_bytes(name), content).map_err(|error| fault(name, &error))
 }
 
 /// Fills an output with text.
@@ -48,7 +48,7 @@ pub fn write_bytes(
     write: impl FnOnce(&mut dyn Sink) -> Result<Result<(), Fault>, Error>,
 ) -> Result<(), Fault> {
     let mut stopped = None;
-    let written = output.try_write(|sink| {
+    let written = output.write(|sink| {
         write(sink)?.map_err(|fault| {
             stopped = Some(fault);
             Error::new(ErrorKind::WriteFailed, "stopped")
@@ -62,13 +62,14 @@ pub fn write_bytes(
 }
 
 fn fault(name: &[u8], error: &OutputError) -> Fault {
-    match error {
-        OutputError::Terminal => {
+    match error.problem() {
+        OutputProblem::Terminal => {
             Fault::new("cannot write a non-text format profile to the terminal")
         }
-        OutputError::Data(error) => Fault::profile(name, error),
-        OutputError::Create { error: io, .. } | OutputError::Io(io) => {
-            Fault::io(name, error.system().unwrap_or(io))
-        }
+        OutputProblem::Data(error) => Fault::profile(name, error),
+        _ => match error.system() {
+            Some(system) => Fault::io(name, system),
+            None => Fault::new(error.to_string()),
+        },
     }
 }

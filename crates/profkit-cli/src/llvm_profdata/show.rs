@@ -6,12 +6,12 @@ use super::memprof;
 use super::messages::{Fault, Messages};
 use super::values::{ValueStatistics, detailed_summary};
 use super::{correlate, output};
-use crate::io::Content;
 use profkit_abi::{indexed, value_kind};
 use profkit_data::Error;
 use profkit_data::instr::text::TextWriter;
 use profkit_data::instr::{InstrKind, Record};
 use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_merge::files::Content;
 
 /// What to show.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,12 @@ mod compare;
 mod report;
 
 use crate::exit::{Failure, Result, Status};
-use crate::io::Input;
 use crate::show::source::Source;
 use clap::{Args, ValueEnum};
 use compare::{Comparison, Profile};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::mip::MipProfile;
+use profkit_merge::files::Input;
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_object::functions::functions;

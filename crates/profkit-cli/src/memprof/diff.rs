@@ -5,13 +5,14 @@ use super::heap::{
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, is_stdio, printer};
+use crate::io::printer;
 use crate::merge::report::{grouped, plural};
 use crate::show::{Format, json::error as json_error};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock, StackId, Thresholds};
+use profkit_merge::files::{Input, is_stdio};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::io::{self, Write};

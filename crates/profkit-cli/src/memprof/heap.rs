@@ -4,7 +4,6 @@ use super::symbolize::{IndexSource, SourceLocation};
 use super::{is_memprof_input, load};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, OpenInput};
 use crate::show::names;
 use crate::show::totals::Faults;
 use clap::Args;
@@ -15,6 +14,7 @@ use profkit_data::memprof::{
     Allocations, Field, Hotness, MemInfoBlock, MemProfile, StackId, Thresholds,
 };
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::{Input, SingleInput};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -100,7 +100,7 @@ impl Heap {
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
         let source = IndexSource::new(&found.index, &found.debug_folders, found.servers.as_ref());
-        let loaded: Loaded = load(&OpenInput(input), &[0], &source);
+        let loaded: Loaded = load(&SingleInput(input), &[0], &source);
         let raw = loaded.dumps > 0;
         notes.extend(loaded.notes());
         if loaded.kept == 0 || loaded.profile.is_empty() {

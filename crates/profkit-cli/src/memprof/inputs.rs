@@ -231,7 +231,10 @@ impl Share {
             let data = inputs.load(index, scratch).map_err(|error| {
                 Error::new(
                     ErrorKind::Truncated,
-                    format!("cannot be read: {}", crate::exit::io_text(&error)),
+                    format!(
+                        "cannot be read: {}",
+                        profkit_merge::files::system_text(&error)
+                    ),
                 )
             })?;
             let data = data.as_ref();

@@ -5,13 +5,14 @@ use super::heap::{Heap, JsonFrame, Share, ThresholdArgs, average, density, hotne
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, printer};
+use crate::io::printer;
 use crate::merge::report::{grouped, plural};
 use crate::show::{Format, json::SCHEMA_VERSION, json::error as json_error};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
+use profkit_merge::files::Input;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -256,7 +257,7 @@ impl Print<'_> {
 
     #[cfg(feature = "flamegraph")]
     fn flame_graph(&self, path: &Path, input: &Input) -> Result<(), Failure> {
-        use crate::io::{Content, Output};
+        use profkit_merge::files::{Content, Output};
         let output = Output::new(path, Content::Text)?;
         let weight = self.args.flamegraph_weight;
         let file = Path::new(input.name()).file_name();

@@ -4,10 +4,10 @@ use super::job::{Destination, Form, Job, MemProfJob};
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use crate::io::{Input, OpenInput};
 use crate::memprof::{NoBinaries, is_memprof_input, load};
 use clap::Args;
 use profkit_data::detect::{FileKind, detect};
+use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{InputData, Inputs, MergeOptions};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ pub fn convert(args: ConvertArgs) -> Result {
                 _ => Format::Indexed,
             });
     let form = Form::new(format, &args.version)?;
-    let one = OpenInput(&input);
+    let one = SingleInput(&input);
     let heap = is_memprof_input(input.bytes());
     let loaded = match (heap, detect(input.bytes())) {
         (false, _) => None,
@@ -152,7 +152,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         remapping: None,
         filter: None,
     }
-    .run(&OpenInput(input), Vec::new(), || ())
+    .run(&SingleInput(input), Vec::new(), || ())
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {

@@ -5,7 +5,6 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Output};
 use crate::memprof::{self, Loaded};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::IndexedWriteOptions;
@@ -14,6 +13,7 @@ use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::memprof::IdScheme;
 use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode};
+use profkit_merge::files::{Content, Output};
 use profkit_merge::memprof::{ContextRule, MemProfSum};
 use profkit_merge::{
     Action, Event, Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report,
@@ -162,7 +162,7 @@ impl Job {
                 })?;
                 &move |merged| {
                     let name = program_name(&merged.build_ids, content);
-                    Output::new(&folder.join(name), content)
+                    Ok(Output::new(&folder.join(name), content)?)
                 }
             }
         };

@@ -1,7 +1,7 @@
 //! `profkit merge` and `profkit convert`: what was typed, what is needed for it, the library's call, and the report.
 mod args;
 mod convert;
-pub mod inputs;
+mod heap_inputs;
 mod job;
 pub mod progress;
 pub mod report;
@@ -16,11 +16,13 @@ pub use convert::{ConvertArgs, convert};
 use crate::correlate::plan::Plan;
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
-use crate::io::{is_stdio, read_into};
+use crate::io::input_note;
 use crate::memprof::{IndexSource, Loaded, ModuleReport, load};
 use args::Format;
-use inputs::{InputList, Subset};
+use heap_inputs::split_heap_profiles;
 use job::{Destination, Form, Job, MemProfJob};
+use profkit_merge::files::{InputList, Subset};
+use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
 use progress::Progress;
 use regex::bytes::Regex;
@@ -113,20 +115,20 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
-    let mut notes = std::mem::take(&mut inputs.notes);
+    let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if inputs.files.is_empty() {
         let failure = Failure::input("the folders and lists that were named hold nothing to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     if sample_job::are_samples(&inputs) {
         args.supplement.refuse()?;
-        inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
-        return merge_samples(&args, format, options, &inputs, notes);
+        let progress = Progress::over(&mut inputs, !args.report.quiet);
+        return merge_samples(&args, format, options, &inputs, notes, || progress.finish());
     }
     args.sample.refuse()?;
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
     let supplement = args.supplement.load(args.report.strict, &mut notes)?;
-    let (heap, rest) = inputs.split_heap_profiles();
+    let (heap, rest) = split_heap_profiles(&inputs);
     let mut correlation = None;
     if args.correlation.is_used() && !rest.is_empty() {
         let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
@@ -149,7 +151,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         options = options.correlation(Arc::new(plan.joined));
         correlation = Some(told);
     }
-    inputs.progress = Progress::new(inputs.files.len(), !args.report.quiet);
+    let progress = Progress::over(&mut inputs, !args.report.quiet);
     let loaded = match heap.is_empty() {
         true => None,
         false => Some(load_heap(&args, &inputs, &heap, &mut notes)?),
@@ -179,9 +181,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         destination,
         report: args.report,
     }
-    .run(&Subset::new(&inputs, rest), notes, || {
-        inputs.progress.finish()
-    })
+    .run(&Subset::new(&inputs, rest), notes, || progress.finish())
 }
 
 /// Adds up heap profiles, and notes what could not be symbolised.
@@ -228,6 +228,7 @@ fn merge_samples(
     options: MergeOptions,
     inputs: &InputList,
     notes: Vec<String>,
+    merged: impl FnOnce(),
 ) -> Result {
     let Some(output) = args.destination.output.clone() else {
         return Err(
@@ -249,7 +250,7 @@ fn merge_samples(
         remapping: options.remapping,
         filter: options.filter,
     }
-    .run(inputs, notes, || inputs.progress.finish())
+    .run(inputs, notes, merged)
 }
 
 /// Ends `correlate --dry-run`.

@@ -1,8 +1,9 @@
 //! How far a long merge has come, on stderr if that is a terminal.
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use profkit_merge::files::InputList;
 use std::io::IsTerminal;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Work that is done sooner shows nothing.
@@ -28,6 +29,14 @@ impl Progress {
             done: AtomicU64::new(0),
             bar: OnceLock::new(),
         }
+    }
+
+    /// Progress over a list of inputs, which then counts each input that is loaded.
+    pub fn over(inputs: &mut InputList, wanted: bool) -> Arc<Self> {
+        let progress = Arc::new(Self::new(inputs.files.len(), wanted));
+        let counter = Arc::clone(&progress);
+        inputs.on_load(move || counter.step());
+        progress
     }
 
     /// Another input was loaded. (One that is loaded twice counts twice, so the bar stops at its end.)

@@ -1,7 +1,7 @@
 //! What a merge tells: lines for people on stderr, or JSON.
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result};
-use crate::io::{Content, Output, is_stdio};
+use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_merge::{Reason, Report, Totals};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
@@ -77,8 +77,8 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
         // Whoever read the report has seen enough.
-        Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
-        Err(failure) => Err(failure),
+        Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -3,13 +3,13 @@ use super::args::{Format, ReportArgs};
 use super::report::{FullReport, Written, grouped, plural};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Output, read_into};
 use profkit_data::Error;
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
 use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
+use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{
     COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample,
     nest, prune_to,

@@ -1,10 +1,10 @@
 //! `profkit merge --supplement-with`: a merged instrumentation profile corrected by a sample profile.
 use crate::exit::{Failure, Result};
-use crate::io::Input;
 use clap::Args;
 use profkit_data::instr::InstrProfile;
 use profkit_data::sample::{SampleProfile, read, summarize};
 use profkit_data::summary::Summary;
+use profkit_merge::files::Input;
 use profkit_merge::sample::{SupplementOptions, supplement};
 use std::path::PathBuf;
 

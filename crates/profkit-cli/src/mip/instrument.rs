@@ -1,8 +1,8 @@
 //! `profkit mip instrument`: assembly in, instrumented assembly out.
 use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Input, Output};
 use clap::{Args, ValueEnum};
+use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::instrument::{Target, instrument};
 use std::io::Write as _;
 use std::path::PathBuf;

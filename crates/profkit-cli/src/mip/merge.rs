@@ -1,13 +1,14 @@
 //! `profkit mip merge`: raw files into the profile of their image.
 use super::profile::{FormatVersion, ImageArgs, make, open, write};
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Output, is_stdio};
-use crate::merge::inputs::InputList;
+use crate::io::input_note;
 use crate::merge::progress::Progress;
 use crate::merge::report::{grouped, plural};
 use clap::Args;
 use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
 use profkit_merge::Weight;
+use profkit_merge::files::InputList;
+use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_merge::mip::{MipMergeOptions, MipReason, MipReport, MipTarget, merge_mip};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -116,7 +117,7 @@ pub fn run(args: &MergeArgs) -> Result {
             .retain(|file| !fs::canonicalize(&file.path).is_ok_and(|path| own.contains(&path)));
     }
     let mut notes = std::mem::take(&mut profiles.notes);
-    notes.append(&mut inputs.notes);
+    notes.extend(inputs.notes.iter().map(input_note));
     if inputs.files.is_empty() {
         let failure = Failure::usage("no inputs");
         return Err(notes
@@ -128,12 +129,12 @@ pub fn run(args: &MergeArgs) -> Result {
         // Known before profiles are written, not after.
         Output::new(report, Content::Text)?;
     }
-    inputs.progress = Progress::new(inputs.files.len(), !args.quiet);
+    let progress = Progress::over(&mut inputs, !args.quiet);
     let options = MipMergeOptions::new()
         .threads(args.threads)
         .take_profiles(profiles.folder.is_some() || profiles.new_file.is_some());
     let outcome = merge_mip(std::mem::take(&mut profiles.targets), &inputs, &options);
-    inputs.progress.finish();
+    progress.finish();
     let report = outcome.report;
     let used = report.totals.raw_parts + report.totals.profiles;
     if args.strict && !report.is_clean() {
@@ -378,8 +379,8 @@ fn tell(
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
         // Whoever read the report has seen enough.
-        Err(failure) if is_stdio(path) && failure.is_broken_pipe() => Ok(()),
-        Err(failure) => Err(failure),
+        Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The options that say what is instrumented, shared by the commands that instrument.
 use crate::exit::{Failure, Result};
-use crate::io::Input;
 use clap::{Args, ValueEnum};
+use profkit_merge::files::Input;
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
 use std::path::PathBuf;
 

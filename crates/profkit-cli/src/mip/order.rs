@@ -1,9 +1,9 @@
 //! `profkit mip order`: the order in which a linker should lay out functions.
 use super::profile;
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Input, Output};
 use clap::{Args, ValueEnum};
 use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
+use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::order::{
     OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
 };
@@ -121,7 +121,7 @@ pub fn run(args: &OrderArgs) -> Result {
         Linker::Gold => OrderFile::Gold,
         Linker::Macho => OrderFile::MachO,
     };
-    let json_alone = args.format == Format::Json && crate::io::is_stdio(&args.output);
+    let json_alone = args.format == Format::Json && profkit_merge::files::is_stdio(&args.output);
     let mut report = serde_json::json!({
         "schema_version": 1,
         "functions": profile.function_counts().0,

@@ -1,6 +1,5 @@
 //! What the commands on profiles share: opening a profile, making one of a binary or a map, source locations.
 use crate::exit::{Failure, Result};
-use crate::io::{Content, Input, Output};
 use clap::{Args, ValueEnum};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
@@ -9,6 +8,7 @@ use profkit_data::mip::{
 };
 use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::{Content, Input, Output};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::mip_sections::MipSections;
@@ -85,7 +85,8 @@ pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     profile
         .write(version, &mut bytes)
         .map_err(|error| Failure::file(path.display(), &error))?;
-    output.write(|sink| sink.put(&bytes)).map(|_| ())
+    output.write(|sink| sink.put(&bytes))?;
+    Ok(())
 }
 
 /// An empty profile, and what there is to say about it.

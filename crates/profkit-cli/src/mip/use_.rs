@@ -2,7 +2,6 @@
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Output};
 use clap::{ArgGroup, Args, ValueEnum};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
@@ -11,6 +10,7 @@ use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
 use profkit_data::sample::ext_binary::ExtBinaryOptions;
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{binary, ext_binary, text};
+use profkit_merge::files::{Content, Output};
 use profkit_mip::use_::bb_addr_map;
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
 use profkit_mip::use_::sample::{MadeProfile, sample_profile};

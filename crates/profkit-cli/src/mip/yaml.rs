@@ -1,10 +1,10 @@
 //! `profkit mip mip2yaml` and `yaml2mip`: profiles as text.
 use super::profile::{FormatVersion, ImageArgs, locate, open, write};
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Input, Output};
 use crate::merge::report::plural;
 use clap::Args;
 use profkit_data::mip::yaml;
+use profkit_merge::files::{Content, Input, Output};
 use std::io::Write as _;
 use std::path::PathBuf;
 

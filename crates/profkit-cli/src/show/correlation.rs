@@ -3,7 +3,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::correlate::joined::Joined;
 use crate::correlate::plan::Plan;
 use crate::exit::{Failure, Result};
-use crate::io::{Input, OpenInput};
+use profkit_merge::files::{Input, SingleInput};
 use std::io::{self, Write};
 
 /// Finds the binaries of a file's profiles. What is odd about them is told on standard error.
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
     let mut notes = Vec::new();
     let binaries = args.index(&mut notes, true)?;
-    let plan = Plan::new(&OpenInput(input), &[], &binaries);
+    let plan = Plan::new(&SingleInput(input), &[], &binaries);
     for assignment in &plan.assignments {
         let matched = match &assignment.outcome {
             Ok(matched) => matched,

@@ -13,12 +13,13 @@ pub(crate) mod totals;
 pub use args::{Format, ShowArgs};
 
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, printer};
+use crate::io::printer;
 use crate::memprof::show as heap;
 use json::JsonPrinter;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, RawReader};
 use profkit_data::instr::{InstrKind, InstrSource, Record};
+use profkit_merge::files::Input;
 use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
 use source::{Facts, Source};
 use std::io;

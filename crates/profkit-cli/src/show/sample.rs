@@ -3,7 +3,7 @@ use super::args::{Format, ShowArgs};
 use super::json::{SCHEMA_VERSION, bare_error};
 use super::names;
 use crate::exit::{self, Failure, Status};
-use crate::io::{Input, printer};
+use crate::io::printer;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::gcov::GcovProfile;
 use profkit_data::sample::{
@@ -11,6 +11,7 @@ use profkit_data::sample::{
     Samples, encoding, read, summarize,
 };
 use profkit_data::summary::Summary;
+use profkit_merge::files::Input;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

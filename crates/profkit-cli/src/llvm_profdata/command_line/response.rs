@@ -1,6 +1,6 @@
 //! Response files: `@FILE` stands for the arguments in the file, in the quoting of GNU tools.
-use crate::exit::io_text;
 use crate::llvm_profdata::path_from_bytes;
+use profkit_merge::files::system_text;
 use std::path::{Path, PathBuf};
 
 /// Replaces every `@FILE` whose file exists by the arguments in it, which may again be `@FILE`. Names are relative to
@@ -41,7 +41,7 @@ fn expand_one(
         format!(
             "cannot not open file '{}': {}",
             path.display(),
-            io_text(&error)
+            system_text(&error)
         )
     })?;
     let text = decode(&bytes).ok_or("Could not convert UTF16 to UTF8")?;

@@ -5,10 +5,10 @@ use super::super::messages::{self, Fault, Messages};
 use super::super::pattern::Pattern;
 use super::super::{input, output};
 use super::{code_text, fault, read_options};
-use crate::io::Content;
 use profkit_data::ErrorKind;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{ProfileKind, SampleProfile, binary, text};
+use profkit_merge::files::Content;
 use profkit_merge::sample::{
     COLD_CUTOFF, ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions,
     merge_sample, prune_to,

@@ -5,13 +5,13 @@ use super::super::messages::Fault;
 use super::super::{input, output};
 use super::show::{context, sound};
 use super::{fault, read_options};
-use crate::io::Content;
 use profkit_data::sample::{
     BodyLine, Frame, Function, Inlined, ProfileKind, ReadOptions, SampleEncoding, SampleName,
     SampleProfile, Samples, encoding, ext_binary, read_with, summarize,
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::Content;
 use std::cmp::Ordering;
 
 /// Runs `overlap --sample`.

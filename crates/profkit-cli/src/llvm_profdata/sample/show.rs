@@ -5,7 +5,6 @@ use super::super::messages::{Fault, Messages};
 use super::super::values::detailed_summary;
 use super::super::{input, output};
 use super::{fault, json, read_options};
-use crate::io::Output;
 use profkit_abi::sample::{flag, section};
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
@@ -14,6 +13,7 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::Output;
 use profkit_merge::sample::head_estimate;
 
 /// Runs `show --sample` on a file.

@@ -3,9 +3,9 @@ mod archive;
 mod compile;
 
 use crate::exit::{Failure, Result, Status};
-use crate::io::{Content, Output};
 use clap::Args;
 use profkit_abi::mip::symbol;
+use profkit_merge::files::{Content, Output};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! Writing indexed profiles with several threads. Both command lines use it; the bytes are those of
+//! Writing indexed profiles with several threads; the bytes are those of
 //! [`IndexedPlan::write`].
 use profkit_data::bytes::Sink;
 use profkit_data::instr::indexed::{IndexedPlan, Summaries};

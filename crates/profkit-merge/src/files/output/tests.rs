@@ -9,7 +9,13 @@ fn write(folder: &Path, path: &Path, bytes: &[u8]) -> String {
             Ok(())
         })
     });
-    let message = written.map_or_else(|failure| failure.to_string(), |_| "done".to_owned());
+    let message = match written {
+        Ok(_) => "done".to_owned(),
+        Err(error) => match error.hint() {
+            Some(hint) => format!("{error}\nhint: {hint}"),
+            None => error.to_string(),
+        },
+    };
     message.replace(&folder.display().to_string(), "[DIR]")
 }
 
@@ -50,7 +56,7 @@ fn an_existing_file_keeps_its_permissions_and_a_link_stays_a_link() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_yet_makes_the_file_behind_it() {
+fn a_link_that_leads_nowhere_yet_makes_the_file_it_points_to() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("link");
     symlink("out", &link).unwrap();
@@ -60,7 +66,7 @@ fn a_link_that_leads_nowhere_yet_makes_the_file_behind_it() {
     let round = folder.path().join("round");
     symlink("round", &round).unwrap();
     let message = write(folder.path(), &round, b"new");
-    insta::assert_snapshot!(message, @"error: cannot write [DIR]/round: Too many levels of symbolic links");
+    insta::assert_snapshot!(message, @"cannot write [DIR]/round: Too many levels of symbolic links");
 }
 
 #[test]
@@ -77,7 +83,7 @@ fn when_writing_fails_the_old_file_stays_and_nothing_is_left_beside_it() {
     });
     let message = failed.unwrap_err().to_string();
     assert!(
-        message.ends_with("/out: no version holds this\n"),
+        message.ends_with("/out: no version holds this"),
         "{message}"
     );
     assert_eq!(fs::read(only_file_in(folder.path())).unwrap(), b"old");
@@ -88,26 +94,26 @@ fn what_is_no_regular_file_is_written_directly() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(write(folder.path(), Path::new("/dev/null"), b"new"), "done");
     let full = write(folder.path(), Path::new("/dev/full"), b"new");
-    insta::assert_snapshot!(full, @"error: cannot write /dev/full: No space left on device");
+    insta::assert_snapshot!(full, @"cannot write /dev/full: No space left on device");
     let link = folder.path().join("link");
     symlink("/dev/full", &link).unwrap();
     let full = write(folder.path(), &link, &[0; 1 << 20]);
-    insta::assert_snapshot!(full, @"error: cannot write [DIR]/link: No space left on device");
+    insta::assert_snapshot!(full, @"cannot write [DIR]/link: No space left on device");
 }
 
 #[test]
 fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |path: &Path| write(folder.path(), path, b"new");
-    insta::assert_snapshot!(refused(folder.path()), @"error: cannot write [DIR]: Is a directory");
+    insta::assert_snapshot!(refused(folder.path()), @"cannot write [DIR]: Is a directory");
     insta::assert_snapshot!(refused(&folder.path().join("no/out")), @r"
-    error: cannot write [DIR]/no/out: No such file or directory
+    cannot write [DIR]/no/out: No such file or directory
     hint: the folder [DIR]/no does not exist
     ");
-    insta::assert_snapshot!(refused(Path::new("")), @"error: the path of the output is empty");
+    insta::assert_snapshot!(refused(Path::new("")), @"the path of the output is empty");
     // A folder that takes no files even from root.
     insta::assert_snapshot!(refused(Path::new("/sys/out")), @r"
-    error: cannot write /sys/out: Permission denied
+    cannot write /sys/out: Permission denied
     hint: outputs are written to a temporary file first, so the folder /sys must be writable
     ");
     let terminal = OpenOptions::new()
@@ -115,13 +121,12 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
         .write(true)
         .open("/dev/ptmx")
         .unwrap();
-    let message = refuse_terminal(&terminal, Content::Binary)
-        .unwrap_err()
-        .failure("terminal")
-        .to_string();
-    insta::assert_snapshot!(message, @r"
-    error: a binary profile is not written to a terminal
-    hint: name a file with -o FILE, or ask for text
-    ");
+    let problem = refuse_terminal(&terminal, Content::Binary).unwrap_err();
+    let error = OutputError::new("terminal".to_owned(), problem);
+    insta::assert_snapshot!(error, @"a binary profile is not written to a terminal");
+    assert_eq!(
+        error.hint().unwrap(),
+        "name a file with -o FILE, or ask for text"
+    );
     assert!(refuse_terminal(&terminal, Content::Text).is_ok());
 }

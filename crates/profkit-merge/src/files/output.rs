@@ -1,8 +1,8 @@
 //! Writing outputs: whole or not at all.
-use crate::exit::{Failure, Result};
-use crate::io::is_stdio;
+use super::{is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
+use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -51,18 +51,22 @@ impl Output {
     /// # Errors
     /// If the output is a terminal that must not get this content, a folder, a file that may not be written, or in a
     /// folder that takes no files.
-    pub fn new(path: &Path, content: Content) -> Result<Self> {
-        if path.as_os_str().is_empty() {
-            return Err(Failure::usage("the path of the output is empty"));
+    pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
+        let name = path.display().to_string();
+        if name.is_empty() {
+            return Err(OutputError::new(name, OutputProblem::EmptyPath));
         }
-        Self::try_new(path, content).map_err(|error| error.failure(&path.display().to_string()))
+        match Self::check(path, content) {
+            Ok(target) => Ok(Output {
+                name,
+                content,
+                target,
+            }),
+            Err(problem) => Err(OutputError::new(name, problem)),
+        }
     }
 
-    /// As [`new`](Self::new), for callers with their own words for errors.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn try_new(path: &Path, content: Content) -> std::result::Result<Self, OutputError> {
+    fn check(path: &Path, content: Content) -> Result<Target, OutputProblem> {
         let target = if is_stdio(path) {
             refuse_terminal(&io::stdout(), content)?;
             Target::Stdout
@@ -76,52 +80,45 @@ impl Output {
                     OpenOptions::new()
                         .write(true)
                         .open(path)
-                        .map_err(OutputError::Io)?;
+                        .map_err(OutputProblem::Io)?;
                     Target::Replace {
-                        path: follow_links(path).map_err(OutputError::Io)?,
+                        path: follow_links(path).map_err(OutputProblem::Io)?,
                         permissions: Some(metadata.permissions()),
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Target::Replace {
-                    path: follow_links(path).map_err(OutputError::Io)?,
+                    path: follow_links(path).map_err(OutputProblem::Io)?,
                     permissions: None,
                 },
-                Err(error) => return Err(OutputError::Io(error)),
+                Err(error) => return Err(OutputProblem::Io(error)),
             }
         };
         if let Target::Replace { path, .. } = &target {
             temporary_beside(path).map_err(|error| cannot_create(path, error))?;
         }
-        Ok(Output {
-            name: path.display().to_string(),
-            content,
-            target,
-        })
+        Ok(target)
     }
 
-    /// Fills the output with what `write` writes, and says how many bytes that were.
+    /// Fills the output with what `write` writes, and returns how many bytes that were.
     ///
     /// # Errors
     /// What `write` returns, and whatever keeps the bytes from being written. An existing target is then as it was.
     pub fn write(
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<u64, OutputError> {
         let name = match self.target {
             Target::Stdout => "standard output".to_owned(),
             _ => self.name.clone(),
         };
-        self.try_write(write).map_err(|error| error.failure(&name))
+        self.fill(write)
+            .map_err(|problem| OutputError::new(name, problem))
     }
 
-    /// As [`write`](Self::write), for callers with their own words for errors.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn try_write(
+    fn fill(
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
-    ) -> std::result::Result<u64, OutputError> {
+    ) -> Result<u64, OutputProblem> {
         match self.target {
             Target::Stdout => {
                 let (bytes, _) = fill(io::stdout().lock(), write)?;
@@ -132,7 +129,7 @@ impl Output {
                     .write(true)
                     .truncate(true)
                     .open(&path)
-                    .map_err(OutputError::Io)?;
+                    .map_err(OutputProblem::Io)?;
                 refuse_terminal(&file, self.content)?;
                 let (bytes, _) = fill(file, write)?;
                 Ok(bytes)
@@ -149,7 +146,7 @@ impl Output {
                     let replaced = temporary.persist(&path);
                     replaced.map(drop).map_err(|error| error.error)
                 })
-                .map_err(OutputError::Io)?;
+                .map_err(OutputProblem::Io)?;
                 Ok(bytes)
             }
         }
@@ -161,12 +158,9 @@ impl Output {
     }
 }
 
-fn refuse_terminal(
-    file: &impl IsTerminal,
-    content: Content,
-) -> std::result::Result<(), OutputError> {
+fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<(), OutputProblem> {
     if content == Content::Binary && file.is_terminal() {
-        return Err(OutputError::Terminal);
+        return Err(OutputProblem::Terminal);
     }
     Ok(())
 }
@@ -215,19 +209,29 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
 }
 
 #[cold]
-fn cannot_create(path: &Path, error: io::Error) -> OutputError {
-    OutputError::Create {
+fn cannot_create(path: &Path, error: io::Error) -> OutputProblem {
+    OutputProblem::Create {
         error,
         folder: folder_of(path).to_owned(),
     }
 }
 
+/// An output that is not written: its name and why.
+#[derive(Debug)]
+pub struct OutputError {
+    name: String,
+    problem: OutputProblem,
+}
+
 /// Why an output is not written.
 #[derive(Debug)]
-pub enum OutputError {
-    /// It is a terminal, and the content is not for eyes.
+#[non_exhaustive]
+pub enum OutputProblem {
+    /// Its path is empty.
+    EmptyPath,
+    /// It is a terminal, and the content is binary.
     Terminal,
-    /// The folder takes no file.
+    /// No file can be created in the folder.
     Create {
         /// Why; perhaps wrapped by `tempfile`.
         error: io::Error,
@@ -236,58 +240,80 @@ pub enum OutputError {
     },
     /// The file cannot be opened, or did not take the bytes.
     Io(io::Error),
-    /// The writer refused the model.
+    /// The model cannot be written in this form.
     Data(Error),
 }
 
 impl OutputError {
-    /// What the system says, if it was the system.
+    #[cold]
+    fn new(name: String, problem: OutputProblem) -> Self {
+        OutputError { name, problem }
+    }
+
+    /// What the output is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Why it is not written.
+    pub fn problem(&self) -> &OutputProblem {
+        &self.problem
+    }
+
+    /// The system's error, if it was the system that refused.
     pub fn system(&self) -> Option<&io::Error> {
-        match self {
-            OutputError::Create { error, .. } => {
-                // `tempfile` wraps the system's error in one that names its own file, which means nothing to the user.
-                let inner = error.get_ref().and_then(|wrapped| wrapped.source());
-                let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
-                Some(system.unwrap_or(error))
-            }
-            OutputError::Io(error) => Some(error),
-            OutputError::Terminal | OutputError::Data(_) => None,
+        match &self.problem {
+            OutputProblem::Create { error, .. } | OutputProblem::Io(error) => Some(error),
+            OutputProblem::EmptyPath | OutputProblem::Terminal | OutputProblem::Data(_) => None,
         }
     }
 
-    #[cold]
-    fn failure(self, name: &str) -> Failure {
-        let failure = match &self {
-            OutputError::Terminal => {
-                Failure::usage("a binary profile is not written to a terminal")
-                    .with_hint("name a file with -o FILE, or ask for text")
+    /// Whether the reader of a pipe is gone.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.system()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match &self.problem {
+            OutputProblem::Terminal => Some("name a file with -o FILE, or ask for text".to_owned()),
+            OutputProblem::Data(error) => error.hint().map(str::to_owned),
+            OutputProblem::Create { error, folder } => {
+                let folder = folder.display();
+                match error.kind() {
+                    io::ErrorKind::NotFound => Some(format!("the folder {folder} does not exist")),
+                    io::ErrorKind::PermissionDenied => Some(format!(
+                        "outputs are written to a temporary file first, so the folder {folder} must be writable"
+                    )),
+                    _ => None,
+                }
             }
-            OutputError::Data(error) => Failure::file(name, error),
-            OutputError::Create { error, .. } | OutputError::Io(error) => {
-                Failure::io("cannot write", name, self.system().unwrap_or(error))
-            }
-        };
-        let OutputError::Create { error, folder } = &self else {
-            return failure;
-        };
-        let folder = folder.display();
-        match error.kind() {
-            io::ErrorKind::NotFound => {
-                failure.with_hint(format_args!("the folder {folder} does not exist"))
-            }
-            io::ErrorKind::PermissionDenied => failure.with_hint(format_args!(
-                "outputs are written to a temporary file first, so the folder {folder} must be writable"
-            )),
-            _ => failure,
+            OutputProblem::EmptyPath | OutputProblem::Io(_) => None,
         }
     }
 }
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            OutputProblem::EmptyPath => f.write_str("the path of the output is empty"),
+            OutputProblem::Terminal => f.write_str("a binary profile is not written to a terminal"),
+            OutputProblem::Data(error) => write!(f, "{}: {error}", self.name),
+            OutputProblem::Create { error, .. } | OutputProblem::Io(error) => {
+                write!(f, "cannot write {}: {}", self.name, system_text(error))
+            }
+        }
+    }
+}
+
+impl std::error::Error for OutputError {}
 
 /// Lets `write` fill `file`, and says which side failed if one did.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
-) -> std::result::Result<(u64, W), OutputError> {
+) -> Result<(u64, W), OutputProblem> {
     let mut sink = FileSink {
         file: BufWriter::with_capacity(BUFFER, file),
         bytes: 0,
@@ -295,13 +321,13 @@ fn fill<W: Write>(
     };
     let done = write(&mut sink);
     if let Some(error) = sink.error {
-        return Err(OutputError::Io(error));
+        return Err(OutputProblem::Io(error));
     }
-    done.map_err(OutputError::Data)?;
+    done.map_err(OutputProblem::Data)?;
     let file = sink
         .file
         .into_inner()
-        .map_err(|error| OutputError::Io(error.into_error()))?;
+        .map_err(|error| OutputProblem::Io(error.into_error()))?;
     Ok((sink.bytes, file))
 }
 
@@ -320,11 +346,6 @@ impl<W: Write> Sink for FileSink<W> {
             Error::new(ErrorKind::WriteFailed, "the output takes no more bytes")
         })
     }
-}
-
-/// Buffered standard output for what a command prints. [`Failure::print`] makes a failure of its errors.
-pub fn printer() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER, io::stdout().lock())
 }
 
 #[cfg(test)]

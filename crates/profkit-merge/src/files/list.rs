@@ -1,15 +1,11 @@
 //! What to merge: files, folders, lists and weights, as a flat list of files.
-use super::progress::Progress;
-use super::report::grouped;
-use crate::exit::{Failure, Result, io_text};
-use crate::io::{STDIN_NAME, is_stdio, read_into};
-use crate::memprof::is_memprof_input;
-use profkit_data::memprof::yaml;
-use profkit_merge::{InputData, Inputs, Weight};
+use super::{STDIN_NAME, is_stdio, read_into, system_text};
+use crate::{InputData, Inputs, Weight};
 use rustc_hash::FxHashMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -17,7 +13,7 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "a line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// How many files that are given more than once are named.
+/// How many files that are named more than once get a note of their own.
 const MOST_REPEATED: usize = 10;
 /// How deep folders may nest before we take it for a loop.
 const MOST_FOLDERS: usize = 256;
@@ -49,18 +45,162 @@ impl InputFile {
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    /// Counts what is loaded.
-    pub progress: Progress,
-    /// What is odd but does not keep us from merging.
-    pub notes: Vec<String>,
+    /// What is odd about the inputs but does not keep them from being merged.
+    pub notes: Vec<InputNote>,
+    on_load: OnLoad,
     /// Index into `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
     output: Option<FileId>,
-    missing: Vec<String>,
+    missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
 }
+
+/// Called before each input is loaded.
+#[derive(Default)]
+struct OnLoad(Option<Box<dyn Fn() + Send + Sync>>);
+
+impl fmt::Debug for OnLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnLoad").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Something about the inputs that is odd but does not keep them from being merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputNote {
+    /// A file is an input and the output: it is read first, then replaced.
+    OutputIsInput {
+        /// The name of the input.
+        name: String,
+    },
+    /// A file is left out, because it is the output and was found in a folder that is an input.
+    OutputInFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder holds no files to merge.
+    EmptyFolder {
+        /// The name of the input.
+        name: String,
+    },
+    /// A file is named several times, and its counts are added as often.
+    Repeated {
+        /// Its path as named first.
+        path: PathBuf,
+        /// Another path that leads to it.
+        other: Option<PathBuf>,
+        /// How often it is named.
+        times: u64,
+    },
+    /// So many more files are named several times.
+    MoreRepeated(u64),
+}
+
+/// An input that was named and is not there.
+#[derive(Debug)]
+pub struct MissingInput {
+    /// The line of a list that named it: "LIST:7".
+    pub at: Option<String>,
+    /// The name of the input.
+    pub name: String,
+    /// Why it cannot be read.
+    pub error: io::Error,
+}
+
+impl fmt::Display for MissingInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = &self.at {
+            write!(f, "{at}: ")?;
+        }
+        write!(f, "cannot read {}: {}", self.name, system_text(&self.error))
+    }
+}
+
+/// Why there is no list of inputs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListError {
+    /// The text before the comma of an argument is not a weight: what is wrong with it.
+    Weight(String),
+    /// Standard input is named twice.
+    StdinTwice,
+    /// A list cannot be read.
+    List {
+        /// What the list is called.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A line of a list cannot be understood.
+    Line {
+        /// "LIST:7".
+        at: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A folder cannot be read.
+    Folder {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Files that were named are not there.
+    Missing(Vec<MissingInput>),
+}
+
+impl ListError {
+    /// Whether the command line is wrong, and not a file.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, ListError::Weight(_) | ListError::StdinTwice)
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ListError::Weight(_) => Some(LINE_HINT),
+            ListError::StdinTwice => Some("- may stand for one profile or one list, not for both"),
+            ListError::Line { .. } => Some(LIST_HINT),
+            ListError::Missing(_) => {
+                Some("nothing was merged, because inputs that were named are not there")
+            }
+            ListError::List { .. } | ListError::Folder { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListError::Weight(problem) => f.write_str(problem),
+            ListError::StdinTwice => f.write_str("standard input can be read only once"),
+            ListError::List { name, error } => {
+                write!(f, "cannot read the list {name}: {}", system_text(error))
+            }
+            ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
+            ListError::Folder { path, error } => write!(
+                f,
+                "cannot read the folder {}: {}",
+                path.display(),
+                system_text(error)
+            ),
+            ListError::Missing(missing) => {
+                for (number, input) in missing.iter().enumerate() {
+                    let separator = if number > 0 { "\n" } else { "" };
+                    write!(f, "{separator}{input}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ListError {}
+
+type Result<T, E = ListError> = std::result::Result<T, E>;
 
 /// A file, and how often it was named.
 #[derive(Debug)]
@@ -107,8 +247,7 @@ impl InputList {
             list.output = FileId::of(Path::new(""), &metadata);
         }
         for text in named {
-            let input = split_weight(text, exists)
-                .map_err(|problem| Failure::usage(problem).with_hint(LINE_HINT))?;
+            let input = split_weight(text, exists).map_err(ListError::Weight)?;
             list.add(input, None)?;
         }
         for path in lists {
@@ -118,33 +257,12 @@ impl InputList {
         if list.missing.is_empty() {
             return Ok(list);
         }
-        let mut missing = std::mem::take(&mut list.missing).into_iter();
-        let first = Failure::input(missing.next().unwrap_or_default());
-        let failure = missing.fold(first, Failure::and);
-        Err(failure.with_hint("nothing was merged, because inputs that were named are not there"))
+        Err(ListError::Missing(list.missing))
     }
 
-    /// The indexes of heap profiles, and those of all other inputs. An input that cannot be read is left to the merge,
-    /// which reports it.
-    pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
-        (0..self.files.len()).partition(|&index| self.is_heap_profile(index).unwrap_or(false))
-    }
-
-    fn is_heap_profile(&self, index: usize) -> io::Result<bool> {
-        let stdin = self
-            .files
-            .get(index)
-            .is_some_and(|file| is_stdio(&file.path));
-        if !stdin && let Some(file) = self.files.get(index) {
-            let mut head = [0; 8];
-            let read = fs::File::open(&file.path)?.read(&mut head)?;
-            let head = head.get(..read).unwrap_or_default();
-            if !yaml::is_yaml(head) {
-                return Ok(is_memprof_input(head));
-            }
-        }
-        let mut scratch = Vec::new();
-        Ok(is_memprof_input(self.load(index, &mut scratch)?.as_ref()))
+    /// Calls `on_load` before each input is loaded.
+    pub fn on_load(&mut self, on_load: impl Fn() + Send + Sync + 'static) {
+        self.on_load = OnLoad(Some(Box::new(on_load)));
     }
 
     /// How many inputs these are, and their bytes.
@@ -172,18 +290,16 @@ impl InputList {
             path.display().to_string()
         };
         let mut buffer = Vec::new();
-        let map = read_into(path, &mut buffer)
-            .map_err(|error| Failure::io("cannot read the list", &name, &error))?;
+        let map = match read_into(path, &mut buffer) {
+            Ok(map) => map,
+            Err(error) => return Err(ListError::List { name, error }),
+        };
         let bytes = map.as_deref().unwrap_or(&buffer);
         for entry in parse_list(bytes, exists) {
             let at = format!("{name}:{}", entry.line);
             match entry.input {
                 Ok(input) => self.add(input, Some(&at))?,
-                Err(problem) => {
-                    return Err(
-                        Failure::input(format_args!("{at}: {problem}")).with_hint(LIST_HINT)
-                    );
-                }
+                Err(problem) => return Err(ListError::Line { at, problem }),
             }
         }
         Ok(())
@@ -191,8 +307,7 @@ impl InputList {
 
     fn take_stdin(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stdin_taken, true) {
-            return Err(Failure::usage("standard input can be read only once")
-                .with_hint("- may stand for one profile or one list, not for both"));
+            return Err(ListError::StdinTwice);
         }
         Ok(())
     }
@@ -209,10 +324,9 @@ impl InputList {
             Ok(metadata) => {
                 if let Some(id) = FileId::of(&input.path, &metadata) {
                     if self.output.as_ref() == Some(&id) {
-                        self.notes.push(format!(
-                            "{} is an input and the output: it is read first, then replaced",
-                            input.name
-                        ));
+                        self.notes.push(InputNote::OutputIsInput {
+                            name: input.name.clone(),
+                        });
                     }
                     self.count(id, &input.path);
                 }
@@ -220,12 +334,11 @@ impl InputList {
                 Ok(())
             }
             Err(error) => {
-                let place = at.map(|at| format!("{at}: ")).unwrap_or_default();
-                self.missing.push(format!(
-                    "{place}cannot read {}: {}",
-                    input.name,
-                    io_text(&error)
-                ));
+                self.missing.push(MissingInput {
+                    at: at.map(str::to_owned),
+                    name: input.name,
+                    error,
+                });
                 Ok(())
             }
         }
@@ -254,17 +367,14 @@ impl InputList {
         let more = repeated().skip(MOST_REPEATED).count() as u64;
         let mut notes: Vec<_> = repeated()
             .take(MOST_REPEATED)
-            .map(|Counted { path, other, times }| {
-                let also = match other {
-                    Some(other) => format!(" (also as {})", other.display()),
-                    None => String::new(),
-                };
-                let path = path.display();
-                format!("{path} is named {times} times{also} and counted as often")
+            .map(|counted| InputNote::Repeated {
+                path: counted.path.clone(),
+                other: counted.other.clone(),
+                times: counted.times,
             })
             .collect();
         if more > 0 {
-            notes.push(format!("… and {} more of this kind", grouped(more)));
+            notes.push(InputNote::MoreRepeated(more));
         }
         self.notes.append(&mut notes);
     }
@@ -272,18 +382,14 @@ impl InputList {
     fn add_folder(&mut self, folder: &InputFile) -> Result<()> {
         let before = self.files.len();
         let mut found = Vec::new();
-        walk(&folder.path, 0, &mut found).map_err(|(path, error)| {
-            Failure::io("cannot read the folder", path.display(), &error)
-        })?;
+        walk(&folder.path, 0, &mut found)
+            .map_err(|(path, error)| ListError::Folder { path, error })?;
         found.sort();
         for path in found {
             let metadata = fs::metadata(&path).ok();
             if let Some(id) = metadata.and_then(|metadata| FileId::of(&path, &metadata)) {
                 if self.output.as_ref() == Some(&id) {
-                    self.notes.push(format!(
-                        "{} is left out: it is the output, found in a folder that is an input",
-                        path.display()
-                    ));
+                    self.notes.push(InputNote::OutputInFolder { path });
                     continue;
                 }
                 self.count(id, &path);
@@ -291,10 +397,9 @@ impl InputList {
             self.files.push(InputFile::new(path, folder.weight));
         }
         if self.files.len() == before {
-            self.notes.push(format!(
-                "the folder {} holds no files to merge",
-                folder.name
-            ));
+            self.notes.push(InputNote::EmptyFolder {
+                name: folder.name.clone(),
+            });
         }
         Ok(())
     }
@@ -336,7 +441,7 @@ fn walk(
     Ok(())
 }
 
-/// Whether a file is what another profkit is just writing ([`crate::io::Output`]), or left when it was killed.
+/// Whether a file is what another profkit is just writing ([`Output`](super::Output)), or left when it was killed.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(b".tmp")
@@ -488,7 +593,9 @@ impl Inputs for InputList {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        self.progress.step();
+        if let OnLoad(Some(on_load)) = &self.on_load {
+            on_load();
+        }
         if is_stdio(&file.path) {
             // Read once, because a second load must see the same bytes.
             let stdin = self.stdin.get_or_init(|| {
@@ -571,7 +678,9 @@ mod tests {
             .collect();
         assert_eq!(names, ["b/c/x.bin", "b/y", "z"]);
         assert_eq!(list.notes.len(), 1);
-        assert!(list.notes[0].ends_with("found in a folder that is an input"));
+        assert!(
+            matches!(&list.notes[0], InputNote::OutputInFolder { path } if path.ends_with("out"))
+        );
     }
 
     proptest! {

@@ -1,7 +1,8 @@
 //! Opening inputs.
-use crate::exit::Failure;
+use super::system_text;
+use crate::{InputData, Inputs};
 use memmap2::Mmap;
-use profkit_merge::{InputData, Inputs};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -37,7 +38,7 @@ impl Input {
     ///
     /// # Errors
     /// If the file cannot be opened or read.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
         let name = if is_stdio(path) {
             STDIN_NAME.to_owned()
         } else {
@@ -45,7 +46,7 @@ impl Input {
         };
         match Self::load(path) {
             Ok(data) => Ok(Input { name, data }),
-            Err(error) => Err(Failure::io("cannot read", name, &error)),
+            Err(error) => Err(ReadError { name, error }),
         }
     }
 
@@ -79,11 +80,28 @@ impl Deref for Input {
     }
 }
 
-/// A file that is open already as the only input.
+/// A file that cannot be opened or read.
 #[derive(Debug)]
-pub struct OpenInput<'a>(pub &'a Input);
+pub struct ReadError {
+    /// What the file is called in messages.
+    pub name: String,
+    /// Why.
+    pub error: io::Error,
+}
 
-impl Inputs for OpenInput<'_> {
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read {}: {}", self.name, system_text(&self.error))
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// A file that is open already, as the only input of a merge.
+#[derive(Debug)]
+pub struct SingleInput<'a>(pub &'a Input);
+
+impl Inputs for SingleInput<'_> {
     fn len(&self) -> usize {
         1
     }
@@ -165,10 +183,10 @@ mod tests {
         let message = |path: &Path| Input::open(path).unwrap_err().to_string();
         let missing = message(&folder.path().join("no.profraw"));
         assert!(
-            missing.ends_with("/no.profraw: No such file or directory\n"),
+            missing.ends_with("/no.profraw: No such file or directory"),
             "{missing}"
         );
         let is_folder = message(folder.path());
-        assert!(is_folder.ends_with(": Is a directory\n"), "{is_folder}");
+        assert!(is_folder.ends_with(": Is a directory"), "{is_folder}");
     }
 }

@@ -44,7 +44,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
 /// Rewrites what `tests/cli` expects.
 pub fn bless(_arguments: &[String]) -> Result<()> {
     cargo(
-        &["test", "--package", "profkit", "--test", "cli"],
+        &["test", "--package", "profkit-cli", "--test", "cli"],
         &[("BLESS", "1")],
     )
 }
@@ -68,7 +68,7 @@ pub fn built_profkit() -> Result<PathBuf> {
     if let Some(other) = std::env::var_os("PROFKIT") {
         return Ok(other.into());
     }
-    cargo(&["build", "--package", "profkit"], &[])?;
+    cargo(&["build", "--package", "profkit-cli"], &[])?;
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| repo_root().join("target"), PathBuf::from);
     Ok(target.join("debug/profkit"))

@@ -100,7 +100,7 @@ pub fn run(args: &[String]) -> Result<()> {
 fn build_release() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
-        .args(["build", "--release", "--package", "profkit"])
+        .args(["build", "--release", "--package", "profkit-cli"])
         .status()?;
     if !status.success() {
         bail!("cargo build --release failed");

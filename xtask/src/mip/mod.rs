@@ -23,7 +23,7 @@ pub fn build_profkit() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(&root)
-        .args(["build", "--release", "--package", "profkit"])
+        .args(["build", "--release", "--package", "profkit-cli"])
         .status()?;
     if !status.success() {
         bail!("cargo build --release failed");

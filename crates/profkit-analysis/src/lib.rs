@@ -1,3 +1,22 @@
 //! Questions asked of profiles. Each module takes profiles or binaries and returns a value; front ends turn values into
 //! text.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`correlate`] | which raw profile belongs to which binary, and what are its functions called? |
+//! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
+//! | [`heap`] | which functions are the addresses of a raw heap profile in? |
+//! | [`instr`] | what is in an instrumentation profile of any form? |
+//! | [`matching`] | how much of a profile can the functions of a binary use? |
+//! | [`names`] | how is a function called in its own language? |
+//! | [`overlap`] | how alike are two profiles? |
 #![forbid(unsafe_code)]
+
+pub mod correlate;
+pub mod doctor;
+pub mod faults;
+pub mod heap;
+pub mod instr;
+pub mod matching;
+pub mod names;
+pub mod overlap;

@@ -1,8 +1,8 @@
 //! Options that say where binaries are.
 use super::debuginfod;
-use super::plan::Binaries;
 use crate::exit::{Failure, Result};
 use clap::Args;
+use profkit_analysis::correlate::Binaries;
 use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER};
 use profkit_object::index::{BinaryIndex, IndexCache};
 use std::path::PathBuf;
@@ -76,13 +76,12 @@ impl BinaryArgs {
         for (path, reason) in index.unreadable.iter().take(MOST_NOTES) {
             notes.push(format!("{}: passed over: {reason}", path.display()));
         }
-        let servers = match self.debuginfod {
-            true => {
-                let budget = Duration::from_secs(self.debuginfod_budget);
-                let servers = debuginfod::from_environment(Some(budget), progress);
-                Some(servers.map_err(Failure::usage)?)
-            }
-            false => None,
+        let servers = if self.debuginfod {
+            let budget = Duration::from_secs(self.debuginfod_budget);
+            let servers = debuginfod::from_environment(Some(budget), progress);
+            Some(servers.map_err(Failure::usage)?)
+        } else {
+            None
         };
         Ok(Binaries {
             index,

@@ -1,5 +1,5 @@
 //! Which raw profile went to which binary, for people and as JSON.
-use super::plan::{Assignment, Plan};
+use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
 use std::fmt;
 

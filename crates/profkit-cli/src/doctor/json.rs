@@ -1,6 +1,7 @@
 //! Diagnoses for programs. docs/formats/doctor-json.md is the schema.
-use super::Tally;
-use super::examine::{Diagnosis, Verdict};
+use super::Counts;
+use super::words;
+use profkit_analysis::doctor::{Diagnosis, Verdict};
 use crate::show::json;
 use profkit_data::ids::BuildId;
 use serde_json::{Value, json};
@@ -16,12 +17,17 @@ pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
+pub fn file(
+    out: &mut dyn Write,
+    name: &str,
+    diagnosis: &Diagnosis,
+    first: bool,
+) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
-    let mut value = match (&diagnosis.facts, diagnosis.size) {
-        (Some(facts), Some(size)) => json::file(&diagnosis.name, size, facts),
-        (_, Some(size)) => json!({ "path": diagnosis.name, "size": size }),
-        (_, None) => json!({ "path": diagnosis.name }),
+    let mut value = match (diagnosis.facts(), diagnosis.size) {
+        (Some(facts), Some(size)) => json::file(name, size, facts),
+        (_, Some(size)) => json!({ "path": name, "size": size }),
+        (_, None) => json!({ "path": name }),
     };
     if let Some(members) = value.as_object_mut() {
         let mut put = |name: &str, value: Value| {
@@ -36,8 +42,8 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
             }
             .into(),
         );
-        put("description", diagnosis.what.clone().into());
-        if diagnosis.facts.is_some() {
+        put("description", words::what(&diagnosis.what).into());
+        if diagnosis.facts().is_some() {
             put("functions", diagnosis.functions.into());
             if let Some(stated) = diagnosis.functions_stated {
                 put("functions_stated", stated.into());
@@ -45,7 +51,7 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
             put("functions_without_names", diagnosis.nameless.into());
             put("functions_without_values", diagnosis.without_values.into());
         }
-        if diagnosis.facts.is_some() || !diagnosis.binary_ids.is_empty() {
+        if diagnosis.facts().is_some() || !diagnosis.binary_ids.is_empty() {
             let ids = diagnosis.binary_ids.iter().map(BuildId::to_string);
             put("binary_ids", ids.collect::<Vec<_>>().into());
         }
@@ -60,25 +66,25 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
             })
         });
         put("llvm", support.collect::<Vec<_>>().into());
-        let damage = diagnosis.damage.iter().map(json::error);
+        let damage = diagnosis.damage.first.iter().map(json::error);
         put("damage", damage.collect::<Vec<_>>().into());
-        put("damage_count", diagnosis.damage_count.into());
-        let next = diagnosis
-            .next
-            .iter()
-            .map(|(command, purpose)| json!({ "command": command, "purpose": purpose }));
+        put("damage_count", diagnosis.damage.count.into());
+        let next = diagnosis.next.iter().map(|&advice| {
+            let (command, purpose) = words::command(advice, name);
+            json!({ "command": command, "purpose": purpose })
+        });
         put("next", next.collect::<Vec<_>>().into());
     }
     serde_json::to_writer(out, &value)?;
     Ok(())
 }
 
-pub fn end(out: &mut dyn Write, tally: Tally) -> io::Result<()> {
-    let tally = json!({
-        "sound": tally.sound,
-        "damaged": tally.damaged,
-        "unsupported": tally.unsupported,
-        "passed_over": tally.passed_over,
+pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
+    let counts = json!({
+        "sound": counts.sound,
+        "damaged": counts.damaged,
+        "unsupported": counts.unsupported,
+        "passed_over": counts.passed_over,
     });
-    writeln!(out, "\n],\n\"tally\":{tally}}}")
+    writeln!(out, "\n],\n\"tally\":{counts}}}")
 }

@@ -1,17 +1,13 @@
 //! `profkit doctor`: what files are, which LLVM can do what with them, what is wrong, and what to do next.
-mod checks;
-mod compatibility;
-mod examine;
 mod json;
-mod mip;
-mod sample;
 mod text;
+mod words;
 
 use crate::exit::{self, Failure, Status};
 use crate::io::printer;
 use crate::show::Format;
 use clap::Args;
-use examine::{Diagnosis, Verdict, examine, examine_unread};
+use profkit_analysis::doctor::{Diagnosis, Verdict, examine, unreadable};
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, ReadError};
 use std::io::{self, Read};
@@ -41,9 +37,9 @@ pub struct DoctorArgs {
     pub format: Format,
 }
 
-/// How many files came to which verdict.
+/// How many files got which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
+struct Counts {
     sound: u64,
     damaged: u64,
     unsupported: u64,
@@ -59,13 +55,13 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
     let mut reporter = Reporter {
         format: args.format,
         out: printer(),
-        tally: Tally::default(),
+        counts: Counts::default(),
         files: 0,
     };
     reporter
         .all(&args.paths)
         .map_err(|error| Failure::print(&error))?;
-    Ok(match reporter.tally.damaged {
+    Ok(match reporter.counts.damaged {
         0 => Status::Done,
         _ => Status::InputBad,
     })
@@ -74,7 +70,7 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
 struct Reporter<W> {
     format: Format,
     out: W,
-    tally: Tally,
+    counts: Counts,
     files: u64,
 }
 
@@ -91,8 +87,8 @@ impl<W: io::Write> Reporter<W> {
             }
         }
         match self.format {
-            Format::Json => json::end(&mut self.out, self.tally)?,
-            Format::Text => text::end(&mut self.out, self.tally)?,
+            Format::Json => json::end(&mut self.out, self.counts)?,
+            Format::Text => text::end(&mut self.out, self.counts)?,
         }
         self.out.flush()
     }
@@ -109,8 +105,7 @@ impl<W: io::Write> Reporter<W> {
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => {
-                let name = folder.display().to_string();
-                return self.report(&examine_unread(&ReadError { name, error }));
+                return self.report(&folder.display().to_string(), &unreadable(&error));
             }
         };
         entries.sort();
@@ -120,31 +115,30 @@ impl<W: io::Write> Reporter<W> {
             } else if is_candidate(&path) {
                 self.file(&path)?;
             } else {
-                self.tally.passed_over += 1;
+                self.counts.passed_over += 1;
             }
         }
         Ok(())
     }
 
     fn file(&mut self, path: &Path) -> io::Result<()> {
-        let diagnosis = match Input::open(path) {
-            Ok(input) => examine(input.name(), &input),
-            Err(error) => examine_unread(&error),
-        };
-        self.report(&diagnosis)
+        match Input::open(path) {
+            Ok(input) => self.report(input.name(), &examine(&input)),
+            Err(ReadError { name, error }) => self.report(&name, &unreadable(&error)),
+        }
     }
 
-    fn report(&mut self, diagnosis: &Diagnosis) -> io::Result<()> {
+    fn report(&mut self, name: &str, diagnosis: &Diagnosis) -> io::Result<()> {
         *match diagnosis.verdict {
-            Verdict::Sound => &mut self.tally.sound,
-            Verdict::Damaged => &mut self.tally.damaged,
-            Verdict::Unsupported => &mut self.tally.unsupported,
+            Verdict::Sound => &mut self.counts.sound,
+            Verdict::Damaged => &mut self.counts.damaged,
+            Verdict::Unsupported => &mut self.counts.unsupported,
         } += 1;
         let first = self.files == 0;
         self.files += 1;
         match self.format {
-            Format::Json => json::file(&mut self.out, diagnosis, first),
-            Format::Text => text::file(&mut self.out, diagnosis, first),
+            Format::Json => json::file(&mut self.out, name, diagnosis, first),
+            Format::Text => text::file(&mut self.out, name, diagnosis, first),
         }
     }
 }

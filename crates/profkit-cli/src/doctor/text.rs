@@ -1,10 +1,17 @@
 //! Diagnoses for people.
-use super::Tally;
-use super::examine::{Diagnosis, Verdict};
+use super::Counts;
+use super::words;
+use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
 use crate::show::text::grouped;
+use profkit_analysis::names::printable;
 use std::io::{self, Write};
 
-pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
+pub fn file(
+    out: &mut dyn Write,
+    name: &str,
+    diagnosis: &Diagnosis,
+    first: bool,
+) -> io::Result<()> {
     if !first {
         writeln!(out)?;
     }
@@ -13,14 +20,13 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
         Verdict::Damaged => "DAMAGED",
         Verdict::Unsupported => "not supported so far",
     };
-    writeln!(out, "{}: {verdict}", diagnosis.name)?;
+    writeln!(out, "{}: {verdict}", printable(name.as_bytes()))?;
     let mut line = |name: &str, value: &str| writeln!(out, "  {name:16} {value}");
-    let what = diagnosis.what.strip_suffix(", not supported so far");
-    line("kind", what.unwrap_or(&diagnosis.what))?;
+    line("kind", &words::what(&diagnosis.what))?;
     if let Some(size) = diagnosis.size {
         line("size", &format!("{} bytes", grouped(size)))?;
     }
-    if let Some(facts) = &diagnosis.facts {
+    if let Some(facts) = diagnosis.facts() {
         let kind = facts.instrumentation;
         let stated = if kind.is_unknown() {
             "not stated (taken for front-end)".to_owned()
@@ -41,21 +47,22 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
     if !diagnosis.support.is_empty() {
         table(out, diagnosis)?;
     }
-    if !diagnosis.damage.is_empty() {
+    if diagnosis.damage.count > 0 {
         let heading = match diagnosis.verdict {
             Verdict::Unsupported => "reason",
             _ => "damage",
         };
         writeln!(out, "  {heading}")?;
-        for error in &diagnosis.damage {
+        for error in &diagnosis.damage.first {
             writeln!(out, "    {error}")?;
         }
-        let untold = diagnosis.damage_count - diagnosis.damage.len() as u64;
-        if untold > 0 {
-            writeln!(out, "    and {} more", grouped(untold))?;
+        let more = diagnosis.damage.more();
+        if more > 0 {
+            writeln!(out, "    and {} more", grouped(more))?;
         }
         let mut hints: Vec<_> = diagnosis
             .damage
+            .first
             .iter()
             .filter_map(|one| one.hint())
             .collect();
@@ -64,7 +71,8 @@ pub fn file(out: &mut dyn Write, diagnosis: &Diagnosis, first: bool) -> io::Resu
             writeln!(out, "    hint: {hint}")?;
         }
     }
-    for (index, (command, purpose)) in diagnosis.next.iter().enumerate() {
+    for (index, &advice) in diagnosis.next.iter().enumerate() {
+        let (command, purpose) = words::command(advice, name);
         let label = if index == 0 { "next" } else { "" };
         writeln!(out, "  {label:16} {command}")?;
         writeln!(out, "  {:16} # {purpose}", "")?;
@@ -100,7 +108,7 @@ fn table(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
         write!(out, " {:>3}", support.release)?;
     }
     writeln!(out)?;
-    let mut row = |name: &str, yes: &dyn Fn(&super::compatibility::Support) -> bool| {
+    let mut row = |name: &str, yes: &dyn Fn(&Support) -> bool| {
         write!(out, "  {name:16}")?;
         for support in &diagnosis.support {
             write!(out, " {:>3}", if yes(support) { "yes" } else { "-" })?;
@@ -119,13 +127,13 @@ fn table(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     writeln!(out, "  {:16} ({note})", "")
 }
 
-pub fn end(out: &mut dyn Write, tally: Tally) -> io::Result<()> {
-    let files = tally.sound + tally.damaged + tally.unsupported;
+pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
+    let files = counts.sound + counts.damaged + counts.unsupported;
     let mut parts = Vec::new();
     for (count, what) in [
-        (tally.sound, "sound"),
-        (tally.damaged, "damaged"),
-        (tally.unsupported, "not supported so far"),
+        (counts.sound, "sound"),
+        (counts.damaged, "damaged"),
+        (counts.unsupported, "not supported so far"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", grouped(count)));
@@ -134,13 +142,13 @@ pub fn end(out: &mut dyn Write, tally: Tally) -> io::Result<()> {
     if files == 0 {
         parts.push("no profiles found".to_owned());
     }
-    if tally.passed_over > 0 {
+    if counts.passed_over > 0 {
         parts.push(format!(
             "{} other files passed over",
-            grouped(tally.passed_over)
+            grouped(counts.passed_over)
         ));
     }
-    if files == 1 && tally.passed_over == 0 {
+    if files == 1 && counts.passed_over == 0 {
         return Ok(());
     }
     let blank = if files > 0 { "\n" } else { "" };

@@ -5,9 +5,9 @@ use super::inputs::InputList;
 use super::lines::Lines;
 use super::messages::{Fault, Messages, fault_text};
 use super::{output, path_from_bytes};
-use crate::correlate::debuginfod::{self, Artifact};
-use crate::correlate::joined::{Joined, Key, profiles_in};
+use crate::correlate::debuginfod;
 use profkit_abi::raw::VERSION_LLVM_22;
+use profkit_analysis::correlate::{Artifact, BinaryServers, Joined, Key, profiles_in};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
     PointerWidth, RawDialect, RawMetadata, RawMetadataSource, RawProfile, RecordLayout,
@@ -251,7 +251,7 @@ fn warn(warnings: &CorrelationWarnings, messages: &Messages) {
 /// Where LLVM looks for a build id.
 struct Finder {
     folders: Vec<PathBuf>,
-    servers: Option<debuginfod::Client>,
+    servers: Option<Box<dyn BinaryServers>>,
 }
 
 impl Finder {

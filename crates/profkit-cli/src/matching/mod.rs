@@ -1,20 +1,13 @@
 //! `profkit match`: how much of a profile the functions of a binary can use.
-mod compare;
 mod report;
 
-use crate::exit::{Failure, Result, Status};
-use crate::show::source::Source;
+use crate::exit::{self, Failure, Status};
 use clap::{Args, ValueEnum};
-use compare::{Comparison, Profile};
-use profkit_data::detect::{FileKind, detect};
-use profkit_data::mip::MipProfile;
+use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_merge::files::Input;
-use profkit_object::binary::BinaryFile;
-use profkit_object::build_id::build_id;
-use profkit_object::functions::functions;
 use report::MatchReport;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 A function of the binary is matched if the profile has its name and the hash of its control
@@ -65,7 +58,7 @@ enum Format {
 ///
 /// # Errors
 /// If the profile or a binary cannot be read.
-pub fn run(args: &MatchArgs) -> Result {
+pub fn run(args: &MatchArgs) -> exit::Result {
     if args
         .fail_under
         .is_some_and(|share| !(0.0..=100.0).contains(&share))
@@ -73,12 +66,14 @@ pub fn run(args: &MatchArgs) -> Result {
         return Err(Failure::usage("--fail-under takes a share from 0 to 100"));
     }
     let input = Input::open(&args.profile)?;
-    let profile = read(&input).map_err(|error| Failure::file(input.name(), &error))?;
-    let mut comparison = Comparison::default();
+    let profile = ProfileFunctions::parse(&input);
+    let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
+    let mut binaries = BinaryFunctions::default();
     for path in &args.binaries {
-        add_binary(path, &mut comparison)?;
+        let opened = binaries.open(path);
+        opened.map_err(|error| Failure::file(path.display(), &error))?;
     }
-    let report = MatchReport::new(input.name(), &profile, &comparison, args.top);
+    let report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     let printed = match args.format {
         Format::Text => write!(std::io::stdout(), "{report}"),
         Format::Json => {
@@ -99,26 +94,4 @@ pub fn run(args: &MatchArgs) -> Result {
         }
         _ => Ok(Status::Done),
     }
-}
-
-/// The functions of a profile of any kind.
-fn read(input: &Input) -> profkit_data::Result<Profile> {
-    match detect(input) {
-        FileKind::Mip => MipProfile::parse(input).map(|profile| Profile::of_mip(&profile)),
-        _ => Profile::read(&mut Source::open(input)?),
-    }
-}
-
-fn add_binary(path: &Path, comparison: &mut Comparison) -> Result<()> {
-    let name = path.display();
-    let file = BinaryFile::open(path).map_err(|error| Failure::io("cannot read", &name, &error))?;
-    let images = file
-        .images()
-        .map_err(|error| Failure::file(&name, &error))?;
-    for image in &images {
-        let of = |error| Failure::file(&name, &error);
-        let list = functions(image, path).map_err(of)?;
-        comparison.add(name.to_string(), build_id(image).map_err(of)?, list);
-    }
-    Ok(())
 }

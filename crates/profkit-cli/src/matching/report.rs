@@ -1,14 +1,12 @@
-//! What `profkit match` tells. docs/formats/match-json.md describes the JSON.
-use super::compare::{Comparison, Fate, Profile, symbol_of};
+//! What `profkit match` prints. docs/formats/match-json.md describes the JSON.
+use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
+use profkit_analysis::names::printable;
 use profkit_object::functions::Origin;
-use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::fmt;
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
-/// Functions that account for this share of all counts are hot (`profile-summary-cutoff-hot` of LLVM).
-const HOT_SHARE: f64 = 0.99;
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -19,7 +17,7 @@ pub struct MatchReport {
     build_ids: Vec<String>,
     binaries: Vec<BinaryReport>,
     functions: FunctionShares,
-    /// Counts of the profile, by what becomes of their functions.
+    /// Counts of the profile, by whether their functions match.
     pub counts: CountShares,
     hot_lost: Vec<Lost>,
     /// Hot functions lost that are not listed.
@@ -34,8 +32,8 @@ struct BinaryReport {
     /// Whether the profile was collected from this build; nothing if it or the binary has no id.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_build: Option<bool>,
-    /// `sections`, `debug-info` or `symbols`.
-    origin: &'static str,
+    #[serde(serialize_with = "origin")]
+    origin: Origin,
     functions: u64,
 }
 
@@ -57,6 +55,10 @@ pub struct CountShares {
     changed: u128,
     /// Of functions that no binary has.
     gone: u128,
+    #[serde(skip)]
+    changed_percent: f64,
+    #[serde(skip)]
+    gone_percent: f64,
     /// Share of all counts that is matched; 100 if there are none.
     pub matched_percent: f64,
 }
@@ -71,61 +73,25 @@ struct Lost {
 }
 
 impl MatchReport {
-    /// Compares.
-    pub fn new(name: &str, profile: &Profile, binaries: &Comparison, top: usize) -> Self {
-        let symbols: FxHashSet<&[u8]> = profile
-            .functions
-            .keys()
-            .map(|name| symbol_of(name))
-            .collect();
-        let mut functions = FunctionShares::default();
-        for (name, hashes) in binaries.functions() {
-            functions.total += 1;
-            let known = profile.functions.get(name);
-            let same = |known: &super::compare::Known| {
-                known.hash.is_none() || hashes.contains(&known.hash) || hashes.contains(&None)
-            };
-            match known {
-                Some(known) if known.iter().any(same) => functions.matched += 1,
-                Some(_) => functions.changed += 1,
-                None if hashes.contains(&None) && symbols.contains(name) => functions.matched += 1,
-                None => functions.unknown += 1,
-            }
-        }
-        functions.matched_percent = percent(functions.matched.into(), functions.total.into());
-        let mut counts = CountShares {
-            total: profile.total,
-            ..CountShares::default()
-        };
-        let mut by_count = Vec::new();
-        for (name, known) in &profile.functions {
-            for known in known {
-                let fate = binaries.fate_in_binaries(name, known.hash);
-                *match fate {
-                    Fate::Matched => &mut counts.matched,
-                    Fate::Changed => &mut counts.changed,
-                    Fate::Unknown => &mut counts.gone,
-                } += u128::from(known.count);
-                by_count.push((known.count, name.as_slice(), fate));
-            }
-        }
-        counts.matched_percent = percent(counts.matched, counts.total);
-        by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-        let mut before = 0u128;
-        #[allow(clippy::cast_precision_loss, reason = "a share")]
-        let hot = by_count.into_iter().take_while(|&(count, ..)| {
-            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && count > 0;
-            before += u128::from(count);
-            is_hot
-        });
-        let lost: Vec<_> = hot.filter(|&(.., fate)| fate != Fate::Matched).collect();
-        let hot_lost_more = lost.len().saturating_sub(top) as u64;
-        let lost = lost.into_iter().take(top).map(|(count, name, fate)| Lost {
-            function: String::from_utf8_lossy(name).into_owned(),
-            count,
-            percent: percent(count.into(), counts.total),
-            fate: match fate {
-                Fate::Changed => "changed",
+    /// The report of a comparison, with at most `top` functions that are lost.
+    pub fn new(
+        name: &str,
+        profile: &ProfileFunctions,
+        binaries: &BinaryFunctions,
+        top: usize,
+    ) -> Self {
+        let MatchShares {
+            functions,
+            counts,
+            hot_lost,
+        } = MatchShares::new(profile, binaries);
+        let hot_lost_more = hot_lost.len().saturating_sub(top) as u64;
+        let lost = hot_lost.into_iter().take(top).map(|lost| Lost {
+            function: String::from_utf8_lossy(&lost.name).into_owned(),
+            count: lost.count,
+            percent: counts.percent(lost.count.into()),
+            fate: match lost.outcome {
+                Outcome::Changed => "changed",
                 _ => "gone",
             },
         });
@@ -144,37 +110,48 @@ impl MatchReport {
                         .as_ref()
                         .filter(|_| !profile.build_ids.is_empty())
                         .map(|id| profile.build_ids.contains(id)),
-                    origin: match binary.origin {
-                        Origin::Sections => "sections",
-                        Origin::DebugInfo => "debug-info",
-                        Origin::Symbols => "symbols",
-                    },
+                    origin: binary.origin,
                     functions: binary.functions as u64,
                 })
                 .collect(),
-            functions,
+            functions: FunctionShares {
+                total: functions.total,
+                matched: functions.matched,
+                changed: functions.changed,
+                unknown: functions.unknown,
+                matched_percent: functions.matched_percent(),
+            },
             hot_lost: lost.collect(),
             hot_lost_more,
-            counts,
+            counts: CountShares {
+                total: counts.total,
+                matched: counts.matched,
+                changed: counts.changed,
+                gone: counts.gone,
+                changed_percent: counts.percent(counts.changed),
+                gone_percent: counts.percent(counts.gone),
+                matched_percent: counts.matched_percent(),
+            },
         }
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a share")]
-fn percent(part: u128, whole: u128) -> f64 {
-    if whole == 0 {
-        return 100.0;
-    }
-    part as f64 * 100.0 / whole as f64
+/// `sections`, `debug-info` or `symbols`.
+fn origin<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match origin {
+        Origin::Sections => "sections",
+        Origin::DebugInfo => "debug-info",
+        Origin::Symbols => "symbols",
+    })
 }
 
 impl fmt::Display for MatchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for binary in &self.binaries {
             let from = match binary.origin {
-                "sections" => "names and hashes from its profile sections",
-                "debug-info" => "names and hashes from its debug info",
-                _ => "symbols only: hashes cannot be compared",
+                Origin::Sections => "names and hashes from its profile sections",
+                Origin::DebugInfo => "names and hashes from its debug info",
+                Origin::Symbols => "symbols only: hashes cannot be compared",
             };
             let build = match binary.same_build {
                 Some(true) => "; the profile is of this build",
@@ -207,19 +184,18 @@ impl fmt::Display for MatchReport {
             "  of matched functions     {} ({:.2} %)",
             counts.matched, counts.matched_percent
         )?;
-        let share = |part| percent(part, counts.total);
         if counts.total > 0 {
             writeln!(
                 f,
                 "  of changed functions     {} ({:.2} %)",
                 counts.changed,
-                share(counts.changed)
+                counts.changed_percent
             )?;
             writeln!(
                 f,
                 "  of functions not there   {} ({:.2} %)",
                 counts.gone,
-                share(counts.gone)
+                counts.gone_percent
             )?;
         }
         if !self.hot_lost.is_empty() {
@@ -229,7 +205,9 @@ impl fmt::Display for MatchReport {
             writeln!(
                 f,
                 "  {:6.2} %  {}  {}",
-                lost.percent, lost.fate, lost.function
+                lost.percent,
+                lost.fate,
+                printable(lost.function.as_bytes())
             )?;
         }
         if self.hot_lost_more > 0 {

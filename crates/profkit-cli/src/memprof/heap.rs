@@ -1,12 +1,13 @@
 //! A heap profile as it was found in a file: opened from any form, and how its contexts are named and printed.
 use super::inputs::Loaded;
-use super::symbolize::{IndexSource, SourceLocation};
 use super::{is_memprof_input, load};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::show::names;
-use crate::show::totals::Faults;
+use profkit_merge::files::{Input, SingleInput};
 use clap::Args;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::{IndexedBinaries, SourceLocation};
+use profkit_analysis::names;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
@@ -14,7 +15,6 @@ use profkit_data::memprof::{
     Allocations, Field, Hotness, MemInfoBlock, MemProfile, StackId, Thresholds,
 };
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::{Input, SingleInput};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -99,7 +99,7 @@ impl Heap {
         }
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
-        let source = IndexSource::new(&found.index, &found.debug_folders, found.servers.as_ref());
+        let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
         let loaded: Loaded = load(&SingleInput(input), &[0], &source);
         let raw = loaded.dumps > 0;
         notes.extend(loaded.notes());

@@ -1,7 +1,7 @@
 //! Reading inputs that are heap profiles.
-use super::symbolize::{BySymbols, ModuleReport, SourceLocation, Symbolized, symbolize};
 use crate::merge::report::{grouped, plural};
-use crate::show::totals::Faults;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::{BinarySource, ModuleReport, SourceLocation, Symbolized, symbolize};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
@@ -71,7 +71,7 @@ impl Loaded {
                 grouped(module.contexts as u64),
                 plural(self.contexts as u64, "context"),
             );
-            let place = module.name().unwrap_or_else(|| "no module".to_owned());
+            let place = module_name(module).unwrap_or_else(|| "no module".to_owned());
             let why = match (&module.error, &module.binary) {
                 (Some(error), Some(binary)) => format!("{}: {error}", binary.display()),
                 (Some(error), None) => error.to_string(),
@@ -79,7 +79,7 @@ impl Loaded {
                     format!(
                         "{} has no debug info of {}",
                         binary.display(),
-                        module.functions()
+                        functions_without_debug_info(module)
                     )
                 }
                 (None, None) => match module.module {
@@ -113,43 +113,41 @@ impl Loaded {
     }
 }
 
-impl ModuleReport {
-    /// The functions without debug info: "main, start and 3 more functions".
-    fn functions(&self) -> String {
-        let mut text = self.functions.join(", ");
-        let mut and = |more: String| {
-            let and = if text.is_empty() { "" } else { " and " };
-            text.push_str(and);
-            text.push_str(&more);
-        };
-        match self.more_functions as u64 {
-            0 => {}
-            1 => and("1 more function".to_owned()),
-            more => and(format!("{} more functions", grouped(more))),
-        }
-        match self.unnamed as u64 {
-            0 => {}
-            1 => and("1 address of no symbol".to_owned()),
-            unnamed => and(format!("{} addresses of no symbol", grouped(unnamed))),
-        }
-        text
+/// The functions without debug info: "main, start and 3 more functions".
+fn functions_without_debug_info(module: &ModuleReport) -> String {
+    let mut text = module.functions.join(", ");
+    let mut and = |more: String| {
+        let and = if text.is_empty() { "" } else { " and " };
+        text.push_str(and);
+        text.push_str(&more);
+    };
+    match module.more_functions as u64 {
+        0 => {}
+        1 => and("1 more function".to_owned()),
+        more => and(format!("{} more functions", grouped(more))),
     }
+    match module.unnamed as u64 {
+        0 => {}
+        1 => and("1 address of no symbol".to_owned()),
+        unnamed => and(format!("{} addresses of no symbol", grouped(unnamed))),
+    }
+    text
+}
 
-    /// What the module is called in messages.
-    pub fn name(&self) -> Option<String> {
-        match &self.module {
-            Module::Linked { build_id } => Some(format!("build id {build_id}")),
-            Module::Mapping { number: 0, .. } => Some("the program's mapping".to_owned()),
-            Module::Mapping {
-                number,
-                file_offset,
-                len,
-                ..
-            } => Some(format!(
-                "mapping {number} (offset {file_offset:#x} of its file, {len:#x} bytes)"
-            )),
-            Module::None => None,
-        }
+/// What the module is called in messages.
+pub fn module_name(module: &ModuleReport) -> Option<String> {
+    match &module.module {
+        Module::Linked { build_id } => Some(format!("build id {build_id}")),
+        Module::Mapping { number: 0, .. } => Some("the program's mapping".to_owned()),
+        Module::Mapping {
+            number,
+            file_offset,
+            len,
+            ..
+        } => Some(format!(
+            "mapping {number} (offset {file_offset:#x} of its file, {len:#x} bytes)"
+        )),
+        Module::None => None,
     }
 }
 
@@ -164,7 +162,7 @@ struct Share {
 }
 
 /// Adds up inputs (by index) in their order: raw ones by address, symbolised once, then YAML.
-pub fn load(inputs: &dyn Inputs, indexes: &[usize], source: &dyn BySymbols) -> Loaded {
+pub fn load(inputs: &dyn Inputs, indexes: &[usize], source: &dyn BinarySource) -> Loaded {
     let lanes = rayon::current_num_threads().clamp(1, indexes.len().max(1));
     let lane_len = indexes.len().div_ceil(lanes).max(1);
     let shares: Vec<Share> = indexes

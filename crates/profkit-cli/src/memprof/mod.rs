@@ -4,13 +4,8 @@ mod flame;
 mod heap;
 mod inputs;
 pub mod show;
-mod symbolize;
 
-pub use inputs::{Loaded, is_memprof_input, load};
-pub use symbolize::{
-    BySymbols, Found, IndexSource, ModuleReport, NoBinaries, OneBinary, SourceLocation, Symbolized,
-    symbolize,
-};
+pub use inputs::{Loaded, is_memprof_input, load, module_name};
 
 use profkit_data::Result;
 use profkit_data::instr::MemProfSection;

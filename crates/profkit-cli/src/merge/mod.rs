@@ -13,14 +13,15 @@ mod write;
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
-use crate::correlate::plan::Plan;
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
-use crate::memprof::{IndexSource, Loaded, ModuleReport, load};
+use crate::memprof::{Loaded, load, module_name};
 use args::Format;
 use heap_inputs::split_heap_profiles;
 use job::{Destination, Form, Job, MemProfJob};
+use profkit_analysis::correlate::Plan;
+use profkit_analysis::heap::IndexedBinaries;
 use profkit_merge::files::{InputList, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
@@ -194,13 +195,13 @@ fn load_heap(
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
-    let source = IndexSource::new(&found.index, &found.debug_folders, found.servers.as_ref());
+    let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
     let loaded = load(inputs, heap, &source);
     if loaded.dumps > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded
             .modules
             .iter()
-            .filter_map(ModuleReport::name)
+            .filter_map(module_name)
             .collect();
         return Err(Failure::usage(
             "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",

@@ -3,8 +3,8 @@ use super::profile::{ImageArgs, Located, Opened, locate, open, pattern};
 use crate::exit::{Failure, Result, Status};
 use crate::io::printer;
 use crate::show::Format;
-use crate::show::names::display;
 use clap::Args;
+use profkit_analysis::names::display;
 use profkit_data::mip::{CallEdge, EntryKind, Function, Identity, MipProfile, Modes};
 use profkit_data::tables::Frame;
 use serde::Serialize;
@@ -248,7 +248,7 @@ impl View<'_> {
         let frames = self.frames(index);
         JsonFunction {
             name: String::from_utf8_lossy(&function.name).into_owned(),
-            demangled: crate::show::names::demangle(&function.name),
+            demangled: profkit_analysis::names::demangle(&function.name),
             address: function.address,
             address_is_relative: profile.section_address.is_none(),
             size: function.size,

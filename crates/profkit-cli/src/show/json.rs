@@ -1,11 +1,12 @@
 //! Profiles for programs: one JSON object, written as it comes. docs/formats/show-json.md is its schema; a change that
 //! readers can notice raises [`SCHEMA_VERSION`].
 use super::args::Details;
-use super::names;
+use profkit_analysis::names;
 use super::report::{Context, Layout, Printer, RecordView};
-use super::source::Facts;
+use profkit_analysis::instr::InstrFacts;
 use super::text::{bits, endian_name};
-use super::totals::{Faults, Totals, ValueTotals, sum};
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
 use profkit_abi::value_kind;
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
@@ -111,7 +112,7 @@ impl<W: Write> JsonPrinter<W> {
 }
 
 impl<W: Write> Printer for JsonPrinter<W> {
-    fn file(&mut self, name: &str, size: u64, facts: &Facts) -> io::Result<()> {
+    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
         write!(
             self.out,
             "{{\"schema\":\"profkit-show\",\"schema_version\":{SCHEMA_VERSION}"
@@ -164,7 +165,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
         match view.pseudo() {
             Some(pseudo) => put("pseudo", pseudo.into()),
             None => {
-                put("sum", number(sum(record)));
+                put("sum", number(counter_sum(record)));
                 put("max", record.counts.iter().max().copied().into());
                 if details.counts {
                     put("counts", record.counts.clone().into());
@@ -264,7 +265,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
 }
 
 /// What the file is.
-pub fn file(name: &str, size: u64, facts: &Facts) -> Value {
+pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let writers = facts.writers.as_ref().map(
         |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
     );
@@ -272,7 +273,7 @@ pub fn file(name: &str, size: u64, facts: &Facts) -> Value {
     let value = json!({
         "path": name,
         "size": size,
-        "kind": facts.kind,
+        "kind": facts.form.to_string(),
         "version": facts.version,
         "version_word": facts.version.map(|_| format!("{:#018x}", facts.version_word)),
         "written_by_llvm": writers,

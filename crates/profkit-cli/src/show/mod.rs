@@ -3,12 +3,9 @@
 mod args;
 mod correlation;
 pub(crate) mod json;
-pub(crate) mod names;
 mod report;
 mod sample;
-pub(crate) mod source;
 pub(crate) mod text;
-pub(crate) mod totals;
 
 pub use args::{Format, ShowArgs};
 
@@ -21,10 +18,10 @@ use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, Ra
 use profkit_data::instr::{InstrKind, InstrSource, Record};
 use profkit_merge::files::Input;
 use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
-use source::{Facts, Source};
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals};
+use profkit_analysis::{faults::Faults, names};
 use std::io;
 use text::TextPrinter;
-use totals::{Faults, Totals};
 
 /// Shows a profile.
 ///
@@ -57,7 +54,7 @@ pub fn run(args: &ShowArgs) -> exit::Result {
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let source = match Source::open_correlated(&input, metadata) {
+    let source = match InstrReader::open_correlated(&input, metadata) {
         Ok(source) => source,
         Err(error) => {
             header_alone(args, &input, &mut *printer).map_err(|error| Failure::print(&error))?;
@@ -83,7 +80,7 @@ fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io
         return Ok(());
     };
     if args.header && args.format == Format::Text {
-        let facts = Facts::of_indexed(&header);
+        let facts = InstrFacts::of_indexed(&header);
         printer.file(input.name(), input.len() as u64, &facts)?;
         printer.layout(&Layout {
             index: None,
@@ -143,9 +140,9 @@ struct Show<'a> {
 
 impl<'a> Show<'a> {
     /// Prints what was asked for. Returns the functions that were asked for by name and are not there.
-    fn everything(&mut self, mut source: Source<'_>) -> io::Result<Vec<&'a str>> {
+    fn everything(&mut self, mut source: InstrReader<'_>) -> io::Result<Vec<&'a str>> {
         let args = self.args;
-        let facts = Facts::of(&source);
+        let facts = InstrFacts::of(&source);
         self.printer
             .file(self.input.name(), self.input.len() as u64, &facts)?;
         if args.header || args.sections {
@@ -167,12 +164,12 @@ impl<'a> Show<'a> {
             self.printer.records_end()?;
         }
         if args.traces {
-            let traces = source.reader().temporal_traces();
+            let traces = source.source().temporal_traces();
             let traces = self.faults.or_default(traces);
             self.printer.traces(&traces, &Context { source: &source })?;
         }
         if args.binary_ids {
-            let ids = source.reader().binary_ids();
+            let ids = source.source().binary_ids();
             let ids = self.faults.or_default(ids);
             self.printer.binary_ids(&ids)?;
         }
@@ -191,8 +188,8 @@ impl<'a> Show<'a> {
     }
 
     /// Prints functions of an indexed profile that are asked for by mangled name, and takes them off the list.
-    fn lookup(&mut self, source: &Source<'_>, missing: &mut Vec<&str>) -> io::Result<()> {
-        let Source::Indexed(reader) = source else {
+    fn lookup(&mut self, source: &InstrReader<'_>, missing: &mut Vec<&str>) -> io::Result<()> {
+        let InstrReader::Indexed(reader) = source else {
             return Ok(());
         };
         let details = self.args.details();
@@ -221,7 +218,7 @@ impl<'a> Show<'a> {
 
     fn records(
         &mut self,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         totals: &mut Totals,
         missing: &mut Vec<&str>,
     ) -> io::Result<()> {
@@ -230,12 +227,12 @@ impl<'a> Show<'a> {
         let mut found = vec![false; missing.len()];
         let mut record = Record::default();
         loop {
-            match source.reader().read_record(&mut record) {
+            match source.source().read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
                     self.faults.push(error);
-                    if !source.reader().can_resume() {
+                    if !source.source().can_resume() {
                         break;
                     }
                     continue;
@@ -262,10 +259,10 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    fn layouts(&mut self, source: &Source<'_>) -> io::Result<()> {
+    fn layouts(&mut self, source: &InstrReader<'_>) -> io::Result<()> {
         match source {
-            Source::Text(_) => Ok(()),
-            Source::Indexed(reader) => {
+            InstrReader::Text(_) => Ok(()),
+            InstrReader::Indexed(reader) => {
                 let profile = reader.profile();
                 let header = self.args.header.then(|| profile.header().named_fields());
                 let sections = self.args.sections.then(|| {
@@ -288,7 +285,7 @@ impl<'a> Show<'a> {
                     sections,
                 })
             }
-            Source::Raw(_) => self.raw_layouts(),
+            InstrReader::Raw(_) => self.raw_layouts(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! What printers are told, in order.
 use super::args::Details;
-use super::source::{Facts, Source};
-use super::totals::{Faults, Totals};
+use profkit_analysis::instr::{InstrFacts, InstrReader};
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::Totals;
 use profkit_abi::indexed;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::RawProfile;
@@ -11,7 +12,7 @@ use std::io;
 
 /// Where names come from while records are printed.
 pub struct Context<'a> {
-    pub source: &'a Source<'a>,
+    pub source: &'a InstrReader<'a>,
 }
 
 /// A record and what follows from it.
@@ -73,7 +74,7 @@ pub fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<Section> {
 /// Prints as it is told; nothing is gathered.
 pub trait Printer {
     /// First: what the file is.
-    fn file(&mut self, name: &str, size: u64, facts: &Facts) -> io::Result<()>;
+    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
     /// Each profile's header and sections.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
     /// Each record.

@@ -1,7 +1,7 @@
 //! `profkit show` of sample profiles, for people or as JSON.
 use super::args::{Format, ShowArgs};
 use super::json::{SCHEMA_VERSION, bare_error};
-use super::names;
+use profkit_analysis::names;
 use crate::exit::{self, Failure, Status};
 use crate::io::printer;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;

@@ -1,9 +1,10 @@
 //! Profiles for people.
 use super::args::Details;
-use super::names;
+use profkit_analysis::names;
 use super::report::{Context, Layout, Printer, RecordView};
-use super::source::Facts;
-use super::totals::{Faults, Totals, sum};
+use profkit_analysis::instr::InstrFacts;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::{Totals, counter_sum};
 use profkit_abi::value_kind;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
@@ -138,7 +139,7 @@ impl<W: Write> TextPrinter<W> {
 }
 
 impl<W: Write> Printer for TextPrinter<W> {
-    fn file(&mut self, name: &str, size: u64, facts: &Facts) -> io::Result<()> {
+    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
         self.ranges = facts.version.is_some_and(|version| version >= 7);
         writeln!(self.out, "{name}: {}", describe(facts))?;
         let kind = facts.instrumentation;
@@ -201,7 +202,7 @@ impl<W: Write> Printer for TextPrinter<W> {
         match (view.pseudo(), record.counts.first()) {
             (Some(pseudo), _) => writeln!(self.out, ", pseudo-{pseudo}: no counts")?,
             (None, Some(&entry)) if record.counts.len() > 1 => {
-                let sum = grouped(sum(record));
+                let sum = grouped(counter_sum(record));
                 writeln!(self.out, ", first {}, sum {sum}", grouped(entry))?;
             }
             (None, Some(&entry)) => writeln!(self.out, ": {}", grouped(entry))?,
@@ -358,8 +359,8 @@ impl<W: Write> Printer for TextPrinter<W> {
 }
 
 /// `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.
-pub fn describe(facts: &Facts) -> String {
-    let mut text = format!("{} profile", facts.kind);
+pub fn describe(facts: &InstrFacts) -> String {
+    let mut text = format!("{} profile", facts.form);
     if let Some(version) = facts.version {
         text += &format!(" version {version}");
     }

@@ -1,19 +1,19 @@
 //! One file under examination.
 use super::checks;
 use super::compatibility::{self, Support};
-use crate::show::source::{Facts, Source};
-use crate::show::text::describe;
+use super::what::{Advice, What};
+use crate::faults::Faults;
+use crate::instr::{Form, InstrFacts, InstrReader};
 use profkit_data::bytes::{Cursor, Endian};
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::ReadError;
 
-/// What became of a file.
+/// Whether a file can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing is wrong with it.
@@ -27,13 +27,14 @@ pub enum Verdict {
 /// All that was found out about a file.
 #[derive(Debug)]
 pub struct Diagnosis {
-    pub name: String,
     /// In bytes, where it could be read.
     pub size: Option<u64>,
-    /// What it is, for people.
-    pub what: String,
-    pub facts: Option<Facts>,
+    /// What it is.
+    pub what: What,
+    /// Whether it can be used.
     pub verdict: Verdict,
+    /// Whether its structure could be followed to the records.
+    is_followed: bool,
     /// Profiles in a raw file.
     pub profiles: usize,
     /// Records that can be read.
@@ -44,26 +45,23 @@ pub struct Diagnosis {
     pub nameless: u64,
     /// Records whose value data are lost.
     pub without_values: u64,
+    /// Build ids of the programs that ran.
     pub binary_ids: Vec<BuildId>,
+    /// What releases of LLVM can do with it; empty where that is not known.
     pub support: Vec<Support>,
-    /// The first errors.
-    pub damage: Vec<Error>,
-    pub damage_count: u64,
-    /// Commands to run next, with what each is good for.
-    pub next: Vec<(String, &'static str)>,
+    /// What is wrong with it.
+    pub damage: Faults,
+    /// What to do next.
+    pub next: Vec<Advice>,
 }
 
-/// How many errors are told in full.
-const TOLD: usize = 10;
-
 impl Diagnosis {
-    pub(super) fn new(name: &str, size: Option<u64>, what: String) -> Self {
+    pub(super) fn new(size: Option<u64>, what: What) -> Self {
         Diagnosis {
-            name: name.to_owned(),
             size,
             what,
-            facts: None,
             verdict: Verdict::Sound,
+            is_followed: false,
             profiles: 0,
             functions: 0,
             functions_stated: None,
@@ -71,8 +69,7 @@ impl Diagnosis {
             without_values: 0,
             binary_ids: Vec::new(),
             support: Vec::new(),
-            damage: Vec::new(),
-            damage_count: 0,
+            damage: Faults::default(),
             next: Vec::new(),
         }
     }
@@ -86,99 +83,86 @@ impl Diagnosis {
             Verdict::Sound | Verdict::Unsupported if unsupported => Verdict::Unsupported,
             _ => Verdict::Damaged,
         };
-        self.damage_count += 1;
-        if self.damage.len() < TOLD {
-            self.damage.push(error);
-        }
+        self.damage.push(error);
     }
 
-    pub(super) fn advise(&mut self, command: String, purpose: &'static str) {
-        self.next.push((command, purpose));
+    /// The facts of an instrumentation profile.
+    pub fn facts(&self) -> Option<&InstrFacts> {
+        match &self.what {
+            What::Instr(facts) if self.is_followed => Some(facts),
+            _ => None,
+        }
     }
 }
 
-/// A file that cannot be opened.
-pub fn examine_unread(error: &ReadError) -> Diagnosis {
-    let mut diagnosis = Diagnosis::new(&error.name, None, "not readable".to_owned());
-    diagnosis.add(Error::new(ErrorKind::Unsupported, error.to_string()));
+/// The diagnosis of a file that cannot be opened, for this reason.
+pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
+    let mut diagnosis = Diagnosis::new(None, What::Unreadable);
+    let text = format!("cannot be read: {}", profkit_merge::files::system_text(reason));
+    diagnosis.add(Error::new(ErrorKind::Unsupported, text));
+    diagnosis.verdict = Verdict::Damaged;
     diagnosis
 }
 
-/// Looks at every byte of a file that means something.
-pub fn examine(name: &str, data: &[u8]) -> Diagnosis {
+/// Examines every byte of a file that means something.
+pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
-    if crate::merge::sample_job::is_sample(data) {
-        return super::sample::examine(name, data, kind);
+    match kind {
+        FileKind::SampleBinary | FileKind::SampleGcov => return sample::examine(data, kind),
+        FileKind::Text if is_sample_text(data) => return sample::examine(data, kind),
+        FileKind::Mip | FileKind::MipMap => return mip::examine(data),
+        _ => {}
     }
-    if let Some(what) = foreign(kind, data) {
-        let mut diagnosis = Diagnosis::new(name, size, what.to_owned());
+    if let Some((what, advice)) = not_examined(kind, data) {
+        let mut diagnosis = Diagnosis::new(size, what);
         diagnosis.verdict = Verdict::Unsupported;
-        match kind {
-            FileKind::ObjectFile => diagnosis.advise(
-                "profkit doctor default.profraw".to_owned(),
-                "after the program has run: that is the file it writes unless LLVM_PROFILE_FILE says otherwise",
-            ),
-            FileKind::MemProfRaw => diagnosis.advise(
-                format!("profkit show {} --binaries PROGRAM", quoted(name)),
-                "with the program and libraries that ran",
-            ),
-            _ => {}
-        }
+        diagnosis.next.extend(advice);
         return diagnosis;
     }
-    if matches!(kind, FileKind::Mip | FileKind::MipMap) {
-        return super::mip::examine(name, data);
-    }
-    let source = match Source::open(data) {
-        Ok(source) => source,
-        Err(error) => return unopened(name, data, kind, error),
+    let reader = match InstrReader::open(data) {
+        Ok(reader) => reader,
+        Err(error) => return unopened(data, kind, error),
     };
-    let facts = Facts::of(&source);
-    let mut diagnosis = Diagnosis::new(name, size, describe(&facts));
-    match source {
-        Source::Raw(mut reader) => {
+    let facts = InstrFacts::of(&reader);
+    let mut diagnosis = Diagnosis::new(size, What::Instr(facts.clone()));
+    diagnosis.is_followed = true;
+    match reader {
+        InstrReader::Raw(mut reader) => {
             diagnosis.support = compatibility::of_raw(facts.version.unwrap_or(0));
             raw(&mut diagnosis, &mut reader);
         }
-        Source::Indexed(mut reader) => {
+        InstrReader::Indexed(mut reader) => {
             diagnosis.support = compatibility::of_indexed(facts.version.unwrap_or(0));
             indexed(&mut diagnosis, &mut reader, data);
         }
-        Source::Text(mut reader) => text(&mut diagnosis, &mut *reader),
+        InstrReader::Text(mut reader) => text(&mut diagnosis, &mut *reader),
     }
-    diagnosis.facts = Some(facts);
-    advise(&mut diagnosis);
+    let advice = advice(&diagnosis, &facts);
+    diagnosis.next.extend(advice);
     diagnosis
 }
 
 /// A profile whose structure cannot be followed.
-fn unopened(name: &str, data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
+fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
     let what = match kind {
-        FileKind::Empty => "empty file".to_owned(),
-        FileKind::InstrRaw => match RawDialect::read(data, 0) {
-            Ok(dialect) => format!("raw profile version {}", dialect.version),
-            Err(_) => "raw profile".to_owned(),
-        },
+        FileKind::Empty => What::Empty,
+        FileKind::InstrRaw => {
+            What::BrokenRaw(RawDialect::read(data, 0).ok().map(|dialect| dialect.version))
+        }
         FileKind::InstrIndexed => match IndexedHeader::parse(data) {
-            Ok(header) => describe(&Facts::of_indexed(&header)),
-            Err(_) => "indexed profile".to_owned(),
+            Ok(header) => What::Instr(InstrFacts::of_indexed(&header)),
+            Err(_) => What::BrokenIndexed,
         },
-        FileKind::Text => "text".to_owned(),
-        _ => "not a profile of a known kind".to_owned(),
+        FileKind::Text => What::Text,
+        _ => What::Unknown,
     };
-    let mut diagnosis = Diagnosis::new(name, Some(data.len() as u64), what);
+    let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
     diagnosis.add(error);
     if diagnosis.verdict == Verdict::Damaged {
         match kind {
-            FileKind::InstrRaw => diagnosis.advise(
-                "LLVM_PROFILE_FILE=again.profraw PROGRAM".to_owned(),
-                "run the program again: nothing of this file can be kept",
-            ),
-            FileKind::InstrIndexed => diagnosis.advise(
-                "profkit merge *.profraw -o merged.profdata".to_owned(),
-                "merge the raw profiles again: nothing of this file can be kept",
-            ),
+            FileKind::InstrRaw => diagnosis.next.push(Advice::RunAgain),
+            FileKind::InstrIndexed => diagnosis.next.push(Advice::MergeAgain),
             _ => {}
         }
     }
@@ -228,7 +212,7 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.profiles = reader.profiles_seen();
     diagnosis.without_values = reader.records_without_values() as u64;
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
-    if diagnosis.nameless > 0 && diagnosis.damage_count == 0 {
+    if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
         let error = Error::new(ErrorKind::Malformed, "functions without names")
             .within("names of raw profile")
             .found(format_args!(
@@ -269,8 +253,8 @@ fn indexed(
             }
         }
     }
-    // Records that could not be read are missing from the sums: the cause has been told.
-    if diagnosis.damage_count == 0 {
+    // Records that could not be read are missing from the sums: the cause has been reported.
+    if diagnosis.damage.count == 0 {
         for error in resummed.differences(&profile) {
             diagnosis.add(error);
         }
@@ -296,7 +280,7 @@ fn indexed(
         diagnosis.add(error);
         Default::default()
     });
-    if diagnosis.damage_count == 0 {
+    if diagnosis.damage.count == 0 {
         for error in checks::section_gaps(&profile, data, &traces) {
             diagnosis.add(error);
         }
@@ -324,91 +308,49 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
             }
         }
     }
-    if diagnosis.functions == 0 && diagnosis.damage_count > 0 {
-        diagnosis.what = "text, but no profile that can be read".to_owned();
+    if diagnosis.functions == 0 && diagnosis.damage.count > 0 {
+        diagnosis.what = What::Text;
     } else {
         diagnosis.support = compatibility::of_text(oldest);
     }
 }
 
-/// What to do next.
-fn advise(diagnosis: &mut Diagnosis) {
-    let Some(facts) = diagnosis.facts.clone() else {
-        return;
-    };
-    let name = quoted(&diagnosis.name);
-    let correlation = diagnosis
-        .damage
-        .iter()
-        .any(|error| error.kind() == ErrorKind::MissingCorrelation);
-    if correlation {
-        diagnosis.advise(
-            format!("llvm-profdata merge --debug-info=PROGRAM {name} -o merged.profdata"),
-            "with LLVM's tool: the functions are in the program's debug info",
-        );
-        return;
+/// What to do next with an instrumentation profile.
+fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
+    let mut damage = diagnosis.damage.first.iter();
+    if damage.any(|error| error.kind() == ErrorKind::MissingCorrelation) {
+        return vec![Advice::Correlate];
     }
     if diagnosis.functions == 0 && diagnosis.verdict != Verdict::Sound {
-        return;
+        return Vec::new();
     }
-    let merge = format!("profkit merge {name} -o merged.profdata");
-    match (facts.kind, diagnosis.verdict) {
-        (_, Verdict::Damaged) => {
-            diagnosis.advise(merge, "keeps what is sound, and reports the rest")
+    match (facts.form, diagnosis.verdict) {
+        (_, Verdict::Damaged) => vec![Advice::KeepSound],
+        (Form::Indexed, _) if facts.version > Some(12) => {
+            vec![Advice::ShowHot, Advice::ForOlderRelease]
         }
-        ("indexed", _) => {
-            diagnosis.advise(
-                format!("profkit show --hot 20 {name}"),
-                "where the time goes",
-            );
-            if facts.version > Some(12) {
-                diagnosis.advise(
-                    format!("profkit merge --llvm 19 {name} -o merged.profdata"),
-                    "for an older LLVM, here 19",
-                );
-            }
-        }
-        _ => diagnosis.advise(merge, "for a compiler"),
+        (Form::Indexed, _) => vec![Advice::ShowHot],
+        _ => vec![Advice::ForCompiler],
     }
 }
 
-/// A kind that is known and not read so far.
-fn foreign(kind: FileKind, data: &[u8]) -> Option<String> {
+/// A kind that is known, and of which the contents are not examined.
+fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
     Some(match kind {
         FileKind::MemProfRaw => {
             let mut cursor = Cursor::new(data, 0, Endian::Little);
             let version = cursor.u64().and_then(|_| cursor.u64()).ok();
-            let version = version.map_or(String::new(), |version| format!(" version {version}"));
-            format!("raw heap profile (MemProf){version}, of which only the header is looked at")
+            (What::HeapRaw(version), Some(Advice::ShowHeap))
         }
-        FileKind::ObjectFile => "program or object file, not a profile".to_owned(),
-        FileKind::Text if data.starts_with(b"---") => {
-            "heap profile (MemProf), YAML, not looked at further".to_owned()
-        }
+        FileKind::ObjectFile => (What::ObjectFile, Some(Advice::RunProgram)),
+        FileKind::Text if data.starts_with(b"---") => (What::HeapYaml, None),
         _ => return None,
     })
-}
-
-/// A path as a shell takes it.
-pub(super) fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
-    if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
-        return path.to_owned();
-    }
-    let prefix = if path.starts_with('-') { "./" } else { "" };
-    format!("'{prefix}{}'", path.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a/b-1.profraw"), "a/b-1.profraw");
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
-        assert_eq!(quoted("-rf"), "'./-rf'");
-    }
 
     /// No cut and no changed byte makes the examination panic, and what lacks bytes is never sound.
     #[test]
@@ -420,9 +362,9 @@ mod tests {
             "text/clang-22-vtables-shapes.proftext",
         ] {
             let whole = profkit_testkit::fixture(name);
-            assert_eq!(examine(name, &whole).verdict, Verdict::Sound, "{name}");
+            assert_eq!(examine(&whole).verdict, Verdict::Sound, "{name}");
             for end in (0..whole.len()).step_by(7) {
-                let cut = examine(name, &whole[..end]);
+                let cut = examine(&whole[..end]);
                 let at_a_record = name.starts_with("text");
                 assert!(
                     cut.verdict == Verdict::Damaged || at_a_record,
@@ -430,7 +372,7 @@ mod tests {
                 );
                 let mut changed = whole.clone();
                 changed[end] ^= 0xff;
-                examine(name, &changed);
+                examine(&changed);
             }
         }
     }

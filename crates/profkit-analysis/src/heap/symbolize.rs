@@ -1,6 +1,6 @@
 //! From contexts of addresses to a profile, module by module.
-use crate::correlate::debuginfod::{Artifact, Client};
-use crate::show::names;
+use crate::correlate::{Artifact, BinaryServers};
+use crate::names;
 use profkit_data::ids::BuildId;
 use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
 use profkit_data::{Error, ErrorKind, Result};
@@ -23,45 +23,38 @@ const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling
 /// How many functions without debug info are named for each module.
 const MOST_FUNCTIONS: usize = 8;
 
-/// Where a module's addresses are symbolised.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The program or library.
-    pub path: PathBuf,
-}
-
-/// Where binaries come from.
-pub trait BySymbols: Sync {
+/// Finds the binaries of the modules that a raw dump names.
+pub trait BinarySource: Sync {
     /// The binary of a module; `None` if there is none and that was to be expected.
     ///
     /// # Errors
     /// Why there is none.
-    fn find(&self, module: &Module) -> Result<Option<Found>>;
+    fn find(&self, module: &Module) -> Result<Option<PathBuf>>;
     /// Where debug files are.
     fn debug_folders(&self) -> &DebugFolders;
 }
 
 /// Binaries by build id, as correlation has them.
 #[derive(Debug)]
-pub struct IndexSource<'a> {
+pub struct IndexedBinaries<'a> {
     /// The binaries.
     pub index: &'a BinaryIndex,
     /// Where debug files are.
     pub folders: &'a DebugFolders,
     /// Servers to ask for what is in no folder.
-    pub servers: Option<&'a Client>,
+    pub servers: Option<&'a dyn BinaryServers>,
     /// The mappings of each binary's code, once a mapping without build id has asked for them.
     code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
 }
 
-impl<'a> IndexSource<'a> {
+impl<'a> IndexedBinaries<'a> {
     /// Binaries that were found, and where to look further.
     pub fn new(
         index: &'a BinaryIndex,
         folders: &'a DebugFolders,
-        servers: Option<&'a Client>,
+        servers: Option<&'a dyn BinaryServers>,
     ) -> Self {
-        IndexSource {
+        IndexedBinaries {
             index,
             folders,
             servers,
@@ -81,8 +74,8 @@ impl<'a> IndexSource<'a> {
     }
 }
 
-impl BySymbols for IndexSource<'_> {
-    fn find(&self, module: &Module) -> Result<Option<Found>> {
+impl BinarySource for IndexedBinaries<'_> {
+    fn find(&self, module: &Module) -> Result<Option<PathBuf>> {
         match module {
             Module::Linked { build_id } => {
                 let found = self.index.find(build_id);
@@ -115,7 +108,7 @@ impl BySymbols for IndexSource<'_> {
                     (None, Some(servers)) => servers.find(build_id, Artifact::DebugInfo)?,
                     (None, None) => return Ok(None),
                 };
-                Ok(Some(Found { path }))
+                Ok(Some(path))
             }
             &Module::Mapping {
                 file_offset, len, ..
@@ -126,9 +119,7 @@ impl BySymbols for IndexSource<'_> {
                 let fitting: Vec<_> = fitting.map(|(binary, _)| &binary.path).collect();
                 match fitting.as_slice() {
                     [] => Ok(None),
-                    [one] => Ok(Some(Found {
-                        path: (*one).clone(),
-                    })),
+                    [one] => Ok(Some((*one).clone())),
                     several => Err(Error::new(
                         ErrorKind::CannotCorrelate,
                         "the mapping has no build id, and several binaries fit its size",
@@ -161,12 +152,10 @@ pub struct OneBinary {
     pub folders: DebugFolders,
 }
 
-impl BySymbols for OneBinary {
-    fn find(&self, module: &Module) -> Result<Option<Found>> {
+impl BinarySource for OneBinary {
+    fn find(&self, module: &Module) -> Result<Option<PathBuf>> {
         let own = matches!(module, Module::Linked { build_id } if *build_id == self.id);
-        Ok(own.then(|| Found {
-            path: self.path.clone(),
-        }))
+        Ok(own.then(|| self.path.clone()))
     }
 
     fn debug_folders(&self) -> &DebugFolders {
@@ -178,8 +167,8 @@ impl BySymbols for OneBinary {
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
 
-impl BySymbols for NoBinaries {
-    fn find(&self, _: &Module) -> Result<Option<Found>> {
+impl BinarySource for NoBinaries {
+    fn find(&self, _: &Module) -> Result<Option<PathBuf>> {
         Ok(None)
     }
 
@@ -188,7 +177,7 @@ impl BySymbols for NoBinaries {
     }
 }
 
-/// What became of the addresses of one module.
+/// How many addresses of one module were symbolised, and why the others were not.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The module.
@@ -244,7 +233,7 @@ pub struct Symbolized {
 }
 
 /// Symbolises contexts by LLVM's rules.
-pub fn symbolize(contexts: &RawContexts, source: &dyn BySymbols) -> Symbolized {
+pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolized {
     let modules = contexts.modules();
     let mut of_module: Vec<Vec<u32>> = vec![Vec::new(); modules.len()];
     for (index, &(module, _)) in (0u32..).zip(contexts.addresses()) {
@@ -433,7 +422,7 @@ fn question(number: usize, module: &Module) -> (usize, u64, u64) {
 fn answer(
     contexts: &RawContexts,
     of_module: &[Vec<u32>],
-    source: &dyn BySymbols,
+    source: &dyn BinarySource,
 ) -> (Vec<ModuleReport>, Vec<(Group, Option<ModuleFrames>)>) {
     let asked: Vec<_> = contexts
         .modules()
@@ -471,10 +460,10 @@ fn answer(
         };
         match answers.get(question) {
             Some(Ok(Some(found))) => {
-                report.binary = Some(found.path.clone());
-                let group = *of_path.entry(found.path.clone()).or_insert_with(|| {
+                report.binary = Some(found.clone());
+                let group = *of_path.entry(found.clone()).or_insert_with(|| {
                     groups.push(Group {
-                        path: found.path.clone(),
+                        path: found.clone(),
                         modules: Vec::new(),
                     });
                     groups.len() - 1
@@ -496,7 +485,7 @@ fn answer(
     for (group, answered) in groups.into_iter().zip(answered) {
         let frames = match answered {
             Ok(frames) => {
-                // Told once, not for each of its mappings.
+                // Reported once, not for each of its mappings.
                 let first = group
                     .modules
                     .first()
@@ -525,7 +514,7 @@ fn frames_of(
     contexts: &RawContexts,
     of_module: &[Vec<u32>],
     group: &Group,
-    source: &dyn BySymbols,
+    source: &dyn BinarySource,
 ) -> Result<ModuleFrames> {
     let mut addresses = Vec::new();
     let mut offsets = Vec::new();
@@ -589,12 +578,10 @@ mod tests {
         folders: DebugFolders,
     }
 
-    impl BySymbols for Counting {
-        fn find(&self, _: &Module) -> Result<Option<Found>> {
+    impl BinarySource for Counting {
+        fn find(&self, _: &Module) -> Result<Option<PathBuf>> {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            Ok(Some(Found {
-                path: "no/such/binary".into(),
-            }))
+            Ok(Some("no/such/binary".into()))
         }
 
         fn debug_folders(&self) -> &DebugFolders {
@@ -633,7 +620,7 @@ mod tests {
         assert_eq!(source.asked.into_inner(), 2);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].0.modules.len(), 1000);
-        // Why the binary cannot be read is told of each mapping.
+        // Each mapping reports why the binary cannot be read.
         let failed = reports.iter().filter(|report| report.error.is_some());
         assert_eq!(failed.count(), 1000);
     }

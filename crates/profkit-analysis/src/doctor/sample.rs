@@ -1,47 +1,33 @@
 //! Sample profiles under examination.
 use super::compatibility;
-use super::examine::{Diagnosis, quoted};
+use super::examine::Diagnosis;
+use super::what::{Advice, What};
 use profkit_data::detect::FileKind;
 use profkit_data::sample::binary::parse_header;
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding, read};
 use profkit_data::{Error, ErrorKind};
 
-/// Looks at every byte of a sample profile that means something.
-pub fn examine(name: &str, data: &[u8], kind: FileKind) -> Diagnosis {
+/// Examines every byte of a sample profile that means something.
+pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
     let gcov = (kind == FileKind::SampleGcov)
         .then(|| GcovProfile::parse(data).ok())
         .flatten();
-    let what = match (found, &gcov) {
-        (Some(SampleEncoding::Text), _) => "sample profile, text".to_owned(),
-        (Some(SampleEncoding::Binary), _) => format!("sample profile, binary version {version}"),
-        (Some(SampleEncoding::CompactBinary), _) => {
-            format!("sample profile, compact binary version {version} (LLVM 7 to 16)")
-        }
-        (Some(SampleEncoding::ExtBinary), _) => {
-            format!("sample profile, extensible binary version {version}")
-        }
-        (_, Some(gcov)) => {
-            let gcc = match gcov.version {
-                GcovVersion::V1 => " (GCC 5 to 11)",
-                GcovVersion::V2 => " (GCC 12 to 15)",
-                GcovVersion::V3 => " (GCC 16)",
-                _ => "",
-            };
-            format!("GCC's sample profile version {}{gcc}", gcov.version)
-        }
-        _ => "sample profile".to_owned(),
+    let what = What::Sample {
+        encoding: found,
+        version,
+        gcov: gcov.as_ref().map(|gcov| gcov.version),
     };
-    let mut diagnosis = Diagnosis::new(name, Some(data.len() as u64), what);
+    let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
     let mut profile = SampleProfile::new();
     let report = read(data, &mut profile, 1);
     diagnosis.functions = report.functions;
     for error in &report.faults {
         diagnosis.add(error.clone());
     }
-    diagnosis.damage_count = report.fault_count;
+    diagnosis.damage.count = report.fault_count;
     if report.outcome.overflows > 0 {
         diagnosis.add(Error::new(
             ErrorKind::CounterTooLarge,
@@ -70,18 +56,8 @@ pub fn examine(name: &str, data: &[u8], kind: FileKind) -> Diagnosis {
         _ => compatibility::of_samples(4..=u8::MAX),
     };
     if diagnosis.functions > 0 {
-        diagnosis.advise(
-            format!("profkit show --hot 20 {}", quoted(name)),
-            "where the time goes",
-        );
-        let to = match found {
-            Some(SampleEncoding::Text) => "samples.profdata",
-            _ => "samples.proftext",
-        };
-        diagnosis.advise(
-            format!("profkit convert {} -o {to}", quoted(name)),
-            "in another encoding",
-        );
+        let from_text = found == Some(SampleEncoding::Text);
+        diagnosis.next = vec![Advice::ShowHot, Advice::ConvertSamples { from_text }];
     }
     diagnosis
 }

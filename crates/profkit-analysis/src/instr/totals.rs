@@ -1,33 +1,41 @@
-//! What is gathered while the records pass by. Nothing of it grows with their number.
-use profkit_data::Error;
+//! Sums over the records of a profile. Memory does not grow with their number.
 use profkit_data::instr::Record;
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The sums over all records.
+/// Sums over all records.
 #[derive(Debug, Default)]
 pub struct Totals {
+    /// All records.
     pub records: u64,
+    /// Those that have a mark, "hot" or "warm", in the place of counts.
     pub pseudo_records: u64,
     /// Sum of all counters of ordinary records.
     pub sum: u128,
     /// Of records of the first stage, and of context-sensitive ones.
     stages: [SummaryBuilder; 2],
+    /// Records of the context-sensitive stage.
     pub context_sensitive: u64,
     two_stages: bool,
     /// By value kind.
     pub values: [ValueTotals; 3],
+    /// Records with MC/DC bitmaps.
     pub bitmap_records: u64,
+    /// Bytes of all bitmaps.
     pub bitmap_bytes: u64,
+    /// The functions with the largest sums.
     pub hottest: Hottest,
 }
 
 /// Sites of one value kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTotals {
+    /// All sites.
     pub sites: u64,
+    /// Sites at which a value was seen.
     pub sites_with_values: u64,
+    /// Values of all sites.
     pub values: u64,
 }
 
@@ -44,6 +52,7 @@ impl Totals {
         }
     }
 
+    /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         self.records += 1;
         // In a profile without that stage the bit is part of the hash.
@@ -55,7 +64,7 @@ impl Totals {
             if let Some(stage) = self.stages.get_mut(usize::from(context_sensitive)) {
                 stage.add_counts(&record.counts);
             }
-            let sum = sum(record);
+            let sum = counter_sum(record);
             self.sum += sum;
             self.hottest.offer(sum, &record.name);
         }
@@ -78,7 +87,7 @@ impl Totals {
 }
 
 /// The sum of a record's counters.
-pub fn sum(record: &Record) -> u128 {
+pub fn counter_sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
@@ -113,38 +122,6 @@ impl Hottest {
         sorted
             .into_iter()
             .map(|Reverse((sum, _, name))| (sum, name))
-    }
-}
-
-/// What is wrong with a file: the first errors, and how many there are.
-#[derive(Debug, Default)]
-pub struct Faults {
-    pub first: Vec<Error>,
-    pub count: u64,
-}
-
-/// How many errors are told in full: the first ones explain the others.
-const TOLD: usize = 10;
-
-impl Faults {
-    pub fn push(&mut self, error: Error) {
-        self.count += 1;
-        if self.first.len() < TOLD {
-            self.first.push(error);
-        }
-    }
-
-    /// How many there are beside the first ones.
-    pub fn more(&self) -> u64 {
-        self.count.saturating_sub(self.first.len() as u64)
-    }
-
-    /// A part that could not be read is a fault, and empty.
-    pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
-        result.unwrap_or_else(|error| {
-            self.push(error);
-            T::default()
-        })
     }
 }
 

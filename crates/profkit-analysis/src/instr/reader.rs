@@ -1,4 +1,4 @@
-//! A profile of any kind, opened to be read as far as it goes.
+//! An instrumentation profile of any form, opened to be read as far as it goes.
 use profkit_data::bytes::Endian;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::NameRef;
@@ -8,23 +8,33 @@ use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource};
 use profkit_data::{Error, ErrorKind, Result};
+use std::fmt;
 use std::ops::RangeInclusive;
 
-/// A reader of one of the kinds.
+/// A reader of an instrumentation profile, whatever its form.
 #[derive(Debug)]
-pub enum Source<'data> {
+pub enum InstrReader<'data> {
+    /// A raw profile, or several in one file.
     Raw(Box<RawReader<'data>>),
+    /// An indexed profile.
     Indexed(Box<IndexedReader<'data>>),
+    /// A text profile.
     Text(Box<TextReader<'data>>),
 }
 
-impl<'data> Source<'data> {
-    /// Opens a profile, raw and indexed ones to be salvaged.
+impl<'data> InstrReader<'data> {
+    /// Opens a profile. Raw and indexed ones are read as far as they are sound.
+    ///
+    /// # Errors
+    /// If the file is no instrumentation profile, or its header cannot be read.
     pub fn open(data: &'data [u8]) -> Result<Self> {
         Self::open_correlated(data, None)
     }
 
-    /// Opens a profile; `metadata` has what raw ones lack that hold counters only.
+    /// Opens a profile; `metadata` gives the functions of raw ones that hold counters only.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn open_correlated(
         data: &'data [u8],
         metadata: Option<&'data dyn RawMetadataSource>,
@@ -32,33 +42,34 @@ impl<'data> Source<'data> {
         Ok(match detect(data) {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(true);
-                Source::Raw(Box::new(match metadata {
+                InstrReader::Raw(Box::new(match metadata {
                     Some(metadata) => RawReader::parse_correlated(data, options, metadata)?,
                     None => RawReader::parse_with(data, options)?,
                 }))
             }
             FileKind::InstrIndexed => {
-                Source::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))
+                InstrReader::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))
             }
-            FileKind::Text => Source::Text(Box::new(TextReader::parse(data)?)),
-            other => return Err(unsupported(other)),
+            FileKind::Text => InstrReader::Text(Box::new(TextReader::parse(data)?)),
+            other => return Err(not_an_instr_profile(other)),
         })
     }
 
-    pub fn reader(&mut self) -> &mut dyn InstrSource {
+    /// The records, whatever the form.
+    pub fn source(&mut self) -> &mut dyn InstrSource {
         match self {
-            Source::Raw(reader) => &mut **reader,
-            Source::Indexed(reader) => &mut **reader,
-            Source::Text(reader) => &mut **reader,
+            InstrReader::Raw(reader) => &mut **reader,
+            InstrReader::Indexed(reader) => &mut **reader,
+            InstrReader::Text(reader) => &mut **reader,
         }
     }
 
     /// The name of a target, a virtual table or a function of a trace.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self {
-            Source::Raw(reader) => reader.symbols().get(name_ref),
-            Source::Text(reader) => reader.symbols().get(name_ref),
-            Source::Indexed(reader) => reader
+            InstrReader::Raw(reader) => reader.symbols().get(name_ref),
+            InstrReader::Text(reader) => reader.symbols().get(name_ref),
+            InstrReader::Indexed(reader) => reader
                 .profile()
                 .name_of(name_ref)
                 .or_else(|| reader.symbols().get(name_ref)),
@@ -66,14 +77,35 @@ impl<'data> Source<'data> {
     }
 }
 
+/// The form of an instrumentation profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Written by the program that ran (`.profraw`).
+    Raw,
+    /// Written by a merge, read by compilers (`.profdata`).
+    Indexed,
+    /// Text (`.proftext`).
+    Text,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Form::Raw => "raw",
+            Form::Indexed => "indexed",
+            Form::Text => "text",
+        })
+    }
+}
+
 /// What is known of a file before its records are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// `raw`, `indexed` or `text`.
-    pub kind: &'static str,
+pub struct InstrFacts {
+    /// Raw, indexed or text.
+    pub form: Form,
     /// Raw or indexed version; text has none.
     pub version: Option<u32>,
-    /// Version with flags.
+    /// Version with flags, as it stands in the file.
     pub version_word: u64,
     /// Releases that write this version.
     pub writers: Option<RangeInclusive<Release>>,
@@ -83,11 +115,11 @@ pub struct Facts {
     pub instrumentation: InstrKind,
 }
 
-impl Facts {
+impl InstrFacts {
     /// The facts of an open profile.
-    pub fn of(source: &Source<'_>) -> Self {
+    pub fn of(source: &InstrReader<'_>) -> Self {
         match source {
-            Source::Raw(reader) => {
+            InstrReader::Raw(reader) => {
                 let word = reader.version_word();
                 let version = version_of(word);
                 let dialect = reader.profile().map(|profile| profile.dialect());
@@ -99,8 +131,8 @@ impl Facts {
                     (5, Some(_)) => Some(Release::new(9)..=Release::new(9)),
                     _ => raw_writers(version),
                 };
-                Facts {
-                    kind: "raw",
+                InstrFacts {
+                    form: Form::Raw,
                     version: Some(version),
                     version_word: word,
                     writers,
@@ -108,9 +140,9 @@ impl Facts {
                     instrumentation: reader.kind(),
                 }
             }
-            Source::Indexed(reader) => Self::of_indexed(reader.profile().header()),
-            Source::Text(reader) => Facts {
-                kind: "text",
+            InstrReader::Indexed(reader) => Self::of_indexed(reader.profile().header()),
+            InstrReader::Text(reader) => InstrFacts {
+                form: Form::Text,
                 version: None,
                 version_word: 0,
                 writers: None,
@@ -122,8 +154,8 @@ impl Facts {
 
     /// The facts of an indexed profile, from its header alone.
     pub fn of_indexed(header: &IndexedHeader) -> Self {
-        Facts {
-            kind: "indexed",
+        InstrFacts {
+            form: Form::Indexed,
             version: Some(header.version()),
             version_word: header.version_word,
             writers: indexed_writers(header.version()),
@@ -139,7 +171,7 @@ fn version_of(word: u64) -> u32 {
 }
 
 /// The error for a file that is not an instrumentation profile.
-pub fn unsupported(kind: FileKind) -> Error {
+pub fn not_an_instr_profile(kind: FileKind) -> Error {
     let (what, hint) = match kind {
         FileKind::MemProfRaw => (
             "a raw MemProf profile",

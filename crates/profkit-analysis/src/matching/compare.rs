@@ -1,13 +1,17 @@
-//! A profile's functions beside those of binaries.
-use crate::show::source::Source;
+//! The functions of a profile, and those of binaries.
+use crate::instr::InstrReader;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash};
 use profkit_data::instr::Record;
 use profkit_data::mip::{Identity, MipProfile};
-use profkit_data::{ErrorKind, Result};
-use profkit_object::functions::{Function, Origin};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_object::binary::{BinaryFile, Image};
+use profkit_object::build_id::build_id;
+use profkit_object::functions::{Function, Origin, functions};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::Path;
 
-/// What a profile knows of a function under one hash.
+/// What a profile knows about a function under one hash.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Control-flow hash; `None` in MIP profiles, whose signatures no compiler's binary states.
@@ -18,7 +22,7 @@ pub struct Known {
 
 /// The functions of a profile.
 #[derive(Debug, Default)]
-pub struct Profile {
+pub struct ProfileFunctions {
     /// By name.
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
     /// Sum of all counts.
@@ -27,15 +31,26 @@ pub struct Profile {
     pub build_ids: Vec<BuildId>,
 }
 
-impl Profile {
-    /// Reads all records; damaged ones are passed over, as in `show`.
+impl ProfileFunctions {
+    /// The functions of a profile, whose kind is told by its content: instrumentation or MIP.
+    ///
+    /// # Errors
+    /// If it is of another kind, cannot be read, or holds counters only.
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        match detect(data) {
+            FileKind::Mip => MipProfile::parse(data).map(|profile| Self::of_mip(&profile)),
+            _ => Self::read(&mut InstrReader::open(data)?),
+        }
+    }
+
+    /// Reads all records. Damaged ones are passed over.
     ///
     /// # Errors
     /// If the profile holds counters only.
-    pub fn read(source: &mut Source<'_>) -> Result<Self> {
-        let mut profile = Profile::default();
+    pub fn read(source: &mut InstrReader<'_>) -> Result<Self> {
+        let mut profile = ProfileFunctions::default();
         let mut record = Record::default();
-        let reader = source.reader();
+        let reader = source.source();
         loop {
             match reader.read_record(&mut record) {
                 Ok(false) => {
@@ -57,7 +72,7 @@ impl Profile {
 
     /// The functions of a MIP profile: how often each was called, or where calls are not counted in how many runs.
     pub fn of_mip(mip: &MipProfile) -> Self {
-        let mut profile = Profile::default();
+        let mut profile = ProfileFunctions::default();
         for function in &mip.functions {
             let count = function.calls.max(function.called_runs);
             profile.add(&function.name, None, count);
@@ -80,9 +95,9 @@ impl Profile {
     }
 }
 
-/// What becomes of a function.
+/// Whether a compiler that builds the binary again can use what the profile knows of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// Name and hash agree, or the name where there is no hash to compare.
     Matched,
     /// The name is there with another hash.
@@ -91,9 +106,9 @@ pub enum Fate {
     Unknown,
 }
 
-/// A binary.
+/// One binary, or one architecture of a universal file.
 #[derive(Clone, Debug)]
-pub struct Compared {
+pub struct Binary {
     /// As it was named.
     pub path: String,
     /// Its build id.
@@ -106,22 +121,43 @@ pub struct Compared {
 
 /// The functions of all binaries together.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct BinaryFunctions {
     /// Each binary.
-    pub binaries: Vec<Compared>,
+    pub binaries: Vec<Binary>,
     /// By name, with the hashes; `None` where only the symbol is known.
     functions: FxHashMap<Vec<u8>, FxHashSet<Option<FuncHash>>>,
 }
 
-impl Comparison {
-    /// Takes a binary's functions.
+impl BinaryFunctions {
+    /// Opens a binary and adds its functions: those of every architecture if the file has several.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no binary, or has neither profile sections nor symbols.
+    pub fn open(&mut self, path: &Path) -> Result<()> {
+        let file = BinaryFile::open(path).map_err(|error| {
+            let text = format!("cannot be read: {}", profkit_merge::files::system_text(&error));
+            Error::new(ErrorKind::CannotCorrelate, text)
+        })?;
+        for image in &file.images()? {
+            self.add_image(path, image)?;
+        }
+        Ok(())
+    }
+
+    fn add_image(&mut self, path: &Path, image: &Image<'_>) -> Result<()> {
+        let list = functions(image, path)?;
+        self.add(path.display().to_string(), build_id(image)?, list);
+        Ok(())
+    }
+
+    /// Adds the functions of a binary.
     pub fn add(
         &mut self,
         path: String,
         build_id: Option<BuildId>,
         (origin, list): (Origin, Vec<Function>),
     ) {
-        self.binaries.push(Compared {
+        self.binaries.push(Binary {
             path,
             build_id,
             origin,
@@ -142,18 +178,18 @@ impl Comparison {
             .map(|(name, hashes)| (name.as_slice(), hashes))
     }
 
-    /// What becomes of a profile's function in these binaries.
-    pub fn fate_in_binaries(&self, name: &[u8], hash: Option<FuncHash>) -> Fate {
+    /// Whether these binaries have a function of the profile.
+    pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
         let hashes = self
             .functions
             .get(name)
             .or_else(|| self.functions.get(symbol_of(name)));
         match hashes {
             Some(hashes) if hash.is_none() || hashes.contains(&hash) || hashes.contains(&None) => {
-                Fate::Matched
+                Outcome::Matched
             }
-            Some(_) => Fate::Changed,
-            None => Fate::Unknown,
+            Some(_) => Outcome::Changed,
+            None => Outcome::Unknown,
         }
     }
 }
@@ -181,20 +217,20 @@ mod tests {
         assert_eq!(symbol_of(b"a.c:helper"), b"helper");
         assert_eq!(symbol_of(b"_ZN1a1bEv"), b"_ZN1a1bEv");
         assert_eq!(symbol_of(b"-[A b:c:]"), b"-[A b:c:]");
-        let mut comparison = Comparison::default();
+        let mut comparison = BinaryFunctions::default();
         let function = |name: &str, hash| Function {
             name: name.into(),
             hash,
         };
         let list = vec![function("f", Some(FuncHash(1))), function("g", None)];
         comparison.add("app".to_owned(), None, (Origin::Sections, list));
-        let fate =
-            |name: &str, hash| comparison.fate_in_binaries(name.as_bytes(), Some(FuncHash(hash)));
-        assert_eq!(fate("f", 1), Fate::Matched);
-        assert_eq!(fate("f", 2), Fate::Changed);
-        assert_eq!(fate("x.c;g", 7), Fate::Matched);
-        assert_eq!(fate("h", 1), Fate::Unknown);
-        assert_eq!(comparison.fate_in_binaries(b"f", None), Fate::Matched);
+        let outcome =
+            |name: &str, hash| comparison.outcome_of(name.as_bytes(), Some(FuncHash(hash)));
+        assert_eq!(outcome("f", 1), Outcome::Matched);
+        assert_eq!(outcome("f", 2), Outcome::Changed);
+        assert_eq!(outcome("x.c;g", 7), Outcome::Matched);
+        assert_eq!(outcome("h", 1), Outcome::Unknown);
+        assert_eq!(comparison.outcome_of(b"f", None), Outcome::Matched);
     }
 
     #[test]
@@ -215,7 +251,7 @@ mod tests {
             ],
             ..MipProfile::default()
         };
-        let profile = Profile::of_mip(&mip);
+        let profile = ProfileFunctions::of_mip(&mip);
         assert_eq!(profile.build_ids, [BuildId(vec![0xab])]);
         assert_eq!(profile.total, 8);
         let known = |name: &[u8]| {

@@ -9,6 +9,7 @@ const FIRST: u8 = 13;
 /// What one release can do, going by versions alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Support {
+    /// The release.
     pub release: Release,
     /// Its llvm-profdata reads the file.
     pub reads: bool,
@@ -30,7 +31,7 @@ fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {
         .collect()
 }
 
-/// For a raw profile: one version a release, and compilers take none.
+/// For a raw profile: one version per release, and compilers take none.
 pub fn of_raw(version: u32) -> Vec<Support> {
     table(|facts| (facts.reads_raw(version), false))
 }

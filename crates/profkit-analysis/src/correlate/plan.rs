@@ -1,7 +1,6 @@
 //! Which raw profile goes to which binary.
-use super::debuginfod::{self, Artifact};
 use super::joined::{Joined, Key, profiles_in};
-use profkit_abi::raw::VERSION_LLVM_22;
+use super::servers::{Artifact, BinaryServers};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
@@ -33,7 +32,7 @@ pub struct Binaries {
     /// Where debug files of stripped binaries are.
     pub debug_folders: DebugFolders,
     /// Servers to ask for what is in no folder.
-    pub servers: Option<debuginfod::Client>,
+    pub servers: Option<Box<dyn BinaryServers>>,
 }
 
 /// What profiles of one program and dialect are joined to.
@@ -63,7 +62,7 @@ pub struct Match {
 /// The whole plan.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One entry a program and dialect, sorted by their first input.
+    /// One entry per program and dialect, sorted by their first input.
     pub assignments: Vec<Assignment>,
     /// The metadata, for the merge.
     pub joined: Joined,
@@ -86,9 +85,10 @@ impl Plan {
         let mut wanted: FxHashMap<Key, (RawDialect, RecordLayout, Vec<usize>)> =
             FxHashMap::default();
         for (input, keys) in keys.into_iter().enumerate() {
-            match keys.is_empty() {
-                true => plan.complete += 1,
-                false => plan.bare += 1,
+            if keys.is_empty() {
+                plan.complete += 1;
+            } else {
+                plan.bare += 1;
             }
             for (key, dialect, layout) in keys {
                 let (.., inputs) = wanted.entry(key).or_insert((dialect, layout, Vec::new()));
@@ -301,7 +301,7 @@ impl Binaries {
             .with_hint("name the one binary that wrote it with --binaries")),
             several => Err(Error::new(
                 ErrorKind::MissingCorrelation,
-                "the profile states no build id, so that it cannot be told which binary wrote it",
+                "the profile states no build id, so it is not known which binary wrote it",
             )
             .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| binary.path.display()))))
             .with_hint("merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen")),
@@ -425,9 +425,12 @@ impl Wanted<'_> {
     }
 
     fn sections(&self, image: &Image<'_>) -> Result<Correlated> {
-        let set = match binary::has_sections(image, SectionSet::Correlation) {
-            false if binary::has_sections(image, SectionSet::Runtime) => SectionSet::Runtime,
-            _ => SectionSet::Correlation,
+        let only_runtime = !binary::has_sections(image, SectionSet::Correlation)
+            && binary::has_sections(image, SectionSet::Runtime);
+        let set = if only_runtime {
+            SectionSet::Runtime
+        } else {
+            SectionSet::Correlation
         };
         let (outside, warnings) = (Outside::Drop, CorrelationWarnings::default());
         binary::correlate(image, set, self.dialect, self.layout, outside, warnings)
@@ -454,10 +457,7 @@ const COUNTER_SLACK: u64 = 8;
 fn unreadable(error: &std::io::Error) -> Error {
     Error::new(
         ErrorKind::CannotCorrelate,
-        format!(
-            "the binary cannot be read: {}",
-            profkit_merge::files::system_text(error)
-        ),
+        format!("the binary cannot be read: {}", profkit_merge::files::system_text(error)),
     )
 }
 
@@ -490,15 +490,4 @@ fn named(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
         text.push_str(&format!(" and {more} more"));
     }
     text
-}
-
-/// The dialect of the newest release, for binaries that are looked at without a profile.
-pub fn newest_dialect(image: &Image<'_>) -> RawDialect {
-    let (endian, width) = machine(image);
-    RawDialect {
-        endian,
-        width,
-        version: VERSION_LLVM_22,
-        flags: 0,
-    }
 }

@@ -1,0 +1,19 @@
+//! What a file is, which LLVM releases can use it, what is wrong with it, and what to do next.
+//!
+//! ```
+//! use profkit_analysis::doctor::{Verdict, examine};
+//!
+//! let diagnosis = examine(b":ir\nmain\n12\n2\n90\n10\n");
+//! assert_eq!(diagnosis.verdict, Verdict::Sound);
+//! assert_eq!(diagnosis.functions, 1);
+//! ```
+mod checks;
+mod compatibility;
+mod examine;
+mod mip;
+mod sample;
+mod what;
+
+pub use compatibility::Support;
+pub use examine::{Diagnosis, Verdict, examine, unreadable};
+pub use what::{Advice, MipContents, What};

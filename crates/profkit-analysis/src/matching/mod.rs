@@ -1,0 +1,6 @@
+//! How much of a profile the functions of a binary can use: is the profile stale for this build?
+mod compare;
+mod shares;
+
+pub use compare::{Binary, BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
+pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};

@@ -1,0 +1,160 @@
+//! Shares of functions and counts that match.
+use super::compare::{BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
+use rustc_hash::FxHashSet;
+
+/// Functions that account for this share of all counts are hot (`profile-summary-cutoff-hot` of LLVM).
+const HOT_SHARE: f64 = 0.99;
+
+/// The functions of the binaries, each name counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FunctionShares {
+    /// All of them.
+    pub total: u64,
+    /// Those of which the profile has name and hash; the name is enough where the binary has no hash.
+    pub matched: u64,
+    /// Those of which the profile has the name with other hashes.
+    pub changed: u64,
+    /// Those that the profile does not have.
+    pub unknown: u64,
+}
+
+impl FunctionShares {
+    /// The share that is matched, in percent; 100 if there are no functions.
+    pub fn matched_percent(&self) -> f64 {
+        percent(self.matched.into(), self.total.into())
+    }
+}
+
+/// The counts of the profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountShares {
+    /// Sum of all counts.
+    pub total: u128,
+    /// Of functions that match.
+    pub matched: u128,
+    /// Of functions that the binaries have with another hash.
+    pub changed: u128,
+    /// Of functions that no binary has.
+    pub gone: u128,
+}
+
+impl CountShares {
+    /// The share that is matched, in percent; 100 if all counts are zero.
+    pub fn matched_percent(&self) -> f64 {
+        self.percent(self.matched)
+    }
+
+    /// What percentage of all counts a part is; 100 if all counts are zero.
+    pub fn percent(&self, part: u128) -> f64 {
+        percent(part, self.total)
+    }
+}
+
+/// A hot function of the profile that does not match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostFunction {
+    /// Its name in the profile.
+    pub name: Vec<u8>,
+    /// Its count.
+    pub count: u64,
+    /// [`Outcome::Changed`] or [`Outcome::Unknown`].
+    pub outcome: Outcome,
+}
+
+/// How well a profile and binaries match.
+///
+/// ```
+/// use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+///
+/// let profile = ProfileFunctions::parse(b":ir\nmain\n12\n2\n90\n10\n")?;
+/// // A binary that does not have the function: `BinaryFunctions::open` reads one from a file.
+/// let binaries = BinaryFunctions::default();
+/// let shares = MatchShares::new(&profile, &binaries);
+/// assert_eq!(shares.counts.total, 100);
+/// assert_eq!(shares.counts.matched_percent(), 0.0);
+/// assert_eq!(shares.hot_lost[0].name, b"main");
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MatchShares {
+    /// Functions of the binaries.
+    pub functions: FunctionShares,
+    /// Counts of the profile.
+    pub counts: CountShares,
+    /// Functions that account for 99 % of all counts and do not match, largest count first.
+    pub hot_lost: Vec<LostFunction>,
+}
+
+impl MatchShares {
+    /// Compares a profile with binaries.
+    pub fn new(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> Self {
+        let counts = profile.functions.iter().flat_map(|(name, known)| {
+            known.iter().map(|known| {
+                let outcome = binaries.outcome_of(name, known.hash);
+                (known.count, name.as_slice(), outcome)
+            })
+        });
+        let mut by_count: Vec<_> = counts.collect();
+        by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        let mut counts = CountShares {
+            total: profile.total,
+            ..CountShares::default()
+        };
+        for &(count, _, outcome) in &by_count {
+            *match outcome {
+                Outcome::Matched => &mut counts.matched,
+                Outcome::Changed => &mut counts.changed,
+                Outcome::Unknown => &mut counts.gone,
+            } += u128::from(count);
+        }
+        let mut before = 0u128;
+        #[allow(clippy::cast_precision_loss, reason = "a share")]
+        let hot = by_count.into_iter().take_while(|&(count, ..)| {
+            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && count > 0;
+            before += u128::from(count);
+            is_hot
+        });
+        let lost = hot.filter(|&(.., outcome)| outcome != Outcome::Matched);
+        MatchShares {
+            functions: functions(profile, binaries),
+            counts,
+            hot_lost: lost
+                .map(|(count, name, outcome)| LostFunction {
+                    name: name.to_vec(),
+                    count,
+                    outcome,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn functions(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> FunctionShares {
+    let symbols: FxHashSet<&[u8]> = profile
+        .functions
+        .keys()
+        .map(|name| symbol_of(name))
+        .collect();
+    let mut functions = FunctionShares::default();
+    for (name, hashes) in binaries.functions() {
+        functions.total += 1;
+        let same = |known: &Known| {
+            known.hash.is_none() || hashes.contains(&known.hash) || hashes.contains(&None)
+        };
+        match profile.functions.get(name) {
+            Some(known) if known.iter().any(same) => functions.matched += 1,
+            Some(_) => functions.changed += 1,
+            None if hashes.contains(&None) && symbols.contains(name) => functions.matched += 1,
+            None => functions.unknown += 1,
+        }
+    }
+    functions
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a share")]
+fn percent(part: u128, whole: u128) -> f64 {
+    if whole == 0 {
+        return 100.0;
+    }
+    part as f64 * 100.0 / whole as f64
+}

@@ -1,0 +1,6 @@
+//! How alike two profiles are.
+mod samples;
+
+pub use samples::{
+    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,
+};

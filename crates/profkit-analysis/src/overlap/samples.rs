@@ -1,0 +1,440 @@
+//! How alike two sample profiles are, by the measures of LLVM's `overlap --sample` (`SampleOverlapAggregator` in
+//! `llvm-profdata.cpp`).
+use profkit_data::sample::{
+    BodyLine, Frame, Function, Inlined, ProfileKind, SampleName, SampleProfile, Samples,
+};
+use profkit_data::summary::Summary;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// One of the two profiles, with its sums.
+#[derive(Debug)]
+pub struct OverlapSide<'p> {
+    profile: &'p SampleProfile,
+    /// Lines with at least so many samples are hot.
+    threshold: u64,
+    /// Of each function.
+    sums: Vec<Sums>,
+    /// All samples of lines.
+    samples: u64,
+}
+
+impl<'p> OverlapSide<'p> {
+    /// A profile in which lines with at least `threshold` samples are hot; [`hot_threshold`] gives that number.
+    pub fn new(profile: &'p SampleProfile, threshold: u64) -> Self {
+        let functions = profile.functions().iter();
+        let sums: Vec<Sums> = functions
+            .map(|function| Sums::of(&function.samples, threshold))
+            .collect();
+        let samples = sums
+            .iter()
+            .fold(0u64, |sum, sums| sum.wrapping_add(sums.samples));
+        OverlapSide {
+            profile,
+            threshold,
+            sums,
+            samples,
+        }
+    }
+
+    /// Samples of all lines.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    fn sums(&self, index: usize) -> Sums {
+        self.sums.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// The least count of the lines that have this share of all samples, in millionths. `None` if the summary has no such
+/// share.
+pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
+    let mut entries = summary.cutoffs.iter();
+    let entry = entries.find(|entry| entry.cutoff >= cutoff);
+    entry.map(|entry| entry.min_count)
+}
+
+/// Why two profiles cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomparable {
+    /// Only one of them counts pseudo probes; the other one counts lines.
+    Probes,
+    /// Only one of them knows calling contexts.
+    Contexts,
+}
+
+impl fmt::Display for Incomparable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Incomparable::Probes => "one profile counts pseudo probes, the other one lines",
+            Incomparable::Contexts => "only one profile knows the callers of its functions",
+        })
+    }
+}
+
+impl std::error::Error for Incomparable {}
+
+/// The lines of a function, inlined ones included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    samples: u64,
+    largest: u64,
+    hot_lines: u64,
+}
+
+impl Sums {
+    fn of(samples: &Samples, threshold: u64) -> Self {
+        let mut sums = Sums::default();
+        sums.add(samples, threshold);
+        sums
+    }
+
+    fn add(&mut self, samples: &Samples, threshold: u64) {
+        for line in &samples.body {
+            self.samples = self.samples.wrapping_add(line.samples);
+            self.largest = self.largest.max(line.samples);
+            self.hot_lines += u64::from(line.samples >= threshold);
+        }
+        for inlined in &samples.inlined {
+            self.add(&inlined.samples, threshold);
+        }
+    }
+}
+
+/// A function of the second profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FunctionOverlap {
+    /// Its place among the functions of the second profile.
+    pub function: usize,
+    /// The place of the same function in the first profile, if it is there.
+    pub base_function: Option<usize>,
+    /// The largest count of its lines in the second profile.
+    pub largest: u64,
+    /// Samples in the first profile.
+    pub base_samples: u64,
+    /// Samples in the second profile.
+    pub test_samples: u64,
+    /// Samples of lines that only the first profile has.
+    pub base_unique: u64,
+    /// Samples of lines that only the second profile has.
+    pub test_unique: u64,
+    /// The smaller count of each line, added up.
+    pub common: u64,
+    /// The larger count of each line, added up.
+    pub union: u64,
+    /// How alike the two are: 1 for the same.
+    pub similarity: f64,
+}
+
+/// How many functions or lines are hot in each profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotOverlap {
+    /// In the first profile.
+    pub base: u64,
+    /// In the second profile.
+    pub test: u64,
+    /// In both.
+    pub both: u64,
+    /// In one of them or both.
+    pub either: u64,
+}
+
+/// What two sample profiles have in common.
+///
+/// ```
+/// use profkit_analysis::overlap::{OverlapSide, SampleOverlap, hot_threshold};
+/// use profkit_data::sample::{SampleProfile, read, summarize};
+///
+/// let text = b"main:100:1\n 1: 60\n 2: 40\n";
+/// let mut profile = SampleProfile::new();
+/// read(text, &mut profile, 1);
+/// let threshold = hot_threshold(&summarize(&profile), 990_000).expect("a cutoff that LLVM has");
+/// let side = OverlapSide::new(&profile, threshold);
+/// let overlap = SampleOverlap::of(&side, &side)?;
+/// assert_eq!(overlap.similarity, 1.0);
+/// assert_eq!(overlap.common_samples, 100);
+/// # Ok::<(), profkit_analysis::overlap::Incomparable>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SampleOverlap {
+    /// How alike the profiles are: 1 for the same.
+    pub similarity: f64,
+    /// The smaller count of each line, added up.
+    pub common_samples: u64,
+    /// The larger count of each line, added up.
+    pub union_samples: u64,
+    /// Samples of lines that only the first profile has.
+    pub base_unique_samples: u64,
+    /// Samples of lines that only the second profile has.
+    pub test_unique_samples: u64,
+    /// Functions of both profiles.
+    pub common_functions: u64,
+    /// Functions of either profile.
+    pub union_functions: u64,
+    /// Functions that only the first profile has.
+    pub base_unique_functions: u64,
+    /// Functions that only the second profile has.
+    pub test_unique_functions: u64,
+    /// HotOverlap functions.
+    pub hot_functions: HotOverlap,
+    /// HotOverlap lines.
+    pub hot_lines: HotOverlap,
+    /// The functions of the second profile, in its order.
+    pub functions: Vec<FunctionOverlap>,
+}
+
+/// What is smaller is taken for an error of rounding, as in LLVM.
+const EPSILON: f64 = 0.000_005;
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "LLVM calculates shares in floating point"
+)]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// A part of a whole, from 0 to 1; 0 of nothing.
+pub fn share(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        _ => float(part) / float(whole),
+    }
+}
+
+impl SampleOverlap {
+    /// Compares two profiles.
+    ///
+    /// # Errors
+    /// If they count different things.
+    pub fn of(base: &OverlapSide<'_>, test: &OverlapSide<'_>) -> Result<Self, Incomparable> {
+        let differ = |kind| {
+            base.profile.kind.contains(kind) != test.profile.kind.contains(kind)
+        };
+        if differ(ProfileKind::PROBE_BASED) {
+            return Err(Incomparable::Probes);
+        }
+        if differ(ProfileKind::CONTEXT_SENSITIVE) {
+            return Err(Incomparable::Contexts);
+        }
+        let mut overlap = SampleOverlap::default();
+        let mut compared = Compared {
+            base,
+            test,
+            hot: HotOverlap::default(),
+        };
+        let mut matched = vec![false; base.profile.functions().len()];
+        overlap.union_functions = matched.len() as u64;
+        for (index, function) in test.profile.functions().iter().enumerate() {
+            let sums = test.sums(index);
+            let mut row = FunctionOverlap {
+                function: index,
+                largest: sums.largest,
+                test_samples: sums.samples,
+                ..FunctionOverlap::default()
+            };
+            let found = same_function(&base.profile, &test.profile, function);
+            let twin = found.and_then(|at| Some((at, base.profile.functions().get(at)?)));
+            match twin {
+                None => {
+                    overlap.test_unique_functions += 1;
+                    overlap.union_functions += 1;
+                    row.test_unique = sums.samples;
+                    overlap.union_samples = overlap.union_samples.wrapping_add(sums.samples);
+                    compared.hot_lines(0, sums.samples, sums.hot_lines);
+                }
+                Some((at, twin)) => {
+                    if let Some(seen) = matched.get_mut(at) {
+                        *seen = true;
+                    }
+                    overlap.common_functions += 1;
+                    row.base_function = Some(at);
+                    row.base_samples = base.sums(at).samples;
+                    let inner = compared.function(&twin.samples, &function.samples, &mut row);
+                    let inner = if inner.abs() < EPSILON { 0.0 } else { inner };
+                    let base_share = share(row.base_samples, base.samples);
+                    let test_share = share(row.test_samples, test.samples);
+                    row.similarity = inner * (1.0 - (base_share - test_share).abs());
+                    overlap.similarity += row.similarity * (base_share / 2.0 + test_share / 2.0);
+                    overlap.common_samples = overlap.common_samples.wrapping_add(row.common);
+                    overlap.union_samples = overlap.union_samples.wrapping_add(row.union);
+                    let unique = &mut overlap.base_unique_samples;
+                    *unique = unique.wrapping_add(row.base_unique);
+                }
+            }
+            let unique = &mut overlap.test_unique_samples;
+            *unique = unique.wrapping_add(row.test_unique);
+            overlap.functions.push(row);
+        }
+        for (index, _) in matched.iter().enumerate().filter(|(_, seen)| !**seen) {
+            let sums = base.sums(index);
+            overlap.base_unique_functions += 1;
+            let unique = &mut overlap.base_unique_samples;
+            *unique = unique.wrapping_add(sums.samples);
+            overlap.union_samples = overlap.union_samples.wrapping_add(sums.samples);
+            compared.hot_lines(sums.samples, 0, sums.hot_lines);
+        }
+        if (overlap.similarity - 1.0).abs() < EPSILON {
+            overlap.similarity = 1.0;
+        }
+        overlap.hot_lines = compared.hot;
+        overlap.count_hot_functions(base, test);
+        Ok(overlap)
+    }
+
+    fn count_hot_functions(&mut self, base: &OverlapSide<'_>, test: &OverlapSide<'_>) {
+        let is_hot = |side: &OverlapSide<'_>, index| side.sums(index).largest >= side.threshold;
+        let count = |side: &OverlapSide<'_>| {
+            let all = 0..side.sums.len();
+            all.filter(|&index| is_hot(side, index)).count() as u64
+        };
+        let functions = test.profile.functions().iter().enumerate();
+        let both = functions.filter(|&(index, function)| {
+            is_hot(test, index)
+                && same_function(&base.profile, &test.profile, function)
+                    .is_some_and(|twin| is_hot(base, twin))
+        });
+        let both = both.count() as u64;
+        let (base, test) = (count(base), count(test));
+        self.hot_functions = HotOverlap {
+            base,
+            test,
+            both,
+            either: base + test - both,
+        };
+    }
+}
+
+/// Where the other profile has the function of the same name and callers. Hashes are not the names they are of.
+fn same_function(
+    other: &SampleProfile,
+    profile: &SampleProfile,
+    function: &Function,
+) -> Option<usize> {
+    let there = |name| other.names.find(profile.names.get(name));
+    let callers: Option<Vec<Frame>> = function
+        .callers
+        .iter()
+        .map(|frame| {
+            Some(Frame {
+                name: there(frame.name)?,
+                ..*frame
+            })
+        })
+        .collect();
+    other.find(&callers?, there(function.samples.name)?)
+}
+
+/// Two profiles while their functions are compared.
+struct Compared<'s, 'p> {
+    base: &'s OverlapSide<'p>,
+    test: &'s OverlapSide<'p>,
+    hot: HotOverlap,
+}
+
+impl Compared<'_, '_> {
+    /// Counts hot lines, by the samples of the unit that they are in.
+    fn hot_lines(&mut self, base: u64, test: u64, lines: u64) {
+        let base = base >= self.base.threshold;
+        let test = test >= self.test.threshold;
+        let count = |is_hot: bool| if is_hot { lines } else { 0 };
+        self.hot.base += count(base);
+        self.hot.test += count(test);
+        self.hot.both += count(base && test);
+        self.hot.either += count(base || test);
+    }
+
+    /// Adds a unit of a function: samples in either profile, `None` where it has no such unit. Returns the difference.
+    fn unit(&mut self, base: Option<u64>, test: Option<u64>, lines: u64, row: &mut FunctionOverlap) -> f64 {
+        match (base, test) {
+            (Some(base), None) => row.base_unique = row.base_unique.wrapping_add(base),
+            (None, Some(test)) => row.test_unique = row.test_unique.wrapping_add(test),
+            _ => {}
+        }
+        let (base, test) = (base.unwrap_or(0), test.unwrap_or(0));
+        row.union = row.union.wrapping_add(base.max(test));
+        row.common = row.common.wrapping_add(base.min(test));
+        self.hot_lines(base, test, lines);
+        let similarity =
+            1.0 - (share(base, row.base_samples) - share(test, row.test_samples)).abs();
+        1.0 - similarity
+    }
+
+    /// How alike two functions, or two instances of an inlined one, are inside: 1 for the same.
+    fn function(&mut self, base: &Samples, test: &Samples, row: &mut FunctionOverlap) -> f64 {
+        let mut difference = 0.0;
+        let line = |line: &BodyLine| line.samples;
+        join(
+            &base.body,
+            &test.body,
+            |one, two| one.location.cmp(&two.location),
+            |one, two| difference += self.unit(one.map(line), two.map(line), 1, row),
+        );
+        let base_order = self.base.by_name(&base.inlined);
+        let test_order = self.test.by_name(&test.inlined);
+        join(
+            &base_order,
+            &test_order,
+            |one, two| {
+                let names = (self.base.name(one), self.test.name(two));
+                (one.location.cmp(&two.location)).then_with(|| names.0.cmp(&names.1))
+            },
+            |one, two| {
+                difference += match (one, two) {
+                    (Some(one), Some(two)) => {
+                        2.0 - 2.0 * self.function(&one.samples, &two.samples, row)
+                    }
+                    (one, two) => {
+                        let of = |it: Option<&&Inlined>, side: &OverlapSide<'_>| {
+                            it.map(|it| Sums::of(&it.samples, side.threshold))
+                        };
+                        let (one, two) = (of(one, self.base), of(two, self.test));
+                        let lines = one.or(two).map_or(0, |sums| sums.hot_lines);
+                        let (one, two) = (one.map(|it| it.samples), two.map(|it| it.samples));
+                        self.unit(one, two, lines, row)
+                    }
+                };
+            },
+        );
+        (2.0 - difference) / 2.0
+    }
+}
+
+impl OverlapSide<'_> {
+    fn name(&self, inlined: &Inlined) -> SampleName<'_> {
+        self.profile.names.get(inlined.samples.name)
+    }
+
+    /// By place, then by name.
+    fn by_name<'s>(&self, inlined: &'s [Inlined]) -> Vec<&'s Inlined> {
+        let mut order: Vec<&Inlined> = inlined.iter().collect();
+        order.sort_by(|one, two| {
+            (one.location.cmp(&two.location)).then_with(|| self.name(one).cmp(&self.name(two)))
+        });
+        order
+    }
+}
+
+/// Goes through two sorted lists at once: what both have together, the rest alone.
+fn join<T>(
+    one: &[T],
+    two: &[T],
+    compare: impl Fn(&T, &T) -> Ordering,
+    mut pair: impl FnMut(Option<&T>, Option<&T>),
+) {
+    let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
+    loop {
+        match (one.peek(), two.peek()) {
+            (None, None) => return,
+            (Some(_), None) => pair(one.next(), None),
+            (None, Some(_)) => pair(None, two.next()),
+            (Some(left), Some(right)) => match compare(left, right) {
+                Ordering::Less => pair(one.next(), None),
+                Ordering::Greater => pair(None, two.next()),
+                Ordering::Equal => pair(one.next(), two.next()),
+            },
+        }
+    }
+}
+

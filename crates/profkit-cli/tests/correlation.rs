@@ -458,10 +458,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     error: no profile could be used, out of 1
     -- no id, two binaries
     no build id: raw
-        no binary: the profile states no build id, so that it cannot be told which binary wrote it: found 2 binaries: app, liblibrary.so
+        no binary: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
         hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
     0 of 1 programs found; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: the profile states no build id, so that it cannot be told which binary wrote it: found 2 binaries: app, liblibrary.so
+    warning: raw: dropped: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
     hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
     error: no profile could be used, out of 1
     -- cut profile

@@ -5,4 +5,6 @@ mod servers;
 
 pub use joined::{Joined, Key, profiles_in};
 pub use plan::{Assignment, Binaries, Match, Plan};
-pub use servers::{Artifact, BinaryServers, DownloadProgress, ServersError, servers_from_environment};
+pub use servers::{
+    Artifact, BinaryServers, DownloadProgress, ServersError, servers_from_environment,
+};

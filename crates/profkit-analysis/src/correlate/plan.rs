@@ -457,7 +457,10 @@ const COUNTER_SLACK: u64 = 8;
 fn unreadable(error: &std::io::Error) -> Error {
     Error::new(
         ErrorKind::CannotCorrelate,
-        format!("the binary cannot be read: {}", profkit_merge::files::system_text(error)),
+        format!(
+            "the binary cannot be read: {}",
+            profkit_merge::files::system_text(error)
+        ),
     )
 }
 

@@ -52,9 +52,9 @@ pub enum ServersError {
 impl fmt::Display for ServersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServersError::NotBuilt => {
-                f.write_str("built without a client of debuginfod servers (cargo feature `debuginfod`)")
-            }
+            ServersError::NotBuilt => f.write_str(
+                "built without a client of debuginfod servers (cargo feature `debuginfod`)",
+            ),
             ServersError::Variable(text) => f.write_str(text),
         }
     }

@@ -1,7 +1,7 @@
 //! One file under examination.
-use super::checks;
 use super::compatibility::{self, Support};
 use super::what::{Advice, What};
+use super::{checks, mip, sample};
 use crate::faults::Faults;
 use crate::instr::{Form, InstrFacts, InstrReader};
 use profkit_data::bytes::{Cursor, Endian};
@@ -98,7 +98,10 @@ impl Diagnosis {
 /// The diagnosis of a file that cannot be opened, for this reason.
 pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
     let mut diagnosis = Diagnosis::new(None, What::Unreadable);
-    let text = format!("cannot be read: {}", profkit_merge::files::system_text(reason));
+    let text = format!(
+        "cannot be read: {}",
+        profkit_merge::files::system_text(reason)
+    );
     diagnosis.add(Error::new(ErrorKind::Unsupported, text));
     diagnosis.verdict = Verdict::Damaged;
     diagnosis
@@ -147,9 +150,11 @@ pub fn examine(data: &[u8]) -> Diagnosis {
 fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
     let what = match kind {
         FileKind::Empty => What::Empty,
-        FileKind::InstrRaw => {
-            What::BrokenRaw(RawDialect::read(data, 0).ok().map(|dialect| dialect.version))
-        }
+        FileKind::InstrRaw => What::BrokenRaw(
+            RawDialect::read(data, 0)
+                .ok()
+                .map(|dialect| dialect.version),
+        ),
         FileKind::InstrIndexed => match IndexedHeader::parse(data) {
             Ok(header) => What::Instr(InstrFacts::of_indexed(&header)),
             Err(_) => What::BrokenIndexed,

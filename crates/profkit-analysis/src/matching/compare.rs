@@ -135,7 +135,10 @@ impl BinaryFunctions {
     /// If the file cannot be read, is no binary, or has neither profile sections nor symbols.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         let file = BinaryFile::open(path).map_err(|error| {
-            let text = format!("cannot be read: {}", profkit_merge::files::system_text(&error));
+            let text = format!(
+                "cannot be read: {}",
+                profkit_merge::files::system_text(&error)
+            );
             Error::new(ErrorKind::CannotCorrelate, text)
         })?;
         for image in &file.images()? {

@@ -209,9 +209,7 @@ impl SampleOverlap {
     /// # Errors
     /// If they count different things.
     pub fn of(base: &OverlapSide<'_>, test: &OverlapSide<'_>) -> Result<Self, Incomparable> {
-        let differ = |kind| {
-            base.profile.kind.contains(kind) != test.profile.kind.contains(kind)
-        };
+        let differ = |kind| base.profile.kind.contains(kind) != test.profile.kind.contains(kind);
         if differ(ProfileKind::PROBE_BASED) {
             return Err(Incomparable::Probes);
         }
@@ -346,7 +344,13 @@ impl Compared<'_, '_> {
     }
 
     /// Adds a unit of a function: samples in either profile, `None` where it has no such unit. Returns the difference.
-    fn unit(&mut self, base: Option<u64>, test: Option<u64>, lines: u64, row: &mut FunctionOverlap) -> f64 {
+    fn unit(
+        &mut self,
+        base: Option<u64>,
+        test: Option<u64>,
+        lines: u64,
+        row: &mut FunctionOverlap,
+    ) -> f64 {
         match (base, test) {
             (Some(base), None) => row.base_unique = row.base_unique.wrapping_add(base),
             (None, Some(test)) => row.test_unique = row.test_unique.wrapping_add(test),
@@ -437,4 +441,3 @@ fn join<T>(
         }
     }
 }
-

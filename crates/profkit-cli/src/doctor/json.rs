@@ -1,8 +1,8 @@
 //! Diagnoses for programs. docs/formats/doctor-json.md is the schema.
 use super::Counts;
 use super::words;
-use profkit_analysis::doctor::{Diagnosis, Verdict};
 use crate::show::json;
+use profkit_analysis::doctor::{Diagnosis, Verdict};
 use profkit_data::ids::BuildId;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -17,12 +17,7 @@ pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-pub fn file(
-    out: &mut dyn Write,
-    name: &str,
-    diagnosis: &Diagnosis,
-    first: bool,
-) -> io::Result<()> {
+pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
     let mut value = match (diagnosis.facts(), diagnosis.size) {
         (Some(facts), Some(size)) => json::file(name, size, facts),

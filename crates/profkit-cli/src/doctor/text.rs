@@ -1,17 +1,12 @@
 //! Diagnoses for people.
 use super::Counts;
 use super::words;
-use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
 use crate::show::text::grouped;
+use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
 use profkit_analysis::names::printable;
 use std::io::{self, Write};
 
-pub fn file(
-    out: &mut dyn Write,
-    name: &str,
-    diagnosis: &Diagnosis,
-    first: bool,
-) -> io::Result<()> {
+pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
     if !first {
         writeln!(out)?;
     }

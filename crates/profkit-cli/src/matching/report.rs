@@ -188,14 +188,12 @@ impl fmt::Display for MatchReport {
             writeln!(
                 f,
                 "  of changed functions     {} ({:.2} %)",
-                counts.changed,
-                counts.changed_percent
+                counts.changed, counts.changed_percent
             )?;
             writeln!(
                 f,
                 "  of functions not there   {} ({:.2} %)",
-                counts.gone,
-                counts.gone_percent
+                counts.gone, counts.gone_percent
             )?;
         }
         if !self.hot_lost.is_empty() {

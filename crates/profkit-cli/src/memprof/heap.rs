@@ -3,7 +3,6 @@ use super::inputs::Loaded;
 use super::{is_memprof_input, load};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use profkit_merge::files::{Input, SingleInput};
 use clap::Args;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{IndexedBinaries, SourceLocation};
@@ -15,6 +14,7 @@ use profkit_data::memprof::{
     Allocations, Field, Hotness, MemInfoBlock, MemProfile, StackId, Thresholds,
 };
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::files::{Input, SingleInput};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -99,7 +99,8 @@ impl Heap {
         }
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
-        let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
+        let source =
+            IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
         let loaded: Loaded = load(&SingleInput(input), &[0], &source);
         let raw = loaded.dumps > 0;
         notes.extend(loaded.notes());

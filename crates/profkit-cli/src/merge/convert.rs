@@ -4,11 +4,11 @@ use super::job::{Destination, Form, Job, MemProfJob};
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use profkit_merge::files::{Input, SingleInput};
 use crate::memprof::{is_memprof_input, load};
-use profkit_analysis::heap::NoBinaries;
 use clap::Args;
+use profkit_analysis::heap::NoBinaries;
 use profkit_data::detect::{FileKind, detect};
+use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{InputData, Inputs, MergeOptions};
 use std::path::{Path, PathBuf};
 

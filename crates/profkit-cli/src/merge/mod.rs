@@ -198,11 +198,7 @@ fn load_heap(
     let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
     let loaded = load(inputs, heap, &source);
     if loaded.dumps > 0 && !binaries.is_used() {
-        let ids: Vec<_> = loaded
-            .modules
-            .iter()
-            .filter_map(module_name)
-            .collect();
+        let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(
             "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",
         )

@@ -1,8 +1,8 @@
 //! The metadata of a raw profile that holds counters only.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result};
-use profkit_merge::files::{Input, SingleInput};
 use profkit_analysis::correlate::{Joined, Plan};
+use profkit_merge::files::{Input, SingleInput};
 use std::io::{self, Write};
 
 /// Finds the binaries of a file's profiles. What is odd about them is told on standard error.

@@ -1,13 +1,13 @@
 //! Profiles for programs: one JSON object, written as it comes. docs/formats/show-json.md is its schema; a change that
 //! readers can notice raises [`SCHEMA_VERSION`].
 use super::args::Details;
-use profkit_analysis::names;
 use super::report::{Context, Layout, Printer, RecordView};
-use profkit_analysis::instr::InstrFacts;
 use super::text::{bits, endian_name};
-use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
 use profkit_abi::value_kind;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::InstrFacts;
+use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
+use profkit_analysis::names;
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::{KindValues, TemporalTraces};

@@ -13,13 +13,13 @@ use crate::exit::{self, Failure, Status};
 use crate::io::printer;
 use crate::memprof::show as heap;
 use json::JsonPrinter;
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals};
+use profkit_analysis::{faults::Faults, names};
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, RawReader};
 use profkit_data::instr::{InstrKind, InstrSource, Record};
 use profkit_merge::files::Input;
 use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals};
-use profkit_analysis::{faults::Faults, names};
 use std::io;
 use text::TextPrinter;
 

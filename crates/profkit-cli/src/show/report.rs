@@ -1,9 +1,9 @@
 //! What printers are told, in order.
 use super::args::Details;
-use profkit_analysis::instr::{InstrFacts, InstrReader};
+use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::Totals;
-use profkit_abi::indexed;
+use profkit_analysis::instr::{InstrFacts, InstrReader};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{Record, TemporalTraces};

@@ -1,9 +1,9 @@
 //! `profkit show` of sample profiles, for people or as JSON.
 use super::args::{Format, ShowArgs};
 use super::json::{SCHEMA_VERSION, bare_error};
-use profkit_analysis::names;
 use crate::exit::{self, Failure, Status};
 use crate::io::printer;
+use profkit_analysis::names;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::gcov::GcovProfile;
 use profkit_data::sample::{

@@ -1,11 +1,11 @@
 //! Profiles for people.
 use super::args::Details;
-use profkit_analysis::names;
 use super::report::{Context, Layout, Printer, RecordView};
-use profkit_analysis::instr::InstrFacts;
-use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::{Totals, counter_sum};
 use profkit_abi::value_kind;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::InstrFacts;
+use profkit_analysis::instr::{Totals, counter_sum};
+use profkit_analysis::names;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;

@@ -14,7 +14,6 @@ use profkit_data::sample::{
 };
 use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::Content;
-use std::borrow::Cow;
 
 /// Runs `overlap --sample`.
 pub fn run(parsed: &Parsed) -> Result<(), Fault> {
@@ -74,7 +73,7 @@ struct Side<'l> {
 
 impl Side<'_> {
     /// The name of a function with its callers, by its place in the profile.
-    fn name(&self, function: usize) -> Option<Cow<'_, [u8]>> {
+    fn name(&self, function: usize) -> Option<Vec<u8>> {
         let contexts = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         let function = self.profile.functions().get(function)?;
         Some(context(&self.profile.names, function, contexts))

@@ -1,5 +1,6 @@
-//! Runs every fuzz target over its corpus, and over mutations of it. The corpus is `tests/fixtures`, and inputs that
-//! once failed, in `fuzz/regressions/TARGET`.
+//! Runs every fuzz target over its corpus, and over mutations of it. The corpus is `tests/fixtures`, inputs that once
+//! failed, in `fuzz/regressions/TARGET`, and small inputs that together reach much code, in `fuzz/corpus/TARGET`
+//! (`cargo xtask fuzz` finds them).
 //!
 //! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
 //! the only target to run. An input that fails is written to `fuzz/artifacts`.
@@ -97,12 +98,18 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
 }
 
 fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
-    let regressions = repo_root().join("fuzz/regressions").join(target.name);
-    let regressions = std::fs::read_dir(regressions).into_iter().flatten();
+    let folders = ["fuzz/regressions", "fuzz/corpus"];
+    let folders = folders.map(|folder| repo_root().join(folder).join(target.name));
+    let kept = folders
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok());
     let mut paths: Vec<PathBuf> = fixtures_with(target.seeds)
         .into_iter()
         .map(fixture_path)
-        .chain(regressions.map(|entry| entry.expect("a readable folder").path()))
+        .chain(
+            kept.flatten()
+                .map(|entry| entry.expect("a readable folder").path()),
+        )
         .collect();
     paths.sort();
     let read = |path: PathBuf| {

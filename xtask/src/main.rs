@@ -6,6 +6,7 @@ mod bench_symbolize;
 mod clients;
 mod conformance;
 mod fixtures;
+mod fuzz;
 mod memprof;
 mod mip;
 mod steps;
@@ -38,6 +39,16 @@ const TASKS: &[Task] = &[
         "fuzz-smoke",
         "every fuzz target over its corpus and many mutations [MUTATIONS [SEED]]",
         steps::fuzz_smoke,
+    ),
+    Task(
+        "fuzz",
+        "every fuzz target, or those named, under libFuzzer: SECONDS for each [TARGET…]",
+        fuzz::run,
+    ),
+    Task(
+        "fuzz-minimize",
+        "what `fuzz` found, as small as it covers the same code, to fuzz/corpus [TARGET…]",
+        fuzz::minimize,
     ),
     Task(
         "fixtures",

@@ -69,9 +69,13 @@ pub fn built_profkit() -> Result<PathBuf> {
         return Ok(other.into());
     }
     cargo(&["build", "--package", "profkit-cli"], &[])?;
+    Ok(target_folder().join("debug/profkit"))
+}
+
+/// Where cargo builds.
+pub fn target_folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| repo_root().join("target"), PathBuf::from);
-    Ok(target.join("debug/profkit"))
+    target.map_or_else(|| repo_root().join("target"), PathBuf::from)
 }
 
 /// Runs cargo at the root, with a line before that says what and one after that says how long.

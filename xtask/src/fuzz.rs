@@ -1,0 +1,184 @@
+//! Coverage-guided fuzzing on the stable toolchain: the fuzz targets, instrumented by LLVM's own pass, under libFuzzer.
+//!
+//! `cargo fuzz` wants a nightly compiler for the address sanitizer; the pass that counts edges is part of every one.
+use crate::steps::target_folder;
+use anyhow::{Context, Result, bail, ensure};
+use profkit_testkit::{fixture_path, fixtures_with, repo_root};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What LLVM's pass is to insert: a counter for each edge, the table of their addresses, and the operands of
+/// comparisons, which lead libFuzzer to magics and lengths.
+const INSTRUMENTATION: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Copt-level=2 \
+    -Cdebug-assertions=yes -Coverflow-checks=yes";
+/// Inputs larger than this many bytes are not tried: they cost time and show little that smaller ones do not.
+const MOST_BYTES: u32 = 64 << 10;
+/// Inputs kept in the repository are at most this many bytes.
+const MOST_KEPT: u32 = 4 << 10;
+
+struct Target {
+    name: String,
+    seeds: Vec<String>,
+}
+
+/// Fuzzes each target for so many seconds, from what is in the repository and what earlier runs found.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let Some((seconds, names)) = arguments.split_first() else {
+        bail!("usage: cargo xtask fuzz SECONDS [TARGET…]");
+    };
+    let seconds: u32 = seconds.parse().context("SECONDS")?;
+    let program = build()?;
+    let mut failed = Vec::new();
+    for target in targets(names)? {
+        let artifacts = found(&target.name, "artifacts")?;
+        let mut command = fuzzer(&program, &target);
+        command
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-artifact_prefix={}/", artifacts.display()))
+            .arg(found(&target.name, "corpus")?)
+            .args(kept(&target.name))
+            .arg(seeds(&target)?);
+        println!("── {}", target.name);
+        if !command.status().context("the fuzzer")?.success() {
+            failed.push(format!("{} (see {})", target.name, artifacts.display()));
+        }
+    }
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+/// Puts the smallest inputs that reach what is reached so far into the repository.
+pub fn minimize(arguments: &[String]) -> Result<()> {
+    let program = build()?;
+    for target in targets(arguments)? {
+        let kept = repo_root().join("fuzz/corpus").join(&target.name);
+        fs::create_dir_all(&kept)?;
+        let status = fuzzer(&program, &target)
+            .args(["-merge=1", &format!("-max_len={MOST_KEPT}")])
+            .arg(&kept)
+            .arg(found(&target.name, "corpus")?)
+            .status()
+            .context("the fuzzer")?;
+        ensure!(status.success(), "{}: {status}", target.name);
+        println!(
+            "── {}: {} inputs",
+            target.name,
+            fs::read_dir(&kept)?.count()
+        );
+    }
+    Ok(())
+}
+
+fn fuzzer(program: &Path, target: &Target) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("PROFKIT_FUZZ_TARGET", &target.name)
+        .arg(format!("-max_len={MOST_BYTES}"))
+        .args([
+            "-timeout=30",
+            "-rss_limit_mb=4096",
+            "-print_final_stats=1",
+            "-verbosity=0",
+        ]);
+    command
+}
+
+fn build() -> Result<PathBuf> {
+    // A triple keeps build scripts and macros free of the instrumentation.
+    let host = host()?;
+    let folder = target_folder().join("fuzz");
+    let status = Command::new("cargo")
+        .current_dir(repo_root())
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "profkit-fuzz",
+            "--bin",
+            "coverage",
+        ])
+        .args(["--features", "libfuzzer", "--target", &host])
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("RUSTFLAGS", INSTRUMENTATION)
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .status()
+        .context("cargo")?;
+    ensure!(status.success(), "the fuzzer cannot be built: {status}");
+    Ok(folder.join(host).join("release/coverage"))
+}
+
+fn host() -> Result<String> {
+    let output = Command::new("rustc").arg("-vV").output().context("rustc")?;
+    let text = String::from_utf8(output.stdout)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(line.context("rustc -vV states no host")?.to_owned())
+}
+
+/// The targets with these names; all without names.
+fn targets(names: &[String]) -> Result<Vec<Target>> {
+    let output = Command::new("cargo")
+        .current_dir(repo_root())
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "profkit-fuzz",
+            "--bin",
+            "targets",
+        ])
+        .output()
+        .context("cargo")?;
+    ensure!(output.status.success(), "the list of targets cannot be had");
+    let text = String::from_utf8(output.stdout)?;
+    let all: Vec<Target> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let name = words.next()?;
+            Some(Target {
+                name,
+                seeds: words.collect(),
+            })
+        })
+        .collect();
+    for name in names {
+        ensure!(
+            all.iter().any(|target| target.name == *name),
+            "no target {name}"
+        );
+    }
+    let wanted = |target: &Target| names.is_empty() || names.contains(&target.name);
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// A folder for what runs on this machine find: `corpus` or `artifacts`.
+fn found(target: &str, what: &str) -> Result<PathBuf> {
+    let folder = target_folder().join("fuzz").join(what).join(target);
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Folders of inputs in the repository.
+fn kept(target: &str) -> impl Iterator<Item = PathBuf> {
+    ["fuzz/corpus", "fuzz/regressions"]
+        .map(|folder| repo_root().join(folder).join(target))
+        .into_iter()
+        .filter(|folder| folder.is_dir())
+}
+
+/// Copies the fixtures that a target starts from into a folder of their own.
+fn seeds(target: &Target) -> Result<PathBuf> {
+    let folder = found(&target.name, "seeds")?;
+    let extensions: Vec<&str> = target.seeds.iter().map(String::as_str).collect();
+    for fixture in fixtures_with(&extensions) {
+        fs::copy(
+            fixture_path(&fixture),
+            folder.join(fixture.to_string_lossy().replace('/', "-")),
+        )?;
+    }
+    Ok(folder)
+}

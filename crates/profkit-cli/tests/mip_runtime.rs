@@ -274,6 +274,73 @@ fn a_signal_writes_and_other_handlers_run_too() {
 }
 
 #[test]
+fn a_handler_of_three_arguments_that_was_there_before_gets_them() {
+    let Some(programs) = programs() else { return };
+    let place = Place::new();
+    let library = programs.folder.join("handler.so");
+    let made = Command::new("gcc-12")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(repo_root().join("tests/programs/mip/handler.c"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let output = place
+        .command(programs, "calls", &["first", "raise", "second", "_exit"])
+        .env("LD_PRELOAD", &library)
+        .env("PROFKIT_MIP_SIGNAL", "10")
+        .output()
+        .unwrap();
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(9), "three arguments\n".into())
+    );
+    assert_eq!(place.only().called(), [(1, 1), (2, 1)]);
+}
+
+#[test]
+fn notes_that_are_not_in_memory_are_not_read() {
+    let Some(programs) = programs() else { return };
+    let mut program = fs::read(programs.folder.join("static")).unwrap();
+    let word = |bytes: &[u8], at: usize, size: usize| {
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(&bytes[at..at + size]);
+        usize::try_from(u64::from_le_bytes(word)).unwrap()
+    };
+    let (first, size, count) = (
+        word(&program, 0x20, 8),
+        word(&program, 0x36, 2),
+        word(&program, 0x38, 2),
+    );
+    let mut moved = 0;
+    for header in (0..count).map(|index| first + index * size) {
+        if word(&program, header, 4) == object::elf::PT_NOTE as usize {
+            // An address below that of the first loaded segment.
+            program[header + 16..header + 24].copy_from_slice(&0x1000_u64.to_le_bytes());
+            moved += 1;
+        }
+    }
+    assert!(moved > 0);
+    let place = Place::new();
+    let path = place.path().join("moved");
+    fs::write(&path, program).unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Command::new(&path)
+        .current_dir(place.path())
+        .env_remove("LLVM_MIP_PROFILE_FILENAME")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(OWN_CODE));
+    assert!(
+        text(&output.stderr).contains("no build id"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(place.raw("default.mipraw").build_id, []);
+}
+
+#[test]
 fn forked_children_write_their_own_counts_to_their_own_files() {
     let Some(programs) = programs() else { return };
     let place = Place::new();

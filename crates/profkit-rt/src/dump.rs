@@ -15,11 +15,12 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether that process was forked from one with a runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
-/// Whether the lack of a build id was told.
-static TOLD: AtomicBool = AtomicBool::new(false);
+/// Whether the lack of a build id was reported.
+static REPORTED: AtomicBool = AtomicBool::new(false);
 /// Number of temporary names so far.
 static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
-/// Length of the pattern; 0 for the default.
+/// Length of the pattern; 0 for the default. Stored after the pattern's bytes, with Release; loaded before them, with
+/// Acquire.
 static PATTERN_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The pattern as it was at start: programs write over their environment.
 static mut PATTERN: [u8; NAME_MAX] = [0; NAME_MAX];
@@ -112,102 +113,87 @@ impl Source {
     }
 }
 
-/// One byte of the records or samples.
-fn byte_of(range: Range, at: usize) -> u8 {
-    // SAFETY: callers stay below the length; volatile, since other threads may be changing the memory.
-    unsafe { range.start.add(at).read_volatile() }
-}
-
-/// Four bytes of the records.
-fn word_of(range: Range, at: usize) -> u32 {
-    u32::from_le_bytes([
-        byte_of(range, at),
-        byte_of(range, at + 1),
-        byte_of(range, at + 2),
-        byte_of(range, at + 3),
-    ])
-}
-
-/// Fills a range with one byte.
-pub fn fill(range: Range, byte: u8) {
-    for at in 0..range.length {
-        // SAFETY: the range is writable memory of the image; volatile, since other threads may be changing it.
-        unsafe { range.start.add(at).write_volatile(byte) };
-    }
-}
-
-/// Notes whose records these are, and the pattern, null for none.
+/// Remembers the process that the records belong to, and the pattern; null for none. A dump that runs meanwhile, on
+/// another thread, uses the default pattern.
 ///
 /// # Safety
-/// `pattern` is null or zero-terminated; no dump has run yet.
+/// `pattern` is null or zero-terminated, and nobody changes it meanwhile. This is the only call in the image's life.
 pub unsafe fn start(pattern: *const u8) {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     if pattern.is_null() {
         return;
     }
     let mut length = 0;
-    // SAFETY: the caller's promises; one byte more than fits is noted as a length that the name cannot have.
+    // SAFETY: the caller's promises: nobody else writes PATTERN, and nobody reads it while its length is 0. A pattern that
+    // does not fit gives a length that no name can have.
     unsafe {
         while length < NAME_MAX && *pattern.add(length) != 0 {
             *addr_of_mut!(PATTERN).cast::<u8>().add(length) = *pattern.add(length);
             length += 1;
         }
     }
-    PATTERN_LENGTH.store(length, Ordering::Relaxed);
+    PATTERN_LENGTH.store(length, Ordering::Release);
 }
 
-/// Notes that this is a forked child: its records start anew, its file has its own name.
-pub fn forked() {
+/// Remembers that this is a forked child: its records start anew, its file has its own name.
+///
+/// # Safety
+/// This process was forked since a dump may have started in its parent, and has not started one itself: BUSY, if it is
+/// set, is set for a thread that the child does not have.
+pub unsafe fn forked() {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
     // The thread that was dumping is not in the child.
     BUSY.store(false, Ordering::Release);
 }
 
-/// Writes the raw file, unless a dump is running. 0, or −1 after a line on stderr.
-pub fn dump_if_idle() -> i32 {
+/// Writes the raw file: 0, or −1 after a line on stderr. None if a dump is running.
+pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
-        return 0;
+        return None;
     }
     // SAFETY: BUSY gives this call alone the work area.
     let result = unsafe { dump_with(&mut *addr_of_mut!(WORK)) };
     BUSY.store(false, Ordering::Release);
-    result
+    Some(result)
 }
 
 /// Writes the raw file, after waiting for one that is being written. 0, or −1 after a line on stderr.
 pub fn dump() -> i32 {
-    while BUSY.load(Ordering::Relaxed) {
+    loop {
+        if let Some(result) = dump_if_idle() {
+            return result;
+        }
         if PROCESS.load(Ordering::Relaxed) != sys::process() {
-            // A fork that told nobody, while another thread was dumping: that thread is not here.
-            forked();
+            // SAFETY: a fork that ran no handler, while another thread was dumping: that thread is not here. The first
+            // call of `forked` stores the process id, so it is not repeated for a dump of this process.
+            unsafe { forked() };
         }
         sys::pause();
     }
-    dump_if_idle()
 }
 
 fn dump_with(work: &mut Work) -> i32 {
     let records = image::records();
-    if records.length == 0 {
+    if records.length() == 0 {
         return 0;
     }
     let image = image::facts();
     let process = sys::process();
-    let length = PATTERN_LENGTH.load(Ordering::Relaxed);
+    let length = PATTERN_LENGTH.load(Ordering::Acquire);
     let pattern = if length == 0 {
         DEFAULT_FILE_NAME.as_bytes()
     } else {
-        // SAFETY: `start` filled so much, and nobody writes it afterwards.
+        // SAFETY: `start` has written so many bytes, and nobody writes them after it stored their number.
         unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
     };
     let mut facts = Facts {
         process,
         build_id: image.build_id,
         program: image.program,
-        address: records.start as usize,
+        address: records.address(),
         forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
-        // A fork that told nobody: what the parent counted is in the records.
+        // A fork that ran no handler: what the parent counted is in the records.
         no_pool: process != PROCESS.load(Ordering::Relaxed),
     };
     let mut part = Part {
@@ -222,7 +208,7 @@ fn dump_with(work: &mut Work) -> i32 {
         if work.name.too_long {
             return work.complain(b"its name is too long", 0);
         }
-        if image.build_id.is_empty() && !TOLD.swap(true, Ordering::Relaxed) {
+        if image.build_id.is_empty() && !REPORTED.swap(true, Ordering::Relaxed) {
             work.complain(b"this image has no build id (link with -Wl,--build-id): its records may be matched wrongly", 0);
         }
         let result = if work.name.pool {
@@ -261,9 +247,9 @@ impl Part {
         Header {
             modes,
             build_id_length: self.build_id.len() as u32,
-            samples_size: self.samples.length as u32,
+            samples_size: self.samples.length() as u32,
             runs,
-            records_size: self.records.length as u64,
+            records_size: self.records.length() as u64,
         }
         .encode()
     }
@@ -285,8 +271,9 @@ impl Part {
             None => {
                 self.head(&mut stream, 1);
                 for range in [records, self.samples] {
-                    for at in 0..range.length {
-                        stream.push(byte_of(range, at));
+                    for at in 0..range.length() {
+                        // SAFETY: below the length.
+                        stream.push(unsafe { range.byte(at) });
                     }
                 }
             }
@@ -297,16 +284,21 @@ impl Part {
                     source.again();
                 }
                 if adding == Adding::Bytes {
-                    for at in 0..records.length {
-                        stream.push(add_byte(source.again(), byte_of(records, at)));
+                    for at in 0..records.length() {
+                        // SAFETY: below the length.
+                        stream.push(add_byte(source.again(), unsafe { records.byte(at) }));
                     }
                 } else {
                     let mut at = 0;
-                    while at < records.length {
-                        let count = add_count(source.again_word(), word_of(records, at));
+                    // `add_to_pool` has found a whole number of records.
+                    while at + record::CALLS_SIZE <= records.length() {
+                        // SAFETY: a whole record is below the length.
+                        let (count, ordinal) = unsafe {
+                            (records.word(at), records.word(at + record::ORDINAL_OFFSET))
+                        };
+                        let count = add_count(source.again_word(), count);
                         stream.extend(&count.to_le_bytes());
-                        let after = word_of(records, at + record::ORDINAL_OFFSET);
-                        let ordinal = add_ordinal(source.again_word(), after);
+                        let ordinal = add_ordinal(source.again_word(), ordinal);
                         stream.extend(&ordinal.to_le_bytes());
                         at += record::CALLS_SIZE;
                     }
@@ -338,7 +330,7 @@ impl Part {
                 return None;
             }
         }
-        for _ in 0..build_id_padding(self.build_id.len()) + self.records.length {
+        for _ in 0..build_id_padding(self.build_id.len()) + self.records.length() {
             stream.push(source.next()?);
         }
         for expected in &stream.finish().to_le_bytes() {
@@ -390,7 +382,7 @@ impl Work {
             line.push(b')');
         }
         line.push(b'\n');
-        // Nobody is left to tell when this fails.
+        // There is nowhere to report that this fails.
         let _ = sys::write(2, line.as_bytes());
         -1
     }
@@ -398,10 +390,10 @@ impl Work {
     /// Adds the part to the pool of its name, and starts counting anew. None: it needs a file of its own.
     fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
         let adding = adding(part.modes);
-        let whole = adding == Adding::Bytes || part.records.length % record::CALLS_SIZE == 0;
+        let whole = adding == Adding::Bytes || part.records.length() % record::CALLS_SIZE == 0;
         if adding == Adding::Impossible
             || !whole
-            || part.samples.length != 0
+            || part.samples.length() != 0
             || part.build_id.is_empty()
         {
             return None;
@@ -425,7 +417,7 @@ impl Work {
         let _ = sys::close(folder);
         if let Some(Ok(())) = result {
             // What was added must not be added again. Ordinals go on: those in the pool stay the earlier ones.
-            fill(part.records, record::INITIAL_BYTE);
+            part.records.fill(record::INITIAL_BYTE);
         }
         result
     }

@@ -2,6 +2,7 @@
 //! stand in `profkit_abi::mip::symbol`.
 use crate::dump;
 use crate::image;
+use crate::sys;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use profkit_abi::mip::record;
@@ -65,9 +66,9 @@ pub extern "C" fn __profkit_mip_dump() -> i32 {
 #[no_mangle]
 pub extern "C" fn __profkit_mip_reset() {
     __profkit_mip_ordinal.store(record::FIRST_ORDINAL, Ordering::Relaxed);
-    dump::fill(image::records(), record::INITIAL_BYTE);
+    image::records().fill(record::INITIAL_BYTE);
     __profkit_mip_ring_next.store(0, Ordering::Relaxed);
-    dump::fill(image::ring(), 0);
+    image::ring().fill(0);
 }
 
 extern "C" fn at_exit() {
@@ -77,15 +78,18 @@ extern "C" fn at_exit() {
 
 /// Runs in a forked child: what the parent counted is the parent's to write.
 extern "C" fn in_child() {
-    dump::forked();
+    // SAFETY: this is the fork handler of the child, which has only this thread.
+    unsafe { dump::forked() };
     __profkit_mip_reset();
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The handler that had the signal before.
+/// The handler that had the signal before, stored with Release once ours gets three arguments to pass on.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
-type Handler = extern "C" fn(i32);
+/// A signal handler that was registered with `SA_SIGINFO`: signal number, `siginfo_t`, `ucontext_t`. One that was not takes
+/// the first alone, and is not disturbed by the others: C passes them in registers.
+type Handler = extern "C" fn(i32, *const u8, *const u8);
 
 extern "C" {
     fn getenv(name: *const u8) -> *const u8;
@@ -97,10 +101,10 @@ extern "C" {
 }
 
 extern "C" fn initialize() {
-    if INITIALIZED.swap(true, Ordering::Relaxed) {
+    if INITIALIZED.swap(true, Ordering::AcqRel) {
         return;
     }
-    // SAFETY: constructors run before the program changes its environment; no dump has run before.
+    // SAFETY: constructors run before the program changes its environment; the flag lets one call come this far.
     unsafe {
         dump::start(getenv(b"LLVM_MIP_PROFILE_FILENAME\0".as_ptr()));
         register_fork_handler();
@@ -108,22 +112,24 @@ extern "C" fn initialize() {
         atexit(at_exit);
         let number = number_of(getenv(b"PROFKIT_MIP_SIGNAL\0".as_ptr()));
         if number != 0 {
-            PREVIOUS.store(
-                signal(number, on_signal as Handler as usize),
-                Ordering::Relaxed,
-            );
+            let previous = signal(number, on_signal as Handler as usize);
+            // SIG_DFL, SIG_IGN and SIG_ERR are 0, 1 and −1.
+            if previous > 1 && previous != usize::MAX && sys::pass_three_arguments(number) {
+                PREVIOUS.store(previous, Ordering::Release);
+            }
         }
     }
 }
 
-extern "C" fn on_signal(number: i32) {
-    dump::dump_if_idle();
+extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
+    // The dump that is running, if one is, may be this thread's.
+    let _ = dump::dump_if_idle();
     // Another image of the process may have had the signal before, or the program.
-    let previous = PREVIOUS.load(Ordering::Relaxed);
-    // SIG_DFL, SIG_IGN and SIG_ERR are 0, 1 and −1.
-    if previous > 1 && previous != usize::MAX {
-        // SAFETY: what `signal` gave us is such a function.
-        unsafe { core::mem::transmute::<usize, Handler>(previous)(number) };
+    let previous = PREVIOUS.load(Ordering::Acquire);
+    if previous != 0 {
+        // SAFETY: `signal` returned it as the handler before ours, and since it is stored the system calls ours with
+        // three arguments.
+        unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };
     }
 }
 
@@ -181,7 +187,7 @@ macro_rules! function {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above. The word stands behind the code that jumps over it.
+        // SAFETY: as above. The word stands after the code that jumps over it.
         #[cfg(target_arch = "arm")]
         unsafe {
             core::arch::asm!(

@@ -23,7 +23,7 @@ macro_rules! parts {
         )*
     };
 }
-parts!(header, name, records, stream, xxh3);
+parts!(header, name, notes, records, stream, xxh3);
 
 #[cfg(profkit_rt_object)]
 mod dump;
@@ -53,10 +53,10 @@ pub const COMPILE_FLAGS: &[&str] = &[
     "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next",
 ];
 
-/// The source text of this crate, so that it can be compiled for another target by who has only the command.
+/// The source text of this crate, so that somebody who has only the command can compile it for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// Path below the crate's `src`, and text.
+    /// Each file's path below the crate's `src`, and its text.
     pub const FILES: &[(&str, &str)] = &[
         ("lib.rs", include_str!("lib.rs")),
         ("dump.rs", include_str!("dump.rs")),
@@ -66,6 +66,7 @@ pub mod source {
         ("image/elf.rs", include_str!("image/elf.rs")),
         ("image/macho.rs", include_str!("image/macho.rs")),
         ("name.rs", include_str!("name.rs")),
+        ("notes.rs", include_str!("notes.rs")),
         ("records.rs", include_str!("records.rs")),
         ("stream.rs", include_str!("stream.rs")),
         ("sys/mod.rs", include_str!("sys/mod.rs")),

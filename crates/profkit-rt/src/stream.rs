@@ -60,11 +60,12 @@ impl<S: Sink> Stream<S> {
 
     /// Hashes and writes a full block, more of the input coming.
     fn flush_block(&mut self) {
-        let buffer = self.buffer.as_mut_ptr();
-        // SAFETY: the block is within the buffer; its last stripe does not overlap the first.
+        // SAFETY: the block is within the buffer; its last stripe does not overlap the first. No pointer is kept over
+        // the call of `write`, which borrows all of the stream.
         unsafe {
-            self.accumulators.block(buffer.add(STRIPE));
+            self.accumulators.block(self.buffer.as_ptr().add(STRIPE));
             self.write(BLOCK);
+            let buffer = self.buffer.as_mut_ptr();
             core::ptr::copy_nonoverlapping(buffer.add(BLOCK), buffer, STRIPE);
         }
         self.filled = 0;
@@ -87,8 +88,8 @@ impl<S: Sink> Stream<S> {
 
     /// The hash of all bytes, of which there are more than 16.
     fn hash(&self) -> u64 {
-        // SAFETY: filled bytes of the block are there, and the stripe before it; up to SHORT_MAX bytes were never
-        // flushed. `short` is told of at least its minimum: the buffer is longer.
+        // SAFETY: the block holds `filled` bytes, with a stripe before it. An input of up to SHORT_MAX bytes was never
+        // flushed. `short` gets at least its minimum as length: the buffer is longer than that.
         unsafe {
             let block = self.buffer.as_ptr().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {
@@ -106,7 +107,7 @@ impl<S: Sink> Stream<S> {
     /// The first error of the sink.
     pub fn finish_with_checksum(&mut self) -> Result<(), i32> {
         let hash = self.hash();
-        // SAFETY: filled <= BLOCK, and the buffer has room for the checksum behind the block.
+        // SAFETY: filled <= BLOCK, and the buffer has room for the checksum after the block.
         unsafe {
             let end = self.buffer.as_mut_ptr().add(STRIPE + self.filled);
             end.cast::<[u8; CHECKSUM]>().write(hash.to_le_bytes());

@@ -4,8 +4,9 @@
 //! needed. GNU ld refuses that for a symbol that may be missing in a position-independent image, so the runtime itself
 //! has an empty piece of each section.
 use super::{Facts, Range};
+use crate::notes;
 use core::arch::{asm, global_asm};
-use profkit_abi::mip::raw_header;
+use core::mem::size_of;
 
 macro_rules! weak_hidden {
     ($($name:literal),*) => {
@@ -56,7 +57,7 @@ macro_rules! address {
                 options(pure, nomem, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above. The word stands behind the code that jumps over it.
+        // SAFETY: as above. The word stands after the code that jumps over it.
         #[cfg(target_arch = "arm")]
         unsafe {
             asm!(
@@ -79,28 +80,35 @@ compile_error!("profkit's runtime knows x86-64, AArch64 and 32-bit Arm");
 
 /// The records.
 pub fn records() -> Range {
-    Range::between(
+    let (start, end) = (
         address!("__start___llvm_mipraw"),
         address!("__stop___llvm_mipraw"),
-    )
+    );
+    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    unsafe { Range::between(start, end) }
 }
 
 /// The ring of return addresses.
 pub fn ring() -> Range {
-    Range::between(
+    let (start, end) = (
         address!("__start___llvm_mipring"),
         address!("__stop___llvm_mipring"),
-    )
+    );
+    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    unsafe { Range::between(start, end) }
 }
 
 /// The sets of mode flags.
 pub fn modes() -> &'static [u32] {
-    let range = Range::between(
-        address!("__start___llvm_mipmode"),
-        address!("__stop___llvm_mipmode"),
-    );
-    // SAFETY: the linker's section of aligned words that nobody writes.
-    unsafe { core::slice::from_raw_parts(range.start.cast(), range.length / 4) }
+    let start: *mut u8 = address!("__start___llvm_mipmode");
+    let end: *mut u8 = address!("__stop___llvm_mipmode");
+    // SAFETY: the linker's bounds of a section of aligned words that nobody writes.
+    unsafe {
+        core::slice::from_raw_parts(
+            start.cast(),
+            (end as usize).wrapping_sub(start as usize) / 4,
+        )
+    }
 }
 
 /// What libc knows this image by.
@@ -113,6 +121,7 @@ mod at {
     pub const HEADERS: usize = 0x20;
     pub const HEADER_SIZE: usize = 0x36;
     pub const HEADER_COUNT: usize = 0x38;
+    pub const FLAGS: usize = 4;
     pub const OFFSET: usize = 8;
     pub const ADDRESS: usize = 16;
     pub const FILE_SIZE: usize = 32;
@@ -127,6 +136,7 @@ mod at {
     pub const OFFSET: usize = 4;
     pub const ADDRESS: usize = 8;
     pub const FILE_SIZE: usize = 16;
+    pub const FLAGS: usize = 24;
     pub const ALIGN: usize = 28;
 }
 
@@ -138,7 +148,7 @@ const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
 const DT_FLAGS_1: usize = 0x6fff_fffb;
 const DF_1_PIE: usize = 0x0800_0000;
-const NT_GNU_BUILD_ID: u32 = 3;
+const PF_R: u32 = 4;
 
 /// Reads a value of the image's headers.
 ///
@@ -149,100 +159,110 @@ unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
 }
 
+/// What the program headers say about the image's memory.
+#[derive(Clone, Copy)]
+struct Segments {
+    /// The first program header.
+    first: *const u8,
+    /// Bytes from one program header to the next.
+    stride: usize,
+    count: usize,
+    /// Where address 0 of the image is.
+    base: usize,
+}
+
+impl Segments {
+    /// The bytes that a segment has in the file, in memory. None unless a loaded segment has them: the linker also
+    /// writes headers of what is in the file alone, and tools change files after linking.
+    ///
+    /// # Safety
+    /// The headers are those of an image in memory.
+    unsafe fn loaded(self, segment: *const u8) -> Option<&'static [u8]> {
+        // SAFETY: the caller's promise; what is inside a loaded segment is readable.
+        unsafe {
+            let address = get::<usize>(segment, at::ADDRESS);
+            let size = get::<usize>(segment, at::FILE_SIZE);
+            for index in 0..self.count {
+                let other = self.first.add(index * self.stride);
+                // An address before the segment wraps to an offset that is beyond its end.
+                let offset = address.wrapping_sub(get::<usize>(other, at::ADDRESS));
+                let room = get::<usize>(other, at::FILE_SIZE);
+                if get::<u32>(other, 0) == PT_LOAD
+                    && get::<u32>(other, at::FLAGS) & PF_R != 0
+                    && offset <= room
+                    && size <= room - offset
+                {
+                    let start = self.base.wrapping_add(address) as *const u8;
+                    return Some(core::slice::from_raw_parts(start, size));
+                }
+            }
+        }
+        None
+    }
+}
+
 /// Reads the image's headers. An image without an ELF header in memory (a linker script of its own) has no build id, and
-/// passes for the program.
+/// counts as the program.
 pub fn facts() -> Facts {
     let header: *const u8 = address!("__ehdr_start");
     let mut facts = Facts {
         build_id: &[],
         program: true,
     };
-    // SAFETY: the linker's symbol marks the ELF header where there is one, and otherwise is null in a program at a fixed
-    // address and the image's first byte in others; the program loader has checked what the header says.
+    // SAFETY: the linker's symbol marks the ELF header where there is one, with the program headers in the same
+    // segment. Otherwise it is null in a program at a fixed address and the image's first byte in others. The program
+    // loader has used the headers of the loaded segments, so these are right; the others are checked against them.
     unsafe {
         if header.is_null() || get::<[u8; 4]>(header, 0) != *b"\x7fELF" {
             return facts;
         }
         facts.program = get::<u16>(header, TYPE) == TYPE_EXECUTABLE;
-        let size = usize::from(get::<u16>(header, at::HEADER_SIZE));
-        let count = usize::from(get::<u16>(header, at::HEADER_COUNT));
-        let first = header.add(get::<usize>(header, at::HEADERS));
-        // Where address 0 of the image is: the first loaded segment starts with the header.
-        let mut base = header as usize;
-        for index in 0..count {
-            let segment = first.add(index * size);
+        let mut segments = Segments {
+            first: header.add(get::<usize>(header, at::HEADERS)),
+            stride: usize::from(get::<u16>(header, at::HEADER_SIZE)),
+            count: usize::from(get::<u16>(header, at::HEADER_COUNT)),
+            base: header as usize,
+        };
+        for index in 0..segments.count {
+            let segment = segments.first.add(index * segments.stride);
+            // The first loaded segment starts with the header.
             if get::<u32>(segment, 0) == PT_LOAD && get::<usize>(segment, at::OFFSET) == 0 {
-                base = (header as usize).wrapping_sub(get::<usize>(segment, at::ADDRESS));
+                segments.base = (header as usize).wrapping_sub(get::<usize>(segment, at::ADDRESS));
                 break;
             }
         }
-        for index in 0..count {
-            let segment = first.add(index * size);
-            let start = base.wrapping_add(get::<usize>(segment, at::ADDRESS)) as *const u8;
-            match get::<u32>(segment, 0) {
-                PT_INTERP => facts.program = true,
-                PT_DYNAMIC => {
-                    let mut entry = start.cast::<[usize; 2]>();
-                    loop {
-                        let [tag, value] = entry.read();
-                        if tag == 0 {
-                            break;
-                        }
-                        if tag == DT_FLAGS_1 && value & DF_1_PIE != 0 {
-                            facts.program = true;
-                        }
-                        entry = entry.add(1);
-                    }
+        for index in 0..segments.count {
+            let segment = segments.first.add(index * segments.stride);
+            let kind = get::<u32>(segment, 0);
+            if kind == PT_INTERP {
+                facts.program = true;
+            }
+            if kind != PT_DYNAMIC && kind != PT_NOTE {
+                continue;
+            }
+            let bytes = match segments.loaded(segment) {
+                Some(bytes) => bytes,
+                None => continue,
+            };
+            if kind == PT_NOTE {
+                let found = notes::build_id(bytes, get::<usize>(segment, at::ALIGN) == 8);
+                if !found.is_empty() {
+                    facts.build_id = found;
                 }
-                PT_NOTE => {
-                    let align = if get::<usize>(segment, at::ALIGN) == 8 {
-                        7
-                    } else {
-                        3
-                    };
-                    let found = build_id(start, get::<usize>(segment, at::FILE_SIZE), align);
-                    if !found.is_empty() {
-                        facts.build_id = found;
-                    }
+                continue;
+            }
+            let mut offset = 0;
+            while offset + size_of::<[usize; 2]>() <= bytes.len() {
+                let [tag, value] = get::<[usize; 2]>(bytes.as_ptr(), offset);
+                if tag == 0 {
+                    break;
                 }
-                _ => {}
+                if tag == DT_FLAGS_1 && value & DF_1_PIE != 0 {
+                    facts.program = true;
+                }
+                offset += size_of::<[usize; 2]>();
             }
         }
     }
     facts
-}
-
-/// The build id among notes, or nothing.
-///
-/// # Safety
-/// `size` bytes at `start` are notes of the image.
-unsafe fn build_id(start: *const u8, size: usize, align: usize) -> &'static [u8] {
-    let mut offset = 0;
-    // SAFETY: each read is below `size`.
-    unsafe {
-        while offset + 16 <= size {
-            let name = get::<u32>(start, offset) as usize;
-            let description = get::<u32>(start, offset + 4) as usize;
-            let kind = get::<u32>(start, offset + 8);
-            let text = offset + 12 + ((name + align) & !align);
-            let next = text + ((description + align) & !align);
-            if text + description > size {
-                break;
-            }
-            if kind == NT_GNU_BUILD_ID
-                && name == 4
-                && get::<[u8; 4]>(start, offset + 12) == *b"GNU\0"
-            {
-                // `Ord::min` would bring a landing pad, and with it an unwind table.
-                let length = if description < raw_header::BUILD_ID_MAX {
-                    description
-                } else {
-                    raw_header::BUILD_ID_MAX
-                };
-                return core::slice::from_raw_parts(start.add(text), length);
-            }
-            offset = next;
-        }
-    }
-    &[]
 }

@@ -24,7 +24,7 @@ const LC_UUID: u32 = 0x1b;
 
 /// The records.
 pub fn records() -> Range {
-    // SAFETY: addresses alone.
+    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
     unsafe {
         Range::between(
             core::ptr::addr_of_mut!(RECORDS_START),
@@ -35,7 +35,7 @@ pub fn records() -> Range {
 
 /// The ring of return addresses.
 pub fn ring() -> Range {
-    // SAFETY: addresses alone.
+    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
     unsafe {
         Range::between(
             core::ptr::addr_of_mut!(RING_START),
@@ -46,13 +46,14 @@ pub fn ring() -> Range {
 
 /// The sets of mode flags.
 pub fn modes() -> &'static [u32] {
-    // SAFETY: the linker's section of aligned words that nobody writes.
+    // SAFETY: the linker's bounds of a section of aligned words that nobody writes.
     unsafe {
-        let range = Range::between(
-            core::ptr::addr_of_mut!(MODES_START),
-            core::ptr::addr_of_mut!(MODES_END),
-        );
-        core::slice::from_raw_parts(range.start.cast(), range.length / 4)
+        let start = core::ptr::addr_of!(MODES_START);
+        let end = core::ptr::addr_of!(MODES_END);
+        core::slice::from_raw_parts(
+            start.cast(),
+            (end as usize).wrapping_sub(start as usize) / 4,
+        )
     }
 }
 
@@ -68,7 +69,7 @@ pub fn facts() -> Facts {
         build_id: &[],
         program: true,
     };
-    // SAFETY: the header of this image (64 bits: 32 bytes), and the load commands behind it, which dyld has checked.
+    // SAFETY: the header of this image (64 bits: 32 bytes), and the load commands after it, which dyld has checked.
     unsafe {
         let header: *const u8 = core::ptr::addr_of!(HEADER);
         let word = |at: *const u8| at.cast::<u32>().read_unaligned();

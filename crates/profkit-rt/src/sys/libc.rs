@@ -147,6 +147,56 @@ pub fn pause() {
     let _ = unsafe { c_sched_yield() };
 }
 
+/// libc's `struct sigaction`, which every system orders in its own way.
+#[repr(C)]
+struct Action {
+    #[cfg(all(target_os = "android", target_pointer_width = "64"))]
+    flags: i32,
+    handler: usize,
+    #[cfg(target_os = "linux")]
+    mask: [usize; 128 / core::mem::size_of::<usize>()],
+    #[cfg(target_os = "freebsd")]
+    flags: i32,
+    #[cfg(target_os = "freebsd")]
+    mask: [u32; 4],
+    #[cfg(target_os = "android")]
+    mask: usize,
+    #[cfg(any(target_os = "macos", target_os = "ios"))]
+    mask: u32,
+    #[cfg(not(any(
+        target_os = "freebsd",
+        all(target_os = "android", target_pointer_width = "64")
+    )))]
+    flags: i32,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    restorer: usize,
+}
+
+/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and says whether it will. All else
+/// stays as libc's `signal` has set it.
+pub fn pass_three_arguments(signal: i32) -> bool {
+    const SA_SIGINFO: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
+        4
+    } else {
+        0x40
+    };
+    extern "C" {
+        fn sigaction(signal: i32, new: *const Action, old: *mut Action) -> i32;
+    }
+    let mut action = core::mem::MaybeUninit::<Action>::zeroed();
+    let place = action.as_mut_ptr();
+    // SAFETY: libc writes an action to `place`, then reads it from there; zeroes are an action too. The handler in it is
+    // ours, which takes three arguments.
+    checked(|| unsafe {
+        if sigaction(signal, core::ptr::null(), place) < 0 {
+            return -1;
+        }
+        (*place).flags |= SA_SIGINFO;
+        sigaction(signal, place, core::ptr::null_mut()) as isize
+    })
+    .is_ok()
+}
+
 /// Whether something is there that a rename must not replace. libc's stat has as many layouts as there are systems, so
 /// this goes by the name.
 ///

@@ -8,6 +8,7 @@ mod number {
     pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
     pub const LSEEK: usize = 8;
+    pub const SIGACTION: usize = 13;
     pub const SCHED_YIELD: usize = 24;
     pub const GETPID: usize = 39;
     pub const FLOCK: usize = 73;
@@ -29,6 +30,7 @@ mod number {
     pub const READ: usize = 63;
     pub const WRITE: usize = 64;
     pub const SCHED_YIELD: usize = 124;
+    pub const SIGACTION: usize = 134;
     pub const GETPID: usize = 172;
     pub const STATX: usize = 291;
     pub const O_DIRECTORY: usize = 0o40_000;
@@ -43,6 +45,7 @@ mod number {
     pub const GETPID: usize = 20;
     pub const FLOCK: usize = 143;
     pub const SCHED_YIELD: usize = 158;
+    pub const SIGACTION: usize = 174;
     pub const OPENAT: usize = 322;
     pub const UNLINKAT: usize = 328;
     pub const RENAMEAT: usize = 329;
@@ -239,6 +242,44 @@ pub fn process() -> u32 {
 pub fn pause() {
     // SAFETY: no arguments.
     let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
+}
+
+/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and says whether it will. All else
+/// stays as libc's `signal` has set it.
+pub fn pass_three_arguments(signal: i32) -> bool {
+    const SA_SIGINFO: usize = 4;
+    const SA_RESTORER: usize = 0x400_0000;
+    /// The kernel's `struct sigaction`.
+    #[repr(C)]
+    struct Action {
+        handler: usize,
+        flags: usize,
+        restorer: usize,
+        mask: [u32; 2],
+    }
+    let mut action = core::mem::MaybeUninit::<Action>::zeroed();
+    let place = action.as_mut_ptr();
+    let size = core::mem::size_of::<[u32; 2]>();
+    // SAFETY: the kernel writes an action to `place`, then reads it from there; zeroes are an action too. The handler in it
+    // is ours, which takes three arguments.
+    unsafe {
+        if call(
+            number::SIGACTION,
+            [signal as usize, 0, place as usize, size, 0],
+        ) < 0
+        {
+            return false;
+        }
+        (*place).flags |= SA_SIGINFO;
+        if cfg!(target_arch = "arm") {
+            // libc's way back from a handler with one argument is a wrong one here; the kernel has the right one.
+            (*place).flags &= !SA_RESTORER;
+        }
+        call(
+            number::SIGACTION,
+            [signal as usize, place as usize, 0, size, 0],
+        ) >= 0
+    }
 }
 
 /// Whether something is there that a rename must not replace: a device, a pipe, a socket.

@@ -8,7 +8,9 @@
 //! | [`heap`] | which functions are the addresses of a raw heap profile in? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
+//! | [`mip_diff`] | which functions does a new MIP profile call that the old one does not, and in which order? |
 //! | [`names`] | how is a function called in its own language? |
+//! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
 #![forbid(unsafe_code)]
 
@@ -18,5 +20,7 @@ pub mod faults;
 pub mod heap;
 pub mod instr;
 pub mod matching;
+pub mod mip_diff;
 pub mod names;
+pub mod order;
 pub mod overlap;

@@ -3,7 +3,7 @@ use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
 use clap::Args;
-use profkit_mip::diff::{Difference, Moved, diff};
+use profkit_analysis::mip_diff::{Difference, Moved, diff};
 use std::io::{self, Write};
 use std::path::PathBuf;
 

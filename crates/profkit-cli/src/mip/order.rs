@@ -4,9 +4,10 @@ use crate::exit::{Failure, Result, Status};
 use clap::{Args, ValueEnum};
 use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
 use profkit_merge::files::{Content, Input, Output};
-use profkit_mip::order::{
+use profkit_analysis::order::{
     OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
 };
+use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
 use regex::bytes::Regex;
 use std::io::Write as _;
 use std::path::PathBuf;

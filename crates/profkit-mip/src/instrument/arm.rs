@@ -2,8 +2,8 @@
 //!
 //! At a function's entry only r12 is free, and compilers pass the static chain in it. So the probe saves two registers.
 //! The address is PC-relative from `movw` and `movt`, which ARMv6T2 brought; nothing is put into literal pools.
-use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
-use super::{Counter, Mode, Options};
+use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
+use super::options::{Counter, Mode, Options};
 use crate::asm::{ArmSet, Instruction, Syntax, words};
 
 /// 32-bit Arm ELF.

@@ -1,7 +1,7 @@
 //! The basic blocks of a function, and its control-flow signature.
+use super::backend::{Backend, Flow};
 use super::functions::{Function, Part, is_data};
 use super::landing::{DataFacts, is_number};
-use super::target::{Backend, Flow};
 use crate::asm::{Instruction, Kind, Module, words};
 use profkit_data::ids::NameRef;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,8 +1,8 @@
 //! What an ELF object gets behind its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
+use super::backend::Backend;
+use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
-use super::target::Backend;
-use super::{Mode, Options};
 use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;

@@ -1,6 +1,4 @@
-//! Which labels are functions, where each ends, and where its probe goes.
-use super::options::Options;
-use super::target::Backend;
+//! Which labels are functions, and where each ends.
 use crate::asm::{
     Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
 };
@@ -113,6 +111,17 @@ pub enum SkipReason {
     Target(String),
 }
 
+/// A function that was left alone, or got less than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its symbol.
+    pub name: String,
+    /// Line of its label.
+    pub line: u32,
+    /// Why.
+    pub reason: SkipReason,
+}
+
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let SkipReason::Blocks(reason) = self {
@@ -174,9 +183,8 @@ pub(super) struct Found<'a> {
 }
 
 /// Finds the functions.
-pub(super) fn find<'a>(module: &Module<'a>, backend: &dyn Backend) -> Found<'a> {
+pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
-    let format = backend.syntax().format;
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
     // The furthest end of a function so far, in each section.
@@ -496,110 +504,4 @@ pub(super) fn is_data(name: &[u8]) -> bool {
             | b".include"
             | b".bundle_lock"
     )
-}
-
-/// Whether an instruction of the function refers to a label, or a table among its code, which counts from there
-/// (`tbb [pc, r0]`).
-fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
-    function.statements(module).any(|(_, statement)| {
-        let text = match statement.kind {
-            Kind::Instruction(instruction) => instruction.operands,
-            Kind::Directive(directive) if is_data(directive.name) => directive.arguments,
-            _ => return false,
-        };
-        words(text).any(|word| word == label)
-    })
-}
-
-/// The statement before which the entry probe goes.
-pub(super) fn entry<'a>(
-    module: &Module<'a>,
-    found: &Found<'a>,
-    function: &Function<'a>,
-    backend: &dyn Backend,
-    options: &Options,
-) -> Result<usize, SkipReason> {
-    if is_naked(module, function, backend) {
-        return Err(SkipReason::Naked);
-    }
-    let mut patchable = false;
-    let mut landed = false;
-    for (index, statement) in function.statements(module) {
-        if statement.context.conditional {
-            return Err(SkipReason::Conditional);
-        }
-        match statement.kind {
-            Kind::Label(name) => {
-                // A linker optimisation hint names the very instruction behind its label.
-                if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
-                    return Ok(index);
-                }
-                patchable |= found.patchable.contains(name);
-            }
-            Kind::Template => return Err(SkipReason::Macro),
-            Kind::Assignment(..) => {}
-            Kind::Directive(directive) => match directive.name {
-                b".macro" | b".rept" | b".irp" | b".irpc" => return Err(SkipReason::Macro),
-                name if is_data(name) => return Ok(index),
-                _ => {}
-            },
-            Kind::Instruction(instruction) => {
-                if module.macros.contains(instruction.mnemonic) {
-                    return Err(SkipReason::Macro);
-                }
-                if !landed && backend.is_landing(&instruction) {
-                    landed = true;
-                } else if !(patchable && backend.is_nop(&instruction)
-                    || backend.is_entry_hook(&instruction))
-                {
-                    return Ok(
-                        behind_frame(module, function, index, backend, options).unwrap_or(index)
-                    );
-                }
-            }
-        }
-    }
-    Err(SkipReason::Empty)
-}
-
-/// Whether all of a function is inline assembly, but for what compilers put behind it.
-fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend) -> bool {
-    let mut first = true;
-    for (_, statement) in function.statements(module) {
-        let Kind::Instruction(instruction) = statement.kind else {
-            continue;
-        };
-        if !statement.context.inline && (first || !backend.is_filler(&instruction)) {
-            return false;
-        }
-        first = false;
-    }
-    !first
-}
-
-/// The statement behind a frame's setup that begins with the instruction at `first`, if it is one that debuggers look
-/// for at a function's start: they would take a probe before it for the end of the prologue.
-fn behind_frame(
-    module: &Module<'_>,
-    function: &Function<'_>,
-    first: usize,
-    backend: &dyn Backend,
-    options: &Options,
-) -> Option<usize> {
-    let is_unwinding = |statement: &Statement<'_>| matches!(statement.kind, Kind::Directive(directive) if directive.name.starts_with(b".cfi_"));
-    let mut behind = function
-        .statements(module)
-        .skip_while(|(index, _)| *index < first)
-        .filter(|(_, statement)| !is_unwinding(statement));
-    let (_, push) = behind.next()?;
-    let (_, copy) = behind.next()?;
-    let (next, _) = behind.next()?;
-    match (push.kind, copy.kind) {
-        (Kind::Instruction(push), Kind::Instruction(copy))
-            if backend.is_frame_setup(&push, &copy, options) =>
-        {
-            Some(next)
-        }
-        _ => None,
-    }
 }

@@ -2,10 +2,10 @@
 //!
 //! Each record and each map entry is an atom of its own: its label begins with `l`, which the linker sees and the final
 //! symbol table does not. Map entries are live if what they name is, so that dead functions leave none behind.
+use super::backend::Backend;
+use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
-use super::target::Backend;
-use super::{Mode, Options};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 

@@ -1,13 +1,17 @@
 //! Instruments assembly: finds the functions and blocks of a compiler's output, puts a probe into each, and adds the
 //! records and map entries of docs/formats/mip.md. docs/formats/mip-code.md has the sequences and the reasons.
 //!
-//! Text is only ever inserted, on the lines that are there or behind the last one, so that the assembler's messages
+//! Text is only ever inserted, on the lines that are there or after the last one, so that the assembler's messages
 //! and the debugger's lines stay those of the input.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`target`] | what a back end must know, and the choice of one |
-//! | `functions` | which labels are functions, where each ends, where its probe goes |
+//! | [`target`] | the targets that there is a back end for, and which one a file is for |
+//! | [`backend`] | what a back end must know and do |
+//! | `options` | what is asked for |
+//! | `functions` | which labels are functions, and where each ends |
+//! | `entry` | where a function's entry probe goes |
+//! | `labels` | names of the labels that are inserted |
 //! | `blocks`, `landing` | basic blocks with their successors; what tables in data say about them |
 //! | `plan` | what is put where, decided function by function |
 //! | `list` | ignore lists in the sanitizers' form |
@@ -19,11 +23,14 @@
 
 mod aarch64;
 mod arm;
+pub mod backend;
 mod blocks;
 mod edits;
 mod elf;
+mod entry;
 mod error;
 mod functions;
+mod labels;
 mod landing;
 mod list;
 mod macho;
@@ -35,14 +42,17 @@ pub mod target;
 mod tests;
 mod x86_64;
 
+pub use backend::Backend;
 pub use error::{Error, Result};
 pub(crate) use functions::part_of;
-pub use functions::{Function, Part, SkipReason};
+pub use functions::{Function, Part, SkipReason, Skipped};
+pub use labels::Labels;
 pub use list::{IgnoreList, ListError};
 pub use options::{Counter, Mode, Options};
 pub use target::{Target, detect};
 
 use crate::asm::{Kind, Module, ObjectFormat, Scanned, Section};
+use labels::LABEL;
 use landing::DataFacts;
 use plan::Planner;
 use std::borrow::Cow;
@@ -65,64 +75,6 @@ impl Instrumented<'_> {
             .iter()
             .filter(|skipped| !matches!(skipped.reason, SkipReason::Blocks(_)))
             .count()
-    }
-}
-
-/// A function that was left alone, or got less than was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Its symbol.
-    pub name: String,
-    /// Line of its label.
-    pub line: u32,
-    /// Why.
-    pub reason: SkipReason,
-}
-
-/// Prefix of all labels that this crate makes, behind the target's prefix of local labels.
-const LABEL: &str = "profkit_mip_";
-
-/// Names of the labels of one instrumented function.
-#[derive(Clone, Copy, Debug)]
-pub struct Labels {
-    prefix: &'static str,
-    data_prefix: &'static str,
-    index: usize,
-}
-
-impl Labels {
-    fn name(self, what: &str) -> String {
-        format!("{}{LABEL}{what}{}", self.prefix, self.index)
-    }
-
-    /// The function's start.
-    pub fn start(self) -> String {
-        self.name("f")
-    }
-
-    /// The function's end.
-    pub fn end(self) -> String {
-        self.name("e")
-    }
-
-    /// The start of a block, from 0 for the first that has a byte in the record.
-    pub fn block(self, block: usize) -> String {
-        format!("{}_{block}", self.name("b"))
-    }
-
-    /// The function's record.
-    pub fn record(self) -> String {
-        format!("{}{LABEL}r{}", self.data_prefix, self.index)
-    }
-
-    /// The function's map entry, where that needs a label.
-    pub fn map(self) -> String {
-        format!("{}{LABEL}m{}", self.data_prefix, self.index)
-    }
-
-    /// A label of the back end's own, such as that of a cold stub; `what` must be told from f, e, r and b.
-    pub fn other(self, what: &str) -> String {
-        self.name(what)
     }
 }
 
@@ -168,7 +120,7 @@ pub fn instrument<'t>(
     }
     refuse(&module, file, text)?;
 
-    let found = functions::find(&module, backend);
+    let found = functions::find(&module, syntax.format);
     let data = DataFacts::gather(&module);
     let source = source_name(&module).unwrap_or(file.as_bytes());
     let mut planner = Planner::new(&module, &found, &data, backend, options, source);

@@ -1,9 +1,6 @@
 //! What is instrumented, and how.
-use super::functions::{Function, SkipReason};
 use super::list::IgnoreList;
-use crate::asm::Module;
 use profkit_abi::mip::{mode, record};
-use profkit_data::ids::NameRef;
 
 /// What the record of a function holds, blocks aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,33 +86,5 @@ impl Options {
             Mode::Function(_) => record::COVERAGE_SIZE,
             Mode::Calls { .. } => record::CALLS_ALIGN,
         }
-    }
-
-    /// Whether a function is to be instrumented, by its name and size.
-    pub(super) fn selects(
-        &self,
-        function: &Function<'_>,
-        module: &Module<'_>,
-        source: &[u8],
-    ) -> Result<(), SkipReason> {
-        let category = match self.mode {
-            Mode::Function(_) => "function",
-            Mode::Calls { .. } => "calls",
-        };
-        if let Some(list) = &self.ignore
-            && (list.has(source, function.name, "") || list.has(source, function.name, category))
-        {
-            return Err(SkipReason::Listed);
-        }
-        if let Some((groups, selected)) = self.group
-            && groups > 1
-            && NameRef::of(function.name).0 % groups != selected
-        {
-            return Err(SkipReason::OtherGroup);
-        }
-        if function.instructions(module).count() < self.min_instructions {
-            return Err(SkipReason::Small);
-        }
-        Ok(())
     }
 }

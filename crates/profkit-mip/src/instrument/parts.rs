@@ -1,7 +1,7 @@
 //! What objects of all formats get: records and map entries as data directives.
-use super::Options;
+use super::backend::Backend;
+use super::options::Options;
 use super::plan::Planned;
-use super::target::Backend;
 use profkit_abi::mip::{map_entry, record};
 use std::fmt::Write as _;
 

@@ -1,12 +1,15 @@
 //! Decides, function by function, what is put where.
+use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
-use super::functions::{self, Found, Function, SkipReason};
+use super::entry;
+use super::functions::{self, Found, Function, SkipReason, Skipped};
+use super::labels::Labels;
 use super::landing::DataFacts;
-use super::target::{Backend, BlockProbes, Sequence, Site};
-use super::{Labels, Options, Skipped};
+use super::options::{Mode, Options};
 use crate::asm::{Kind, Module, ObjectFormat, SectionId};
 use profkit_abi::mip::mode;
+use profkit_data::ids::NameRef;
 
 /// A function, or a part of one, that gets a record and a map entry.
 #[derive(Debug)]
@@ -98,8 +101,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         if let Some(reason) = &function.unfit {
             return Err(reason.clone());
         }
-        self.options.selects(function, self.module, self.source)?;
-        let entry = functions::entry(
+        selects(self.options, function, self.module, self.source)?;
+        let entry = entry::place(
             self.module,
             self.found,
             function,
@@ -312,4 +315,32 @@ impl<'m, 'a> Planner<'m, 'a> {
             cold,
         });
     }
+}
+
+/// Whether the options ask for a function to be instrumented, by its name and size.
+fn selects(
+    options: &Options,
+    function: &Function<'_>,
+    module: &Module<'_>,
+    source: &[u8],
+) -> Result<(), SkipReason> {
+    let category = match options.mode {
+        Mode::Function(_) => "function",
+        Mode::Calls { .. } => "calls",
+    };
+    if let Some(list) = &options.ignore
+        && (list.has(source, function.name, "") || list.has(source, function.name, category))
+    {
+        return Err(SkipReason::Listed);
+    }
+    if let Some((groups, selected)) = options.group
+        && groups > 1
+        && NameRef::of(function.name).0 % groups != selected
+    {
+        return Err(SkipReason::OtherGroup);
+    }
+    if function.instructions(module).count() < options.min_instructions {
+        return Err(SkipReason::Small);
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ fn graph_of(text: &str, target: Target) -> String {
     let backend = target.backend();
     let scanned = Scanned::new(text.as_bytes(), backend.syntax());
     let module = Module::parse(&scanned, backend.syntax());
-    let found = functions::find(&module, backend);
+    let found = functions::find(&module, backend.syntax().format);
     let data = DataFacts::gather(&module);
     found
         .functions

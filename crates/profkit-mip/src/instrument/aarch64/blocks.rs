@@ -4,8 +4,8 @@ use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
 use crate::asm::ObjectFormat;
 use crate::asm::{Instruction, Kind, Module, Statement};
+use crate::instrument::backend::{BlockProbes, Flow, Site};
 use crate::instrument::functions::{Function, Part};
-use crate::instrument::target::{BlockProbes, Flow, Site};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 

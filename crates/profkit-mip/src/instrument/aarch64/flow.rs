@@ -1,6 +1,6 @@
 //! What AArch64 instructions do to the flow of control, by their names (Arm Architecture Reference Manual, C6.2).
 use crate::asm::{Instruction, words};
-use crate::instrument::target::Flow;
+use crate::instrument::backend::Flow;
 
 /// The flow of one instruction.
 pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {

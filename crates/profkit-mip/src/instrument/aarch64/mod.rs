@@ -9,8 +9,8 @@ mod reach;
 mod registers;
 mod sequences;
 
-use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
-use super::{Mode, Options};
+use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
+use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 

@@ -1,6 +1,6 @@
 //! What instructions do, by their names (Intel SDM volume 2; GNU as manual, "i386-Mnemonics").
 use crate::asm::{Instruction, words};
-use crate::instrument::target::Flow;
+use crate::instrument::backend::Flow;
 
 /// Prefixes that stand in front of a mnemonic as words of their own.
 fn is_prefix(word: &[u8]) -> bool {

@@ -5,8 +5,8 @@
 mod flow;
 mod sequences;
 
-use super::target::{Backend, BlockProbes, Flow, Sequence, Site};
-use super::{Mode, Options};
+use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
+use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 

@@ -1,7 +1,7 @@
 //! The code of probes. docs/formats/mip-code.md has their bytes.
 use crate::asm::ObjectFormat;
+use crate::instrument::backend::{Sequence, Site};
 use crate::instrument::options::{Counter, Mode, Options};
-use crate::instrument::target::{Sequence, Site};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 

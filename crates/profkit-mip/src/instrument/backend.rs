@@ -1,0 +1,151 @@
+//! What the instrumenter must know of a target, and what its back end does.
+use super::functions::Function;
+use super::labels::Labels;
+use super::options::Options;
+use crate::asm::{Instruction, Kind, Module, Syntax};
+use std::fmt;
+
+/// What an instruction does to the flow of control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow<'a> {
+    /// Goes on to the next instruction.
+    Next,
+    /// Calls, and goes on to the next instruction.
+    Call,
+    /// Goes to a label, always.
+    Jump(&'a [u8]),
+    /// Goes to a label, or to the next instruction.
+    Branch(&'a [u8]),
+    /// Goes where a register or a table says.
+    Indirect,
+    /// Returns, traps, or leaves the function otherwise.
+    Leave,
+}
+
+/// Where a probe goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'m, 'a> {
+    /// The file.
+    pub module: &'m Module<'a>,
+    /// The function.
+    pub function: &'m Function<'a>,
+    /// Names of its labels.
+    pub labels: Labels,
+    /// Index of the statement before which the probe goes.
+    pub statement: usize,
+    /// What is asked for.
+    pub options: &'m Options,
+}
+
+impl Site<'_, '_> {
+    /// Whether the probe stands in a procedure of call frame information, so that a push has to be declared.
+    pub fn in_frame(&self) -> bool {
+        self.function
+            .statements(self.module)
+            .take_while(|(index, _)| *index < self.statement)
+            .any(|(_, statement)| {
+                matches!(statement.kind, Kind::Directive(d) if d.name == b".cfi_startproc")
+            })
+    }
+
+    /// Whether Intel syntax is on where the probe goes.
+    pub fn intel(&self) -> bool {
+        self.module
+            .statements
+            .get(self.statement)
+            .is_some_and(|statement| statement.context.intel)
+    }
+}
+
+/// The code of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    /// In the function: statements parted by the target's separator, without a line break.
+    pub inline: String,
+    /// Out of the way: lines after the code of the section.
+    pub cold: Option<String>,
+}
+
+/// The probes of a function's non-entry blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockProbes {
+    /// For each block: the statement before which its probe goes, and the probe.
+    pub probes: Vec<(usize, String)>,
+    /// Statements of the function and its jump tables that must be written differently because the code grows.
+    pub replaced: Vec<(usize, String)>,
+}
+
+/// The back end of one target.
+pub trait Backend: fmt::Debug + Sync {
+    /// Its assembly syntax and object format.
+    fn syntax(&self) -> &'static Syntax;
+
+    /// Whether its addresses have 64 bits.
+    fn is_64_bit(&self) -> bool;
+
+    /// Says why a mode is not available, if it is not.
+    ///
+    /// # Errors
+    /// The reason, worded to follow the file's name.
+    fn supports(&self, options: &Options) -> Result<(), String>;
+
+    /// What an instruction does to the flow of control.
+    fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a>;
+
+    /// Whether it is a landing pad for indirect calls, which must stay the first instruction (`endbr64`, `bti c`).
+    fn is_landing(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether it is a no-operation, such as a patchable entry has.
+    fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).
+    fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
+
+    /// Whether two instructions at a function's start set up its frame in the way that debuggers look for, so that
+    /// the entry probe goes after them. The probe must be right there too.
+    fn is_frame_setup(
+        &self,
+        _first: &Instruction<'_>,
+        _second: &Instruction<'_>,
+        _options: &Options,
+    ) -> bool {
+        false
+    }
+
+    /// Whether it is a prefix alone, which belongs to the next instruction (`lock` on a line of its own).
+    fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether it is a branch whose range does not grow with the distance, so that probes in between could put its
+    /// target out of reach (`loop`, `jrcxz`).
+    fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether a compiler adds it after the inline assembly of a naked function.
+    fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
+        self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
+    }
+
+    /// The probe at a function's entry.
+    ///
+    /// # Errors
+    /// Why this function cannot have one.
+    fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
+
+    /// The probes of the non-entry blocks of one part of a function (0: the function itself) that start before the
+    /// statements `starts`, in that order: the first one's byte follows the entry's part of the record.
+    ///
+    /// # Errors
+    /// Why the function cannot have them.
+    fn blocks(
+        &self,
+        site: &Site<'_, '_>,
+        part: usize,
+        starts: &[usize],
+    ) -> Result<BlockProbes, String>;
+
+    /// Lines that an object needs once, such as helper functions in COMDAT groups. They are appended to the file.
+    fn once(&self, options: &Options) -> String;
+}

@@ -2,12 +2,11 @@
 use super::profile;
 use crate::exit::{Failure, Result, Status};
 use clap::{Args, ValueEnum};
-use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
-use profkit_merge::files::{Content, Input, Output};
 use profkit_analysis::order::{
     OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
 };
 use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
+use profkit_merge::files::{Content, Input, Output};
 use regex::bytes::Regex;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -179,7 +179,7 @@ pub(super) struct Found<'a> {
     /// The functions, in the order of their labels.
     pub(super) functions: Vec<Function<'a>>,
     /// Labels of nops that are kept at a function's start for patching.
-    patchable: FxHashSet<&'a [u8]>,
+    pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
 /// Finds the functions.

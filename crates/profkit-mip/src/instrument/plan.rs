@@ -3,7 +3,7 @@ use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
 use super::entry;
-use super::functions::{self, Found, Function, SkipReason, Skipped};
+use super::functions::{Found, Function, SkipReason, Skipped};
 use super::labels::Labels;
 use super::landing::DataFacts;
 use super::options::{Mode, Options};

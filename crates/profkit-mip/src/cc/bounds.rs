@@ -25,7 +25,7 @@ pub fn script() -> String {
     .concat()
 }
 
-/// Words for GNU ld behind those of a call and the runtime. `script` is where [`script`] will be.
+/// Words for GNU ld, after those of a call and the runtime. `script` is where [`script`] will be.
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]

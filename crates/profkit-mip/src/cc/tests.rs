@@ -23,7 +23,7 @@ fn planned(of: Family, line: &str) -> String {
     let parsed = match parse(&words, of) {
         Ok(Request::PassOn) => return "as it is".to_owned(),
         Ok(Request::Work(parsed)) => parsed,
-        Err(refusal) => return format!("refused: {refusal}"),
+        Err(unsupported) => return format!("refused: {unsupported}"),
     };
     let places = Places {
         temporary: Path::new("T"),

@@ -16,7 +16,7 @@ pub enum Step {
         to: PathBuf,
         /// The user's file, for messages.
         source: OsString,
-        /// Whether the assembler's messages would otherwise name `to` in place of a file of the user's.
+        /// Whether the assembly must name the user's file: the assembler's messages would name `to`.
         marked: bool,
     },
     /// Copy a file to standard output.
@@ -49,7 +49,7 @@ pub struct Places<'a> {
     pub temporary: &'a Path,
     /// The runtime; None leaves it out.
     pub runtime: Option<&'a Path>,
-    /// Words for the linker, behind the runtime.
+    /// Words for the linker, after the runtime.
     pub linker: &'a [OsString],
 }
 
@@ -73,7 +73,7 @@ fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }
 
-/// What a link gets behind the user's words.
+/// What a link gets after the user's words.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     if parsed.stop == Stop::PartialLink {

@@ -1,69 +1,102 @@
-//! `profkit mip runtime`: the static library that instrumented programs are linked with.
+//! The runtime that instrumented programs are linked with: for this machine it is part of this crate, for others the
+//! user's rustc compiles it.
 mod archive;
 mod compile;
 
-use crate::exit::{Failure, Result, Status};
-use clap::Args;
+pub use compile::Error as CompileError;
+
 use profkit_abi::mip::symbol;
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, OutputError, system_text};
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-const EXAMPLES: &str = "\
-Examples:
-  profkit mip runtime -o libprofkit_rt.a
-  profkit mip runtime --target aarch64-linux-gnu -o libprofkit_rt.a
-  RUSTC=/opt/rust/bin/rustc profkit mip runtime --target armv7-unknown-linux-gnueabihf -o rt.o";
-
-/// The runtime for the machine that this command is for; empty if there is none.
+/// The runtime for the machine that this crate is for; empty if there is none.
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
 /// That machine, as a Rust target.
 const HOST: &str = env!("PROFKIT_HOST");
 
-/// Arguments of `profkit mip runtime`.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct RuntimeArgs {
-    /// What to write it for: a triple of GCC, Clang or Rust; by default this machine
-    ///
-    /// For another machine the embedded source is compiled with the rustc that RUSTC names, or the one on the path,
-    /// which needs that target's core library.
-    #[arg(long, value_name = "TRIPLE")]
-    target: Option<String>,
-
-    /// Where to: NAME.a is a static library, NAME.o the object file in it
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+/// Why there is no runtime.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The target has none.
+    NoRuntime {
+        /// The target as it was asked for.
+        target: String,
+    },
+    /// It could not be compiled.
+    Compile {
+        /// The target as Rust names it.
+        target: &'static str,
+        /// The compiler.
+        rustc: String,
+        /// Why.
+        error: CompileError,
+    },
+    /// There is no folder for temporary files.
+    Folder(io::Error),
+    /// The library could not be written.
+    Write(OutputError),
 }
 
-/// Runs `profkit mip runtime`.
-///
-/// # Errors
-/// If the target has no runtime, its compiler fails, or the output cannot be written.
-pub fn run(args: &RuntimeArgs) -> Result {
-    let as_object = match args.output.extension().and_then(|e| e.to_str()) {
-        Some("o") => true,
-        Some("a") => false,
-        _ => {
-            return Err(Failure::usage(format_args!(
-                "{}: the name must end in .a (static library) or .o (object file)",
-                args.output.display()
-            )));
+impl Error {
+    /// Whether what was asked for is wrong, and not something on this machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Error::NoRuntime { .. })
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::NoRuntime { .. } | Error::Folder(_) => None,
+            Error::Write(error) => error.hint(),
+            Error::Compile {
+                target,
+                rustc,
+                error,
+            } => match error {
+                CompileError::NoCore => Some(format!(
+                    "rustup target add {target} (Debian: libstd-rust-dev of that architecture), or name a compiler that has it: RUSTC=…"
+                )),
+                CompileError::NoCompiler(..) => Some(
+                    "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"
+                        .to_owned(),
+                ),
+                CompileError::UnknownTarget => {
+                    Some(format!("{rustc} --print target-list lists what it knows"))
+                }
+                CompileError::Io(..) | CompileError::Compiler(_) => None,
+            },
         }
-    };
-    let output = Output::new(&args.output, Content::Binary)?;
-    let object = object(args.target.as_deref())?;
-    output.write(|sink| {
-        if as_object {
-            sink.put(&object)
-        } else {
-            sink.put(&library(&object))
-        }
-    })?;
-    Ok(Status::Done)
+    }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoRuntime { target } => write!(
+                f,
+                "there is no MIP runtime for {target}: it is for Linux on x86-64, AArch64 and 32-bit Arm"
+            ),
+            Error::Compile { target, error, .. } => {
+                write!(f, "the MIP runtime for {target}: {error}")
+            }
+            Error::Folder(error) => write!(
+                f,
+                "cannot make a folder in {}: {}",
+                std::env::temp_dir().display(),
+                system_text(error)
+            ),
+            Error::Write(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
 
 /// The static library of an object file of the runtime.
 pub fn library(object: &[u8]) -> Vec<u8> {
@@ -83,12 +116,12 @@ pub fn library(object: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// If the target has no runtime or its compiler fails.
-pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>> {
+pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
     let asked = target.unwrap_or(HOST);
     let Some(target) = rust_target(asked) else {
-        return Err(Failure::usage(format_args!(
-            "there is no MIP runtime for {asked}: it is for Linux on x86-64, AArch64 and 32-bit Arm"
-        )));
+        return Err(Error::NoRuntime {
+            target: asked.to_owned(),
+        });
     };
     if rust_target(HOST).is_some_and(|host| same_object(host, target)) && !EMBEDDED.is_empty() {
         return Ok(Cow::Borrowed(EMBEDDED));
@@ -99,23 +132,21 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>> {
     let folder = tempfile::Builder::new()
         .prefix("profkit-rt-")
         .tempdir()
-        .map_err(|error| {
-            Failure::io(
-                "cannot make a folder in",
-                std::env::temp_dir().display(),
-                &error,
-            )
-        })?;
+        .map_err(Error::Folder)?;
     compile::compile(&rustc, target, folder.path())
         .map(Cow::Owned)
-        .map_err(|error| explain(&error, target, &rustc.to_string_lossy()))
+        .map_err(|error| Error::Compile {
+            target,
+            rustc: rustc.to_string_lossy().into_owned(),
+            error,
+        })
 }
 
 /// The file of the static library for a target, for a link: in `folder` for this machine, in the user's cache for others.
 ///
 /// # Errors
 /// As [`object`], and if it cannot be written.
-pub fn place(target: &str, folder: &Path) -> Result<PathBuf> {
+pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     let name = rust_target(target).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
     let cache = std::env::var_os("XDG_CACHE_HOME")
@@ -138,7 +169,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf> {
         if kept.exists() {
             return Ok(kept);
         }
-        // A cache that cannot be made is done without: the runtime is compiled at each link.
+        // Without a cache the runtime is compiled at each link.
         if kept
             .parent()
             .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -147,7 +178,9 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf> {
         }
     }
     let bytes = library(&object(Some(target))?);
-    Output::new(&path, Content::Binary)?.write(|sink| sink.put(&bytes))?;
+    Output::new(&path, Content::Binary)
+        .and_then(|output| output.write(|sink| sink.put(&bytes)))
+        .map_err(Error::Write)?;
     Ok(path)
 }
 
@@ -155,21 +188,6 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf> {
 fn same_object(a: &str, b: &str) -> bool {
     let architecture = |target: &str| target.split('-').next().map(str::to_owned);
     architecture(a) == architecture(b)
-}
-
-fn explain(error: &compile::Error, target: &str, rustc: &str) -> Failure {
-    let failure = Failure::input(format_args!("the MIP runtime for {target}: {error}"));
-    match error {
-        compile::Error::NoCore => failure.with_hint(format_args!(
-            "rustup target add {target} (Debian: libstd-rust-dev of that architecture), or name a compiler that has it: RUSTC=…"
-        )),
-        compile::Error::NoCompiler(..) => failure
-            .with_hint("install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"),
-        compile::Error::UnknownTarget => {
-            failure.with_hint(format_args!("{rustc} --print target-list lists what it knows"))
-        }
-        compile::Error::Io(..) | compile::Error::Compiler(_) => failure,
-    }
 }
 
 /// The Rust target of a triple of GCC, Clang or Rust. Which C library it names does not matter.

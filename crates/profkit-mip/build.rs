@@ -1,5 +1,5 @@
-//! Compiles the MIP runtime for the machine that the command is for, and puts the object file where the command embeds
-//! it: `cargo install` is all that a user needs.
+//! Compiles the MIP runtime for the machine that this crate is built for, and puts the object file where the crate embeds
+//! it: `cargo install` is all that a user of the command needs.
 #![allow(
     clippy::panic,
     reason = "a build script that fails says so with a panic"
@@ -7,11 +7,11 @@
 use std::env;
 use std::path::Path;
 
-#[path = "src/mip/runtime/compile.rs"]
+#[path = "src/runtime/compile.rs"]
 mod compile;
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/mip/runtime/compile.rs");
+    println!("cargo::rerun-if-changed=src/runtime/compile.rs");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC");
     let variable = |name: &str| env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
@@ -28,7 +28,7 @@ fn main() {
             Err(error) => panic!("the MIP runtime: {error}"),
         }
     } else {
-        // A host that we emit no code for: the command says so when it is asked for the runtime.
+        // A host that we emit no code for: asking for the runtime is an error there.
         Vec::new()
     };
     if let Err(error) = std::fs::write(&object, made) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Why there is no object file.
+/// Why the runtime was not compiled.
 #[derive(Debug)]
 pub enum Error {
     /// A file of the work folder cannot be written or read.
@@ -32,7 +32,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Compiles the runtime in `folder`, which is made, and gives the object file's bytes.
+/// Compiles the runtime in `folder`, which is created, and returns the object file's bytes.
 ///
 /// # Errors
 /// See [`Error`].
@@ -85,7 +85,7 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
 }
 
 fn run(command: &mut Command, rustc: &OsStr) -> Result<(), Error> {
-    // Whatever the surrounding cargo wants of rustc is not meant for the runtime.
+    // What the surrounding cargo asks of rustc is not meant for the runtime.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
         command.env_remove(name);
     }

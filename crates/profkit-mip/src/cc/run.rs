@@ -1,11 +1,10 @@
 //! Running a plan: programs, temporary files, signals.
-use super::CcArgs;
+use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
-use super::{assembler, bounds};
-use crate::exit::{Failure, Result};
-use crate::mip::runtime;
-use profkit_mip::instrument::{Options, Target, instrument};
+use super::{Runtime, Setup, assembler, bounds};
+use crate::instrument::{Options, Target, instrument};
+use crate::runtime;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LONG_COMMAND: usize = 32 << 10;
 
 /// The user's compiler.
+#[derive(Debug)]
 pub struct Compiler {
     program: OsString,
     /// Words before the user's: a launcher's compiler.
@@ -31,7 +31,7 @@ impl Compiler {
     /// `words` is the launchers and the compiler, which is at `at`.
     pub fn new(words: &[OsString], at: usize) -> Result<Self> {
         let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
-            return Err(Failure::usage("no compiler is named behind --"));
+            return Err(Error::NoCompiler);
         };
         let mut compiler = Compiler {
             program: program.clone(),
@@ -48,10 +48,9 @@ impl Compiler {
                 } else if output.contains("Free Software Foundation") {
                     Family::Gcc
                 } else {
-                    return Err(Failure::usage(format_args!(
-                        "{} is neither Clang nor GCC, by its name or by what it says to --version",
-                        name.to_string_lossy()
-                    )));
+                    return Err(Error::UnknownCompiler {
+                        name: name.to_string_lossy().into_owned(),
+                    });
                 }
             }
         };
@@ -64,14 +63,12 @@ impl Compiler {
         command
     }
 
-    fn cannot_start(&self, error: &io::Error) -> Failure {
-        let failure = Failure::io("cannot start", self.program.to_string_lossy(), error);
-        if error.kind() == io::ErrorKind::NotFound {
-            return failure.with_hint(
-                "the compiler's name comes first behind --: profkit mip cc -- clang -c foo.c",
-            );
+    fn cannot_start(&self, error: io::Error) -> Error {
+        Error::System {
+            doing: Doing::Start,
+            name: self.program.to_string_lossy().into_owned(),
+            error,
         }
-        failure
     }
 
     /// What the compiler prints.
@@ -81,14 +78,14 @@ impl Compiler {
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .output()
-            .map_err(|error| self.cannot_start(&error))?;
+            .map_err(|error| self.cannot_start(error))?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// Becomes the compiler; returns only if that fails.
-    pub fn replace_us(&self, words: &[OsString]) -> Failure {
+    pub fn replace_us(&self, words: &[OsString]) -> Error {
         let error = self.command(words).exec();
-        self.cannot_start(&error)
+        self.cannot_start(error)
     }
 
     /// The triple that the user's words choose.
@@ -110,8 +107,7 @@ impl Compiler {
         if words.is_empty() || !bounds::is_gnu_ld(&self.ask(&bounds::question(parsed))?) {
             return Ok(Vec::new());
         }
-        fs::write(&file, bounds::script())
-            .map_err(|error| Failure::io("cannot write", file.display(), &error))?;
+        fs::write(&file, bounds::script()).map_err(Error::file(Doing::Write, &file))?;
         Ok(words)
     }
 }
@@ -122,13 +118,17 @@ struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 impl Cleaner {
     fn start(temporary: &Path) -> Result<Self> {
         let paths = Arc::new(Mutex::new(vec![temporary.to_owned()]));
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
-            .map_err(|error| Failure::io("cannot catch", "signals", &error))?;
+        let mut signals =
+            Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| Error::System {
+                doing: Doing::Catch,
+                name: "signals".to_owned(),
+                error,
+            })?;
         let ours = Arc::clone(&paths);
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 for path in ours.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                    // A file or a folder; whichever it is not, nobody is left to be told.
+                    // A file or a folder; failing at the other is no loss.
                     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -146,24 +146,17 @@ impl Cleaner {
 }
 
 /// Does what the command line asks for.
-pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
-    let options = args.mode.options()?;
+pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
     let temporary = tempfile::Builder::new()
         .prefix("profkit-cc-")
         .tempdir()
-        .map_err(|error| {
-            Failure::io(
-                "cannot make a folder in",
-                std::env::temp_dir().display(),
-                &error,
-            )
-        })?;
+        .map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
     let cleaner = Cleaner::start(temporary.path())?;
-    let runtime = match (parsed.stop, &args.runtime) {
-        (Stop::Link, _) if args.no_runtime => None,
-        (Stop::Link, Some(file)) => Some(file.clone()),
-        (Stop::Link, None) => Some(runtime::place(&compiler.target(words)?, temporary.path())?),
-        _ => None,
+    let runtime = match &setup.runtime {
+        _ if parsed.stop != Stop::Link => None,
+        Runtime::None => None,
+        Runtime::File(file) => Some(file.clone()),
+        Runtime::BuiltIn => Some(runtime::place(&compiler.target(words)?, temporary.path())?),
     };
     let linker = compiler.linker_words(parsed, runtime.is_some(), temporary.path())?;
     let places = Places {
@@ -173,7 +166,7 @@ pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
     };
     let mut job = Job {
         compiler,
-        options,
+        options: &setup.options,
         words,
         folder: temporary.path(),
         rsp: 0,
@@ -181,12 +174,16 @@ pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         parsed,
     };
     if compiler.family == Family::Gcc {
-        job.assembler = Some(assembler::prepare(temporary.path(), compiler, words)?);
+        job.assembler = Some(assembler::prepare(
+            temporary.path(),
+            compiler,
+            words,
+            &setup.words,
+        )?);
     }
     let plan = plan::plan(parsed, words, compiler.family, places);
     for folder in &plan.folders {
-        fs::create_dir_all(folder)
-            .map_err(|error| Failure::io("cannot make", folder.display(), &error))?;
+        fs::create_dir_all(folder).map_err(Error::file(Doing::Make, folder))?;
     }
     let mut code = None;
     for group in &plan.groups {
@@ -194,9 +191,9 @@ pub fn run(args: &CcArgs, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         match job.group(group) {
             Ok(None) => {}
             Ok(Some(failed)) => code = code.max(Some(failed)),
-            Err(failure) => {
+            Err(error) => {
                 discard(group);
-                return Err(failure);
+                return Err(error);
             }
         }
         cleaner.set_outputs(&[]);
@@ -216,12 +213,12 @@ fn discard(group: &Group) {
 
 struct Job<'a> {
     compiler: &'a Compiler,
-    options: Options,
+    options: &'a Options,
     words: &'a [OsString],
     folder: &'a Path,
     /// Number of response files so far.
     rsp: usize,
-    /// What GCC's assembler of ours finds in its environment.
+    /// What our assembler finds in its environment when GCC starts it.
     assembler: Option<OsString>,
     parsed: &'a Parsed,
 }
@@ -242,12 +239,11 @@ impl Job<'_> {
                     None
                 }
                 Step::Show(file) => {
-                    let bytes = fs::read(file)
-                        .map_err(|error| Failure::io("cannot read", file.display(), &error))?;
+                    let bytes = fs::read(file).map_err(Error::file(Doing::Read, file))?;
                     io::stdout()
                         .lock()
                         .write_all(&bytes)
-                        .map_err(|error| Failure::print(&error))?;
+                        .map_err(Error::Print)?;
                     None
                 }
             };
@@ -266,7 +262,7 @@ impl Job<'_> {
             let file = self.folder.join(format!("{}.rsp", self.rsp));
             self.rsp += 1;
             fs::write(&file, parse::response_file(words))
-                .map_err(|error| Failure::io("cannot write", file.display(), &error))?;
+                .map_err(Error::file(Doing::Write, &file))?;
             let mut word = OsString::from("@");
             word.push(&file);
             self.compiler.command(&[word])
@@ -278,12 +274,12 @@ impl Job<'_> {
         }
         let status = command
             .status()
-            .map_err(|error| self.compiler.cannot_start(&error))?;
+            .map_err(|error| self.compiler.cannot_start(error))?;
         Ok(code(status))
     }
 
     fn instrument(&self, from: &Path, to: &Path, source: &OsStr, marked: bool) -> Result<()> {
-        instrument_file(from, to, source, marked, &self.options, || {
+        instrument_file(from, to, source, marked, self.options, || {
             self.compiler.target(self.words)
         })
     }
@@ -315,15 +311,15 @@ pub fn instrument_file(
     } else {
         fs::File::open(from).and_then(|mut file| file.read_to_end(&mut text).map(drop))
     }
-    .map_err(|error| Failure::io("cannot read", from.display(), &error))?;
+    .map_err(Error::file(Doing::Read, from))?;
     let name = source.to_string_lossy();
     let made = match instrument(&text, &name, None, options) {
         Ok(made) => made,
         Err(error) => {
             let Ok(target) = target()?.parse::<Target>() else {
-                return Err(Failure::input(error));
+                return Err(error.into());
             };
-            instrument(&text, &name, Some(target), options).map_err(Failure::input)?
+            instrument(&text, &name, Some(target), options)?
         }
     };
     let mut bytes = Vec::new();
@@ -333,5 +329,5 @@ pub fn instrument_file(
         bytes.extend_from_slice(format!("# 1 \"{quoted}\"\n").as_bytes());
     }
     bytes.extend_from_slice(&made.text);
-    fs::write(to, bytes).map_err(|error| Failure::io("cannot write", to.display(), &error))
+    fs::write(to, bytes).map_err(Error::file(Doing::Write, to))
 }

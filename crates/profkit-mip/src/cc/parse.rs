@@ -1,7 +1,7 @@
 //! The command line of a compiler driver, as far as one must understand it to know what it will do: which words are
 //! inputs, which are values of the option before them, where it stops, what it writes.
+use super::error::Unsupported;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -102,34 +102,12 @@ pub enum Request {
     Work(Box<Parsed>),
 }
 
-/// Why a command line is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub message: String,
-    pub hint: Option<&'static str>,
-}
-
-impl Refusal {
-    fn new(message: impl Into<String>, hint: &'static str) -> Self {
-        Refusal {
-            message: message.into(),
-            hint: Some(hint),
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
 /// Programs that run the compiler that is their first argument.
 const LAUNCHERS: &[&str] = &[
     "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
 ];
 
-/// Where the compiler's own name is among the words: behind launchers.
+/// Where the compiler's own name is among the words: after launchers.
 pub fn compiler_at(words: &[OsString]) -> usize {
     let launchers = words.iter().take_while(|word| {
         Path::new(word)
@@ -145,7 +123,7 @@ pub fn family(compiler: &OsStr) -> Option<Family> {
         .file_name()?
         .to_string_lossy()
         .into_owned();
-    // A version behind the name, a triple before it: aarch64-linux-gnu-g++-12, clang++-22.
+    // A version after the name, a triple before it: aarch64-linux-gnu-g++-12, clang++-22.
     let has = |part: &str| {
         name.match_indices(part).any(|(at, _)| {
             let before = name
@@ -289,11 +267,11 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     }
 }
 
-/// Understands the words behind the compiler's name.
+/// Understands the words after the compiler's name.
 ///
 /// # Errors
 /// If the command line asks for what cannot be instrumented.
-pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
+pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported> {
     let expanded = expand(words, 0);
     let from_response_file = expanded.len() != words.len() || expanded != words;
     let mut items = Vec::new();
@@ -353,7 +331,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
                 }
                 Class::Stop
             }
-            // The driver stops at the earliest phase that it is told of.
+            // The driver stops at the earliest phase that is asked for.
             "-S" => {
                 stop = Stop::Assembly;
                 Class::Stop
@@ -387,7 +365,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
                 Class::Other
             }
             _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
-                return Err(Refusal {
+                return Err(Unsupported {
                     message: format!("{text}: MIP has no code for 32-bit x86"),
                     hint: Some("leave this part of the build to the compiler itself"),
                 });
@@ -476,7 +454,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
         return Ok(Request::PassOn);
     }
     if let Some(option) = lto {
-        return Err(Refusal::new(
+        return Err(Unsupported::new(
             format!(
                 "{option}: with link-time optimisation there is no assembly to instrument before the link"
             ),
@@ -486,7 +464,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
     if family == Family::Clang
         && let Some(option) = split_dwarf
     {
-        return Err(Refusal::new(
+        return Err(Unsupported::new(
             format!(
                 "{option}: clang names the second file after the source, not the object, when it stops at assembly"
             ),
@@ -494,7 +472,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
         ));
     }
     if architectures > 1 {
-        return Err(Refusal::new(
+        return Err(Unsupported::new(
             "-arch is there twice: one call makes code of one architecture",
             "run the compiler once for each -arch, and lipo",
         ));
@@ -509,7 +487,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Refusal> {
         && compiles
         && let Some(option) = side_files
     {
-        return Err(Refusal::new(
+        return Err(Unsupported::new(
             format!(
                 "{option} names a file after the object, which has a temporary name when clang compiles and links in one call"
             ),

@@ -1,0 +1,121 @@
+//! `profkit mip cc`: a compiler's driver whose code is instrumented. docs/mip-cc.md has the user's view.
+pub use profkit_mip::cc::is_assembler;
+
+use super::options::ModeArgs;
+use crate::exit::{self, Failure, Result, Status};
+use clap::{Args, Parser};
+use profkit_mip::cc::{AssemblerCall, Call, Error, Runtime, Setup};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit mip cc -- clang -O2 -c foo.c -o foo.o
+  profkit mip cc --mode calls -- g++-12 -O2 a.cc b.cc -o program
+  make CC=\"profkit mip cc -- gcc\" CXX=\"profkit mip cc -- g++\"
+  cmake -DCMAKE_C_COMPILER_LAUNCHER=\"profkit;mip;cc;--\" -DCMAKE_C_LINKER_LAUNCHER=\"profkit;mip;cc;--\" ..
+
+The compiler's messages and exit code stay its own.";
+
+/// Arguments of `profkit mip cc`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CcArgs {
+    #[command(flatten)]
+    mode: ModeArgs,
+
+    /// Link this runtime (see profkit mip runtime) in place of the built-in one
+    #[arg(long, value_name = "FILE", conflicts_with = "no_runtime")]
+    runtime: Option<PathBuf>,
+
+    /// Do not link the runtime
+    #[arg(long)]
+    no_runtime: bool,
+
+    /// The compiler (clang, clang++, gcc, g++, by any version or path, ccache before it) and its arguments
+    #[arg(last = true, required = true, value_name = "COMPILER")]
+    command: Vec<OsString>,
+}
+
+/// Runs `profkit mip cc`. The exit code is the compiler's.
+///
+/// # Errors
+/// If the command line asks for what cannot be instrumented, or instrumenting fails.
+pub fn run(args: &CcArgs) -> Result {
+    match Call::parse(&args.command)? {
+        Call::PassOn(call) => Err(call.become_compiler().into()),
+        Call::Work(call) => {
+            let setup = Setup {
+                options: args.mode.options()?,
+                runtime: match &args.runtime {
+                    _ if args.no_runtime => Runtime::None,
+                    Some(file) => Runtime::File(file.clone()),
+                    None => Runtime::BuiltIn,
+                },
+                // As they were typed: between the subcommand's name and the compiler.
+                words: std::env::args_os()
+                    .skip_while(|word| word != "cc")
+                    .skip(1)
+                    .take_while(|word| word != "--")
+                    .collect(),
+            };
+            Ok(Status::Ran(call.run(&setup)?))
+        }
+    }
+}
+
+/// The words of [`Setup::words`].
+#[derive(Debug, Parser)]
+struct Words {
+    #[command(flatten)]
+    cc: CcArgs,
+}
+
+/// Runs as the assembler that GCC starts.
+pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
+    match become_assembler(args) {
+        Err(failure) => exit::finish(Err(failure)),
+        Ok(never) => match never {},
+    }
+}
+
+fn become_assembler(args: Vec<OsString>) -> Result<Infallible> {
+    let call = AssemblerCall::from_environment(args);
+    let command_line = [OsString::from("as")]
+        .into_iter()
+        .chain(call.words().iter().cloned())
+        .chain(["--".into(), "as".into()]);
+    let options = Words::try_parse_from(command_line)
+        .map_err(|error| Failure::usage(error.to_string().trim_end()))?
+        .cc
+        .mode
+        .options()?;
+    Ok(call.become_assembler(&options)?)
+}
+
+impl From<Error> for Failure {
+    #[cold]
+    fn from(error: Error) -> Self {
+        if let Error::Print(error) = &error {
+            return Failure::print(error);
+        }
+        let failure = match &error {
+            Error::Unsupported(unsupported) => {
+                Failure::usage(format_args!("profkit mip cc: {unsupported}"))
+            }
+            _ if error.is_usage() => Failure::usage(&error),
+            _ => Failure::input(&error),
+        };
+        if error.is_missing_compiler() {
+            return failure.with_hint(
+                "the compiler's name comes first after --: profkit mip cc -- clang -c foo.c",
+            );
+        }
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Why a compiler's call is not made, or not finished.
+use crate::{instrument, runtime};
+use profkit_merge::files::system_text;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// A command line that asks for what cannot be instrumented.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// What cannot be done, and why.
+    pub message: String,
+    /// What to do instead.
+    pub hint: Option<&'static str>,
+}
+
+impl Unsupported {
+    pub(super) fn new(message: impl Into<String>, hint: &'static str) -> Self {
+        Unsupported {
+            message: message.into(),
+            hint: Some(hint),
+        }
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What was being done with a file or the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doing {
+    /// Reading a file.
+    Read,
+    /// Writing a file.
+    Write,
+    /// Making a folder or a link.
+    Make,
+    /// Making a folder for temporary files.
+    MakeFolder,
+    /// Asking the system where the program itself is.
+    Find,
+    /// Registering signal handlers.
+    Catch,
+    /// Starting the compiler.
+    Start,
+    /// Starting GCC's assembler.
+    StartAssembler,
+}
+
+/// Why a compiler's call is not made, or not finished.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The words have launchers but no compiler.
+    NoCompiler,
+    /// The compiler is neither Clang nor GCC.
+    UnknownCompiler {
+        /// Its name as it was typed.
+        name: String,
+    },
+    /// The command line asks for what cannot be instrumented.
+    Unsupported(Unsupported),
+    /// The system did not do something.
+    System {
+        /// What.
+        doing: Doing,
+        /// With which file or program.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// Standard output did not take the assembly.
+    Print(io::Error),
+    /// There is no runtime to link.
+    Runtime(runtime::Error),
+    /// The assembly cannot be instrumented.
+    Instrument(instrument::Error),
+}
+
+/// What this module's functions return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// For `map_err`: something that failed with a file.
+    pub(super) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let name = path.display().to_string();
+        move |error| Error::System { doing, name, error }
+    }
+
+    /// Whether the command line is wrong, and not something on this machine or in the source.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Error::NoCompiler | Error::UnknownCompiler { .. } | Error::Unsupported(_) => true,
+            Error::Runtime(error) => error.is_usage(),
+            Error::System { .. } | Error::Print(_) | Error::Instrument(_) => false,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Unsupported(unsupported) => unsupported.hint.map(str::to_owned),
+            Error::Runtime(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    /// Whether the compiler to start does not exist.
+    pub fn is_missing_compiler(&self) -> bool {
+        matches!(self, Error::System { doing: Doing::Start, error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl From<runtime::Error> for Error {
+    #[cold]
+    fn from(error: runtime::Error) -> Self {
+        Error::Runtime(error)
+    }
+}
+
+impl From<instrument::Error> for Error {
+    #[cold]
+    fn from(error: instrument::Error) -> Self {
+        Error::Instrument(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoCompiler => f.write_str("no compiler after the launcher"),
+            Error::UnknownCompiler { name } => write!(
+                f,
+                "{name} is neither Clang nor GCC, by its name or by what it says to --version"
+            ),
+            Error::Unsupported(unsupported) => unsupported.fmt(f),
+            Error::System { doing, name, error } => {
+                let doing = match doing {
+                    Doing::Read => "read",
+                    Doing::Write => "write",
+                    Doing::Make => "make",
+                    Doing::MakeFolder => "make a folder in",
+                    Doing::Find => "find",
+                    Doing::Catch => "catch",
+                    Doing::Start | Doing::StartAssembler => "start",
+                };
+                write!(f, "cannot {doing} {name}: {}", system_text(error))
+            }
+            Error::Print(error) => {
+                write!(f, "cannot write standard output: {}", system_text(error))
+            }
+            Error::Runtime(error) => error.fmt(f),
+            Error::Instrument(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

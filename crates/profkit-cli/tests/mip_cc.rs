@@ -20,7 +20,7 @@ const B_C: &str = "#include \"a.h\"\nint g(int x) { return x * 3; }\n";
 const H_S: &str = "\t.text\n\t.globl h\n\t.type h, @function\nh:\n\tret\n\t.size h, .-h\n\t.section .note.GNU-stack,\"\",@progbits\n";
 const K_S: &str = "#define BACK ret\n\t.text\n\t.globl k\n\t.type k, @function\nk:\n\tBACK\n\t.size k, .-k\n\t.section .note.GNU-stack,\"\",@progbits\n";
 
-/// One call: the words behind the compiler's name, what stands on its standard input, which files it makes that must
+/// One call: the words after the compiler's name, what stands on its standard input, which files it makes that must
 /// be instrumented.
 struct Call {
     words: &'static str,
@@ -271,7 +271,7 @@ fn refusals_say_why() {
             "error: profkit mip cc: -m32: MIP has no code for 32-bit x86\n\
              hint: leave this part of the build to the compiler itself\n",
         ),
-        (&["ccache"], "error: no compiler behind the launcher\n"),
+        (&["ccache"], "error: no compiler after the launcher\n"),
     ] {
         let all: Vec<&str> = ["mip", "cc", "--"].iter().chain(words).copied().collect();
         assert_eq!(profkit(&all, folder.path()), (Some(2), message.to_owned()));
@@ -284,7 +284,7 @@ fn refusals_say_why() {
     assert_eq!(
         message,
         "error: cannot start no-such-clang: No such file or directory\n\
-         hint: the compiler's name comes first behind --: profkit mip cc -- clang -c foo.c\n"
+         hint: the compiler's name comes first after --: profkit mip cc -- clang -c foo.c\n"
     );
 }
 

@@ -5,6 +5,7 @@
 
 pub mod asm;
 pub mod cc;
+pub mod create;
 pub mod instrument;
 pub mod runtime;
 pub mod use_;

@@ -1,0 +1,391 @@
+//! An empty profile of a program, from the map in the program or beside it.
+use profkit_data::ids::BuildId;
+use profkit_data::mip::{
+    Identity, ImageFacts, MipKind, MipMap, MipProfile, has_magic, is_map, preamble,
+};
+use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
+use profkit_data::{Error as DataError, ErrorKind};
+use profkit_merge::files::{Input, system_text};
+use profkit_object::binary::{BinaryFile, Image, architecture_name};
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::mip_sections::MipSections;
+use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles};
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How an empty profile is made.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CreateOptions {
+    /// The program or debug file that source locations are taken from; by default the binary itself.
+    pub debug: Option<PathBuf>,
+    /// The architecture to take of a universal Mach-O file.
+    pub arch: Option<String>,
+    /// The build id of a map, which does not have it.
+    pub build_id: Option<BuildId>,
+}
+
+impl CreateOptions {
+    /// Sets [`debug`](Self::debug).
+    #[must_use]
+    pub fn debug(mut self, file: Option<PathBuf>) -> Self {
+        self.debug = file;
+        self
+    }
+
+    /// Sets [`arch`](Self::arch).
+    #[must_use]
+    pub fn arch(mut self, name: Option<String>) -> Self {
+        self.arch = name;
+        self
+    }
+
+    /// Sets [`build_id`](Self::build_id).
+    #[must_use]
+    pub fn build_id(mut self, id: Option<BuildId>) -> Self {
+        self.build_id = id;
+        self
+    }
+}
+
+/// Why there is no profile, or there are no source locations: the file and the problem.
+#[derive(Debug)]
+pub struct Error {
+    name: String,
+    problem: Problem,
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It cannot be read.
+    Io(io::Error),
+    /// It is damaged, or not what is needed.
+    Data(DataError),
+}
+
+impl Error {
+    /// What the file is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is wrong with it.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match &self.problem {
+            Problem::Io(_) => None,
+            Problem::Data(error) => error.hint(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Problem::Io(error) => write!(f, "cannot read {}: {}", self.name, system_text(error)),
+            Problem::Data(error) => write!(f, "{}: {error}", self.name),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Something worth knowing about a profile that was made all the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    /// The file that it is about.
+    pub name: String,
+    /// What.
+    pub kind: NoteKind,
+}
+
+/// What a [`Note`] says.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// So many functions share their record with another.
+    SharedRecords(u64),
+    /// The profile is of a map, and no build id was given.
+    MapWithoutBuildId,
+    /// The binary has no build id.
+    BinaryWithoutBuildId,
+    /// The debug info of the binary cannot be read.
+    UnreadableDebugInfo,
+    /// The file has no debug info.
+    NoDebugInfo,
+    /// A problem that the symbolizer found in the debug info.
+    Debug(DataError),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match &self.kind {
+            NoteKind::SharedRecords(count) => write!(
+                f,
+                "{count} functions share their record with another: what one does counts for both"
+            ),
+            NoteKind::MapWithoutBuildId => f.write_str(
+                "a map does not know its build id: raw files of any build will be taken, the first one decides (--build-id sets it)",
+            ),
+            NoteKind::BinaryWithoutBuildId => f.write_str(
+                "the binary has no build id, so that raw files of other builds cannot be told from its own (link with -Wl,--build-id)",
+            ),
+            NoteKind::UnreadableDebugInfo => {
+                f.write_str("no source locations: its debug info cannot be read")
+            }
+            NoteKind::NoDebugInfo => f.write_str("there is no debug info (compile with -g)"),
+            NoteKind::Debug(warning) => warning.fmt(f),
+        }
+    }
+}
+
+/// An empty profile.
+#[derive(Debug)]
+pub struct Created {
+    /// The profile.
+    pub profile: MipProfile,
+    /// What is worth knowing about it.
+    pub notes: Vec<Note>,
+    /// What of the map was left out, and why.
+    pub dropped: Vec<DataError>,
+}
+
+/// Makes an empty profile of a binary or a map.
+///
+/// # Errors
+/// If the file is neither, or damaged.
+pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
+    let input = Input::open(path).map_err(|error| Error {
+        name: error.name,
+        problem: Problem::Io(error.error),
+    })?;
+    let name = input.name().to_owned();
+    let fail = |error| data_error(&name, error);
+    let note = |kind| Note {
+        name: name.clone(),
+        kind,
+    };
+    let from_map = |data: &[u8], facts: &ImageFacts, section: Option<u64>| {
+        let created = MipMap::parse(data, section)
+            .and_then(|map| MipProfile::create(&map, facts))
+            .map_err(fail)?;
+        let mut notes = Vec::new();
+        if created.shared_records > 0 {
+            notes.push(note(NoteKind::SharedRecords(created.shared_records)));
+        }
+        Ok(Created {
+            profile: created.profile,
+            notes,
+            dropped: created.dropped,
+        })
+    };
+    let mut created;
+    if has_magic(&input) || is_map(&input) {
+        if let Ok(preamble) = preamble(&input)
+            && preamble.kind != MipKind::Map
+        {
+            let error = DataError::new(ErrorKind::Unsupported, "neither a binary nor a map")
+                .found(format_args!("a MIP {}", preamble.kind.name()))
+                .with_hint(
+                    "give the program that was built with profkit mip cc, before it is stripped",
+                );
+            return Err(fail(error));
+        }
+        let facts = ImageFacts::new().build_id(options.build_id.clone());
+        created = from_map(&input, &facts, None)?;
+        if created.profile.identity.is_unknown() {
+            created.notes.push(note(NoteKind::MapWithoutBuildId));
+        }
+    } else {
+        drop(input);
+        let file = open_binary(path)?;
+        let image = one_image(&file, options.arch.as_deref()).map_err(fail)?;
+        let sections = MipSections::of(&image).map_err(fail)?.ok_or_else(|| {
+            fail(
+                DataError::new(ErrorKind::Unsupported, "no section __llvm_mipmap")
+                    .within("sections")
+                    .with_hint("the file was stripped, or not built with profkit mip cc: give the program as it was linked"),
+            )
+        })?;
+        let facts = ImageFacts::new()
+            .build_id(options.build_id.clone().or(sections.build_id))
+            .width(Some(sections.width))
+            .section_size(sections.section_size);
+        created = from_map(&sections.map, &facts, sections.section_address)?;
+        if created.profile.identity.is_unknown() {
+            created.notes.push(note(NoteKind::BinaryWithoutBuildId));
+        }
+    }
+    let symbols = options.debug.as_deref().or_else(|| {
+        // A map has no debug info.
+        (created.profile.width.is_some() && created.profile.section_size.is_some()).then_some(path)
+    });
+    if let Some(symbols) = symbols {
+        match locate(&created.profile, symbols, options.arch.as_deref()) {
+            Ok(located) => {
+                if options.debug.is_some() || located.stacks.iter().any(Option::is_some) {
+                    created.notes.extend(located.notes);
+                }
+                created.profile.tables = located.tables;
+                for (function, stack) in created.profile.functions.iter_mut().zip(located.stacks) {
+                    function.location = stack;
+                }
+            }
+            Err(error) if options.debug.is_some() => return Err(error),
+            // The binary need not have debug info.
+            Err(_) => created.notes.push(note(NoteKind::UnreadableDebugInfo)),
+        }
+    }
+    Ok(created)
+}
+
+fn data_error(name: &str, error: DataError) -> Error {
+    Error {
+        name: name.to_owned(),
+        problem: Problem::Data(error),
+    }
+}
+
+fn open_binary(path: &Path) -> Result<BinaryFile, Error> {
+    BinaryFile::open(path).map_err(|error| Error {
+        name: path.display().to_string(),
+        problem: Problem::Io(error),
+    })
+}
+
+fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, DataError> {
+    let mut images = file.images()?;
+    if arch.is_none() && images.len() > 1 {
+        let names: Vec<_> = images
+            .iter()
+            .map(|image| architecture_name(image))
+            .collect();
+        return Err(
+            DataError::new(ErrorKind::Unsupported, "a file of several architectures")
+                .found(names.join(", "))
+                .with_hint("choose one with --arch"),
+        );
+    }
+    let found: Vec<_> = images
+        .iter()
+        .map(|image| architecture_name(image))
+        .collect();
+    let index = match arch {
+        None => 0,
+        Some(arch) => found.iter().position(|name| name == arch).ok_or_else(|| {
+            DataError::new(ErrorKind::Unsupported, "no such architecture in the file")
+                .found(found.join(", "))
+                .expected(arch)
+        })?,
+    };
+    if index < images.len() {
+        Ok(images.swap_remove(index))
+    } else {
+        Err(DataError::new(
+            ErrorKind::UnrecognizedFormat,
+            "a file of no architecture",
+        ))
+    }
+}
+
+/// Source locations of a profile's functions.
+#[derive(Debug)]
+pub struct Located {
+    /// Where stacks, paths and names are.
+    pub tables: Tables,
+    /// For each function of the profile, the place where it begins.
+    pub stacks: Vec<Option<StackId>>,
+    /// What is worth knowing about them.
+    pub notes: Vec<Note>,
+}
+
+/// Finds the source locations where the functions of a profile begin.
+///
+/// # Errors
+/// If the file is no program or debug file, or of another build.
+pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located, Error> {
+    let name = path.display().to_string();
+    let fail = |error| data_error(&name, error);
+    let note = |kind| Note {
+        name: name.clone(),
+        kind,
+    };
+    let file = open_binary(path)?;
+    let image = one_image(&file, arch).map_err(fail)?;
+    let id = profkit_object::build_id::build_id(&image).map_err(fail)?;
+    if let (Identity::BuildId(expected), Some(found)) = (&profile.identity, id)
+        && !profile.identity.is_unknown()
+        && *expected != found
+    {
+        return Err(fail(
+            DataError::new(ErrorKind::Unsupported, "the debug info of another build")
+                .found(format_args!("build id {found}"))
+                .expected(format_args!("build id {expected}"))
+                .with_hint("give the program or debug file of the build that was profiled"),
+        ));
+    }
+    let section = MipSections::record_address(&image);
+    let mut addresses = Vec::with_capacity(profile.functions.len());
+    for function in &profile.functions {
+        let address = profile.address_of(function, section).ok_or_else(|| {
+            fail(
+                DataError::new(ErrorKind::Unsupported, "no section __llvm_mipraw")
+                    .within("sections")
+                    .with_hint("addresses of this profile are relative to it: give the program that was profiled"),
+            )
+        })?;
+        addresses.push(address);
+    }
+    let files = ProgramFiles::open(path, &DebugFolders::default()).map_err(fail)?;
+    let symbolizer = files.symbolizer(&Options::default()).map_err(fail)?;
+    let mut located = Located {
+        tables: Tables::default(),
+        stacks: vec![None; addresses.len()],
+        notes: Vec::new(),
+    };
+    if !matches!(
+        symbolizer.debug_info(),
+        DebugInfo::Binary | DebugInfo::DebugFile
+    ) {
+        located.notes.push(note(NoteKind::NoDebugInfo));
+        return Ok(located);
+    }
+    let found = symbolizer.symbolize(&addresses);
+    for (index, stack) in located.stacks.iter_mut().enumerate() {
+        let frames: Vec<_> = found.stack(index).collect();
+        let outermost = frames.len().saturating_sub(1);
+        let frames: Vec<_> = frames
+            .iter()
+            .enumerate()
+            .map(|(depth, frame)| Frame {
+                function: frame.function.unwrap_or_default(),
+                path: frame.file.map(Cow::Borrowed),
+                line: frame.line,
+                column: frame.column,
+                flags: if depth < outermost {
+                    StackFlags::INLINED
+                } else {
+                    StackFlags::default()
+                },
+            })
+            .collect();
+        // Functions without a line are known by their name alone.
+        if frames.iter().any(|frame| frame.line > 0) {
+            *stack = located.tables.intern_stack(&frames).map_err(fail)?;
+        }
+    }
+    let warnings = found.warnings().iter().take(3);
+    located
+        .notes
+        .extend(warnings.map(|warning| note(NoteKind::Debug(warning.clone()))));
+    Ok(located)
+}

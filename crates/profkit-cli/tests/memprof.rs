@@ -1,7 +1,7 @@
 //! Heap profiles of real programs beside LLVM's tools: bytes, what older tools show, and what compilers make of them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_testkit::heap::{contexts_of_llvm, contexts_of_profkit, same_contexts};
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, heap_dump, skip};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, has_heap_runtime, heap_dump, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -50,12 +50,18 @@ struct Heap {
 }
 
 impl Heap {
-    /// `None`, with its reason printed, if the release is not installed.
+    /// `None`, with its reason printed, if the release or its run-time library is not installed.
     fn new(release: u32) -> Option<Heap> {
-        let Some(llvm) = Llvm::find(release) else {
-            skip(&format!("LLVM {release} is not installed"));
-            return None;
+        let llvm = Llvm::find(release);
+        let missing = match &llvm {
+            Some(llvm) => has_heap_runtime(llvm).err(),
+            None => Some(format!("LLVM {release} is not installed")),
         };
+        if let Some(missing) = missing {
+            skip(&missing);
+            return None;
+        }
+        let llvm = llvm?;
         let temp = tempfile::tempdir().unwrap();
         Some(Heap { llvm, temp })
     }
@@ -127,7 +133,7 @@ fn same_bytes(folder: &Path, ours: &str, theirs: &str, what: &str) {
 fn merged_as_llvm_19_and_22_merge_it() {
     for (release, versions) in [(19, 0..=3), (22, 2..=4)] {
         let Some(heap) = Heap::new(release) else {
-            return;
+            continue;
         };
         let by_release = format!("--llvm={release}");
         for (kind, more) in [

@@ -7,7 +7,7 @@
     reason = "tests"
 )]
 use object::read::{Object as _, ObjectSection as _};
-use profkit_testkit::skip;
+use profkit_testkit::{links_c, or_skip};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -176,9 +176,8 @@ fn without_temporary_names(text: &str) -> String {
 }
 
 fn compare(compiler: &str) {
-    if Command::new(compiler).arg("--version").output().is_err() {
-        return skip(&format!("no {compiler}"));
-    }
+    // The C++ drivers take C too.
+    or_skip!(links_c(compiler, &[]));
     for call in CALLS {
         let scratch = tempfile::tempdir().unwrap();
         fs::create_dir(scratch.path().join("tmp")).unwrap();

@@ -5,7 +5,7 @@ use profkit_testkit::program::counts::{self, Counts};
 use profkit_testkit::program::{
     MIP_MODES, MipMode, Program, Setting, Size, WEAK_FUNCTION, compare, outcome,
 };
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, links_c, on_path, require_or_skip, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -90,13 +90,9 @@ fn intel_syntax_outlined_pieces_and_odd_entries() {
 }
 
 fn gcc() -> Option<PathBuf> {
-    let found = std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join("gcc-12"))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        skip("gcc-12 is not installed");
-    }
-    found
+    let works = links_c("gcc-12", &[]);
+    works.map_err(|reason| skip(&reason)).ok()?;
+    on_path("gcc-12")
 }
 
 /// The counts that `mip show` prints for a program and the raw profiles of its run.

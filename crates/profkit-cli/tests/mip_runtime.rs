@@ -7,7 +7,7 @@
 )]
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::{raw_header, record};
-use profkit_testkit::{repo_root, skip};
+use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -25,9 +25,11 @@ struct Programs {
 
 /// The compiled programs; None where there is no compiler.
 fn programs() -> Option<&'static Programs> {
-    static PROGRAMS: OnceLock<Option<Programs>> = OnceLock::new();
+    static PROGRAMS: OnceLock<Result<Programs, String>> = OnceLock::new();
     let programs = PROGRAMS.get_or_init(|| {
-        Command::new("gcc-12").arg("--version").output().ok()?;
+        for link in ["-pie", "-static"] {
+            links_c("gcc-12", &["-pthread", link])?;
+        }
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mip-runtime");
         fs::create_dir_all(&folder).unwrap();
         let sources = repo_root().join("tests/programs/mip");
@@ -66,12 +68,9 @@ fn programs() -> Option<&'static Programs> {
             "library.c",
             "two.so",
         );
-        Some(Programs { folder })
+        Ok(Programs { folder })
     });
-    if programs.is_none() {
-        skip("no gcc-12");
-    }
-    programs.as_ref()
+    programs.as_ref().map_err(|reason| skip(reason)).ok()
 }
 
 /// An empty folder for one test, with what a run there did.
@@ -682,14 +681,20 @@ fn rust_1_63_compiles_it_for_every_architecture_and_it_runs_on_arm() {
     let Some(rustc) = old_rustc() else {
         return skip("no Rust 1.63 of Debian's (PROFKIT_OLD_RUSTC, see .ci/run)");
     };
-    if Command::new("clang-22").arg("--version").output().is_err() {
-        return skip("no clang-22");
-    }
     let sources = repo_root().join("tests/programs/mip");
     for (triple, emulator) in [
         ("aarch64-linux-gnu", "qemu-aarch64"),
         ("arm-linux-gnueabihf", "qemu-arm"),
     ] {
+        let target = format!("--target={triple}");
+        or_skip!(
+            links_c("clang-22", &[&target, "-static", "-pthread"]),
+            continue
+        );
+        if on_path(emulator).is_none() {
+            skip(&format!("{emulator} is not installed"));
+            continue;
+        }
         let object = object_for(Some(triple), Some(&rustc));
         check_object(&object, triple);
         let place = Place::new();
@@ -703,14 +708,7 @@ fn rust_1_63_compiles_it_for_every_architecture_and_it_runs_on_arm() {
         let compiled = Command::new(PROFKIT)
             .args(["mip", "cc", "--mode", mode, "--runtime"])
             .arg(place.path().join("rt.o"))
-            .args([
-                "--",
-                "clang-22",
-                &format!("--target={triple}"),
-                "-O1",
-                "-static",
-                "-pthread",
-            ])
+            .args(["--", "clang-22", &target, "-O1", "-static", "-pthread"])
             .arg(sources.join("runtime.c"))
             .arg("-o")
             .arg(&program)

@@ -11,7 +11,7 @@ use profkit_data::mip::{ImageFacts, MipMap, MipProfile, ProfileVersion, RawParts
 use profkit_merge::mip::{RecordPlan, RecordSums};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
-use profkit_testkit::{Llvm, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -116,7 +116,7 @@ fn blocks_that_never_ran_are_split_out_by_clang() {
         (16, "-fbasic-block-sections=labels"),
         (15, "-fbasic-block-sections=labels"),
     ] {
-        let llvm = require_or_skip!(release);
+        let llvm = require_or_skip!(release, continue);
         let folder = tempfile::tempdir().expect("a folder");
         instrumented(&llvm, folder.path(), &[option], "program");
         profile(
@@ -260,7 +260,7 @@ fn clang_takes_the_sample_profile() {
             text(&ran.stdout).to_owned()
         };
         if encoding == "compbinary" {
-            let reader = require_or_skip!(16);
+            let reader = require_or_skip!(16, continue);
             run(Command::new(reader.profdata())
                 .args([
                     "merge",
@@ -486,9 +486,7 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
 /// Parts of functions are no functions that nothing called, and lines of parts that ran have their weight.
 #[test]
 fn parts_count_with_their_function() {
-    if !Path::new("/usr/bin/gcc").exists() {
-        return profkit_testkit::skip("gcc is not installed");
-    }
+    or_skip!(links_c("gcc", &[]));
     let folder = tempfile::tempdir().expect("a folder");
     run(profkit(folder.path())
         .args(["cc", "--mode", "calls,block", "--", "gcc"])

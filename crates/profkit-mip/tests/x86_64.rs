@@ -5,7 +5,7 @@
 use object::{Object, ObjectSection, ObjectSymbol};
 use profkit_abi::mip::{map_entry, mode, record, section};
 use profkit_mip::instrument::{Counter, Mode, Options, instrument};
-use profkit_testkit::{Llvm, repo_root, skip};
+use profkit_testkit::{links_c, links_cxx, repo_root, require_or_skip, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,24 +40,17 @@ struct Compiler {
 
 fn compilers() -> Vec<Compiler> {
     let mut all = Vec::new();
-    match (
-        Path::new("/usr/bin/gcc").exists(),
-        Path::new("/usr/bin/g++").exists(),
-    ) {
-        (true, true) => all.push(Compiler {
-            c: "gcc".into(),
-            cxx: "g++".into(),
+    let mut take = |c: &Path, cxx: &Path| match links_c(c, &[]).and_then(|()| links_cxx(cxx, &[])) {
+        Ok(()) => all.push(Compiler {
+            c: c.into(),
+            cxx: cxx.into(),
         }),
-        _ => skip("gcc is not installed"),
-    }
+        Err(reason) => skip(&reason),
+    };
+    take(Path::new("gcc"), Path::new("g++"));
     for release in [13, 22] {
-        match Llvm::find(release) {
-            Some(llvm) => all.push(Compiler {
-                c: llvm.clang().into(),
-                cxx: llvm.clangxx().into(),
-            }),
-            None => skip(&format!("LLVM {release} is not installed")),
-        }
+        let llvm = require_or_skip!(release, continue);
+        take(llvm.clang(), llvm.clangxx());
     }
     all
 }

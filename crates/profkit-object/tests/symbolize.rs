@@ -10,7 +10,7 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{
     DebugInfo, Frame, Inputs, Locations, Options, ProgramFiles, Symbolizer,
 };
-use profkit_testkit::{Llvm, RELEASES, fixture, repo_root, require_or_skip, skip};
+use profkit_testkit::{Llvm, RELEASES, fixture, links_cxx, or_skip, repo_root, require_or_skip};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -168,10 +168,8 @@ fn clang_of_all_releases() {
     let _ = require_or_skip!(22);
     let folder = tempfile::tempdir().expect("a folder");
     for release in RELEASES {
-        let Some(llvm) = Llvm::find(release) else {
-            skip(&format!("LLVM {release} is not installed"));
-            continue;
-        };
+        let llvm = require_or_skip!(release, continue);
+        or_skip!(links_cxx(llvm.clangxx(), &[]), continue);
         let plain = build(llvm.clangxx(), folder.path(), "plain", &["-O2", "-g"]);
         check(&plain);
         if [14, 22].contains(&release) {
@@ -214,9 +212,7 @@ fn every_form_of_debug_info() {
 fn gcc() {
     let _ = require_or_skip!(22);
     let folder = tempfile::tempdir().expect("a folder");
-    if Command::new("g++-12").arg("--version").output().is_err() {
-        return skip("g++-12 is not installed");
-    }
+    or_skip!(links_cxx("g++-12", &[]));
     for options in [["-O2", "-g"], ["-O3", "-g1"]] {
         check(&build(Path::new("g++-12"), folder.path(), "gcc", &options));
     }

@@ -1,5 +1,6 @@
-//! Test support: installed LLVM releases, real profiles of our own programs ([`matrix`]), random C programs ([`program`]), the folder of fixtures, a labelled byte builder for malformed inputs, and
-//! measured child processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
+//! Test support: installed LLVM releases and what works of them, real profiles of our own programs ([`matrix`]), random C
+//! programs ([`program`]), the folder of fixtures, a labelled byte builder for malformed inputs, and measured child
+//! processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -17,6 +18,7 @@ pub mod mip;
 mod mutate;
 mod odd_samples;
 mod pages;
+mod probe;
 mod process;
 pub mod program;
 pub mod sample;
@@ -29,4 +31,5 @@ pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, on_path, skip};
 pub use mutate::{Rng, mutate};
 pub use odd_samples::{OddSamples, odd_sample_text};
 pub use pages::{PAGE, evict, resident};
+pub use probe::{has_heap_runtime, has_profile_runtime, links_c, links_cxx};
 pub use process::{Measured, measure, with_memory_cap};

@@ -82,7 +82,8 @@ pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
-/// The LLVM release of that number, or a return from the test after [`skip`] has said why.
+/// The LLVM release of that number, or a return from the test after [`skip`] has said why. With `continue` as second
+/// argument, the next turn of a loop: one missing release does not hide the others.
 ///
 /// ```
 /// # use profkit_testkit::require_or_skip;
@@ -95,11 +96,40 @@ pub fn skip(reason: &str) {
 #[macro_export]
 macro_rules! require_or_skip {
     ($release:expr) => {
+        $crate::require_or_skip!($release, return)
+    };
+    ($release:expr, $leave:tt) => {
         match $crate::Llvm::find($release) {
             Some(llvm) => llvm,
             None => {
                 $crate::skip(&format!("LLVM {} is not installed", $release));
-                return;
+                $leave;
+            }
+        }
+    };
+}
+
+/// The value of a `Result`, or a return from the test after [`skip`] has printed the error, which is the reason. With
+/// `continue` as second argument, the next turn of a loop.
+///
+/// ```
+/// # use profkit_testkit::{links_cxx, or_skip};
+/// fn compiles_with_gcc() {
+///     or_skip!(links_cxx("g++", &[]));
+/// }
+/// # if std::env::var_os("PROFKIT_REQUIRE_LLVM").is_none() { compiles_with_gcc() }
+/// ```
+#[macro_export]
+macro_rules! or_skip {
+    ($answer:expr) => {
+        $crate::or_skip!($answer, return)
+    };
+    ($answer:expr, $leave:tt) => {
+        match $answer {
+            Ok(value) => value,
+            Err(reason) => {
+                $crate::skip(&reason);
+                $leave;
             }
         }
     };

@@ -204,17 +204,15 @@ fn aarch64_blocks() {
 /// Addresses in four instructions instead of two.
 #[test]
 fn aarch64_large_code_model() {
-    if let Some(missing) = AARCH64.missing() {
-        profkit_testkit::skip(&missing);
-        return;
-    }
+    let sources = [source("machine.c")];
+    profkit_testkit::or_skip!(AARCH64.works(Tools::Clang(22), &sources));
     let folder = tempfile::tempdir().unwrap();
     let build = Build {
         machine: &AARCH64,
         tools: Tools::Clang(22),
         options: &["-O1", "-fno-pie", "-mcmodel=large", "-fno-jump-tables"],
         link: FIXED,
-        sources: &[source("machine.c")],
+        sources: &sources,
         folder: folder.path(),
     };
     let mut options = options(CALLS, true);

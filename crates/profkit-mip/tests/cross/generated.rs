@@ -6,10 +6,6 @@ use profkit_testkit::program::{Program, Size};
 
 /// Random programs in all modes: as many as there are seeds.
 pub fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[(Mode, bool)]) {
-    if let Some(missing) = machine.missing() {
-        profkit_testkit::skip(&missing);
-        return;
-    }
     for seed in seeds {
         let folder = tempfile::tempdir().unwrap();
         let program = Program::generate(
@@ -27,6 +23,7 @@ pub fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[
         let sources = program.write_to(folder.path()).unwrap();
         let turn = seed as usize;
         let tools = [Tools::Clang(22), Tools::Gcc, Tools::Clang(16)][turn % 3];
+        profkit_testkit::or_skip!(machine.works(tools, &sources), continue);
         let level = ["-O2", "-O0", "-Os", "-O3", "-O1"][turn % 5];
         let (mode, blocks) = modes[turn % modes.len()];
         let fixed: &[&str] = match tools {

@@ -49,18 +49,32 @@ pub enum Tools {
 }
 
 impl Machine {
-    pub fn missing(&self) -> Option<String> {
-        let tools = ["clang-22", "ld.lld-22", self.gcc, self.qemu];
-        let missing = tools.into_iter().find(|tool| find(tool).is_none());
-        missing.map(|tool| format!("{tool} is not installed"))
+    /// Whether everything works that building and running a program of these sources needs: headers and libraries too.
+    pub fn works(&self, tools: Tools, sources: &[PathBuf]) -> Result<(), String> {
+        // The linker of all clangs, and what runs the programs.
+        for tool in ["ld.lld-22", self.qemu] {
+            if find(tool).is_none() {
+                return Err(format!("{tool} is not installed"));
+            }
+        }
+        for source in sources {
+            let options = match tools {
+                Tools::Clang(_) => &[self.clang, &["-fuse-ld=lld-22"]].concat(),
+                Tools::Gcc => self.gcc_options,
+            };
+            let program = self.compiler(tools, source).get_program().to_owned();
+            if is_cxx(source) {
+                profkit_testkit::links_cxx(program, options)?;
+            } else {
+                profkit_testkit::links_c(program, options)?;
+            }
+        }
+        Ok(())
     }
 
     pub fn compiler(&self, tools: Tools, source: &Path) -> Command {
-        let is_cxx = source
-            .extension()
-            .is_some_and(|extension| extension == "cpp");
         let mut command = match tools {
-            Tools::Clang(release) if is_cxx => Command::new(format!("clang++-{release}")),
+            Tools::Clang(release) if is_cxx(source) => Command::new(format!("clang++-{release}")),
             Tools::Clang(release) => Command::new(format!("clang-{release}")),
             Tools::Gcc => Command::new(self.gcc),
         };
@@ -102,6 +116,12 @@ impl Machine {
         let _ = write!(all, "\nexit code {code:?}\n");
         all
     }
+}
+
+fn is_cxx(source: &Path) -> bool {
+    source
+        .extension()
+        .is_some_and(|extension| extension == "cpp")
 }
 
 pub fn find(tool: &str) -> Option<PathBuf> {

@@ -1,4 +1,5 @@
 //! Merging.
+use profkit_data::Structure;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::{IndexedWriteOptions, write};
 use profkit_merge::{
@@ -113,7 +114,7 @@ fn result(
         match write(&merged.profile, &options, &mut bytes) {
             Ok(_) => {}
             // It is carried through unread, so its damage is found only now.
-            Err(error) if error.structure() == Some("MemProf section") => located(&error),
+            Err(error) if error.structures() == [Structure::MemProfSection] => located(&error),
             Err(error) => panic!("the result of a merge cannot be written: {error}"),
         }
     }

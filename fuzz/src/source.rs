@@ -93,7 +93,7 @@ pub(crate) fn located(error: &Error) {
     let placed = error.offset().is_some() || error.line_column().is_some();
     let empty = error.kind() == profkit_data::ErrorKind::Empty;
     assert!(
-        empty || (placed && error.structure().is_some()),
+        empty || (placed && !error.structures().is_empty()),
         "an error without a place or a structure: {error:?}"
     );
 }

@@ -1,4 +1,5 @@
 //! The one error type of the readers and writers.
+use crate::Structure;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -40,6 +41,12 @@ pub enum ErrorKind {
     Empty,
     /// A counter above 2^56 (`counter_value_too_large`).
     CounterTooLarge,
+    /// A checksum is not that of the bytes.
+    ChecksumMismatch,
+    /// A number points past the end of the table that it belongs to.
+    OutOfTable,
+    /// An archive of object files, where one object file is wanted.
+    Archive,
     /// A limit of `limits.rs` was reached.
     LimitExceeded,
     /// Something legal that profkit does not do (yet).
@@ -62,7 +69,8 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    structure: Option<Cow<'static, str>>,
+    /// Innermost first.
+    structures: Vec<Structure>,
     place: Option<Place>,
     found: Option<Cow<'static, str>>,
     expected: Option<Cow<'static, str>>,
@@ -83,7 +91,7 @@ impl Error {
         Error(Box::new(Inner {
             kind,
             message: message.into(),
-            structure: None,
+            structures: Vec::new(),
             place: None,
             found: None,
             expected: None,
@@ -122,12 +130,8 @@ impl Error {
 
     /// Names the structure that was being read. Called again from further out, it appends: "A of B".
     #[must_use]
-    pub fn within(mut self, structure: impl Into<Cow<'static, str>>) -> Self {
-        let outer = structure.into();
-        self.0.structure = Some(match self.0.structure.take() {
-            None => outer,
-            Some(inner) => format!("{inner} of {outer}").into(),
-        });
+    pub fn within(mut self, structure: impl Into<Structure>) -> Self {
+        self.0.structures.push(structure.into());
         self
     }
 
@@ -159,11 +163,6 @@ impl Error {
         self
     }
 
-    /// The detail that [`llvm_detail`](Self::llvm_detail) set.
-    pub fn llvm_detail_text(&self) -> Option<&str> {
-        self.0.llvm_detail.as_deref()
-    }
-
     /// What sort of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -190,9 +189,25 @@ impl Error {
         }
     }
 
-    /// The structure that was being read.
-    pub fn structure(&self) -> Option<&str> {
-        self.0.structure.as_deref()
+    /// The structures that were being read, innermost first.
+    pub fn structures(&self) -> &[Structure] {
+        &self.0.structures
+    }
+
+    /// Whether the error is within this structure, directly or further out.
+    pub fn is_within(&self, structure: &Structure) -> bool {
+        self.0.structures.contains(structure)
+    }
+
+    /// The words for [`structures`](Self::structures), as in [`Display`](fmt::Display): "A of B".
+    pub fn structure_text(&self) -> Option<String> {
+        let mut structures = self.0.structures.iter();
+        let mut text = structures.next()?.to_string();
+        for outer in structures {
+            text.push_str(" of ");
+            text.push_str(&outer.to_string());
+        }
+        Some(text)
     }
 
     /// What was found, as text.
@@ -220,7 +235,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
         f.write_str(&inner.message)?;
-        if let Some(structure) = &inner.structure {
+        if let Some(structure) = self.structure_text() {
             write!(f, " in {structure}")?;
         }
         match inner.place {
@@ -259,13 +274,13 @@ mod tests {
     fn one_line_says_message_structure_place_found_expected() {
         let error = Error::new(ErrorKind::Truncated, "the data end too early")
             .at(0x40)
-            .within("data record 3")
-            .within("raw profile 1")
+            .within(Structure::DataRecord((3, None)))
+            .within(Structure::RawProfile)
             .found("12 bytes")
             .expected("64 bytes");
         assert_eq!(
             error.to_string(),
-            "the data end too early in data record 3 of raw profile 1 at offset 0x40: found 12 bytes, expected 64 bytes"
+            "the data end too early in data record 3 of raw profile at offset 0x40: found 12 bytes, expected 64 bytes"
         );
     }
 }

@@ -20,7 +20,7 @@
 //! A key is in the bucket that the low bits of its hash name. LLVM writes buckets in order and zero bytes up to a
 //! multiple of 8 before the index.
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 mod plan;
 #[cfg(test)]
@@ -90,7 +90,7 @@ impl<'data> Entry<'data> {
     }
 }
 
-const STRUCTURE: &str = "hash table";
+const STRUCTURE: Structure = Structure::HashTable;
 /// Number of buckets and number of items.
 const INDEX_HEADER_LEN: u64 = 16;
 
@@ -284,7 +284,7 @@ impl<'data> HashTable<'data> {
                 "the offset of a bucket is out of bounds",
             )
             .at(self.index + INDEX_HEADER_LEN + 8 * bucket as u64)
-            .within(format!("bucket {bucket}"))
+            .within(Structure::Bucket(bucket))
             .within(STRUCTURE)
             .found(format_args!("{start:#x}"))
             .expected(format_args!("{not_before:#x} to {:#x}", self.index)));
@@ -457,7 +457,7 @@ fn past_bucket(offset: u64, available: usize, wanted: u64) -> Error {
 
 #[cold]
 fn in_bucket(error: Error, bucket: usize) -> Error {
-    error.within(format!("bucket {bucket}")).within(STRUCTURE)
+    error.within(Structure::Bucket(bucket)).within(STRUCTURE)
 }
 
 trait WithinTable {

@@ -12,6 +12,7 @@ mod decimal;
 pub mod detect;
 mod error;
 pub mod hash_table;
+mod structure;
 
 pub mod ids;
 pub mod instr;
@@ -25,3 +26,4 @@ pub mod tables;
 mod yaml;
 
 pub use error::{Error, ErrorKind, Result};
+pub use structure::Structure;

@@ -5,7 +5,7 @@
 //! payload is names joined by byte 0x01, as a zlib stream where compressed.
 use crate::bytes::{Cursor, Endian};
 use crate::ids::NameRef;
-use crate::{Error, ErrorKind, Result, limits};
+use crate::{Error, ErrorKind, Result, Structure, limits};
 use flate2::{Decompress, FlushDecompress, Status};
 use rustc_hash::FxHashMap;
 
@@ -166,7 +166,7 @@ impl NameList {
         while !cursor.is_empty() {
             let start = cursor.offset();
             self.read_chunk(&mut cursor, budget)
-                .map_err(|error| error.at(start).within("names"))?;
+                .map_err(|error| error.at(start).within(Structure::Names))?;
             if std::mem::take(&mut self.met_empty) {
                 empty_name.get_or_insert(start);
             }
@@ -176,7 +176,7 @@ impl NameList {
             // Nothing is lost by it, but LLVM refuses such a file.
             Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
                 .at(start)
-                .within("names")
+                .within(Structure::Names)
                 .llvm_detail("symbol name is empty")),
             None => Ok(()),
         }

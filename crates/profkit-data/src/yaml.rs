@@ -1,5 +1,5 @@
 //! YAML, node by node, as the schema of a format asks for them.
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub(crate) struct Events<'a> {
 /// Reads a text of one document. `what` is what errors are within.
 pub(crate) fn parse<T>(
     data: &[u8],
-    what: &'static str,
+    what: Structure,
     read: impl FnOnce(Events<'_>) -> Result<T>,
 ) -> Result<T> {
     let text = std::str::from_utf8(data).map_err(|error| {
@@ -200,7 +200,7 @@ impl<'a> Events<'a> {
         let bytes = scalar.text.chars().map(u8::try_from);
         bytes.collect::<std::result::Result<_, _>>().map_err(|_| {
             malformed(scalar.place, "a character that stands for no byte")
-                .within("!bytes")
+                .within(Structure::BytesTag)
                 .expected("characters up to \\xFF")
         })
     }

@@ -184,7 +184,7 @@ fn check<T>(result: Result<T>) -> std::result::Result<(), String> {
 
 fn located(error: &Error) -> std::result::Result<(), String> {
     let placed = error.offset().is_some() || error.line_column().is_some();
-    if error.kind() == ErrorKind::Empty || (placed && error.structure().is_some()) {
+    if error.kind() == ErrorKind::Empty || (placed && !error.structures().is_empty()) {
         Ok(())
     } else {
         Err(format!(

@@ -2,7 +2,7 @@
 //!
 //! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]; a field may be
 //! added without raising the version, none changes its meaning.
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,6 +99,9 @@ pub struct Event {
     /// What LLVM's tool would call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
+    /// The parts of the file that were being read, innermost first; the message has their words.
+    #[serde(skip)]
+    pub structures: Vec<Structure>,
 }
 
 fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -147,15 +150,16 @@ impl Event {
             expected: None,
             hint: None,
             llvm: None,
+            structures: Vec::new(),
         }
     }
 
     /// An event made of a reader's error.
     pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
         let mut message = error.message().to_owned();
-        if let Some(structure) = error.structure() {
+        if let Some(structure) = error.structure_text() {
             message.push_str(" in ");
-            message.push_str(structure);
+            message.push_str(&structure);
         }
         if let Some((line, column)) = error.line_column() {
             message.push_str(&format!(" at line {line}, column {column}"));
@@ -166,6 +170,7 @@ impl Event {
         event.expected = error.expected_text().map(str::to_owned);
         event.hint = error.hint().map(str::to_owned);
         event.llvm = Some(LlvmFault::from(error));
+        event.structures = error.structures().to_vec();
         event
     }
 

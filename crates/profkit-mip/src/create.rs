@@ -4,7 +4,7 @@ use profkit_data::mip::{
     Identity, ImageFacts, MipKind, MipMap, MipProfile, has_magic, is_map, preamble,
 };
 use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
-use profkit_data::{Error as DataError, ErrorKind};
+use profkit_data::{Error as DataError, ErrorKind, Structure};
 use profkit_merge::files::{Input, system_text};
 use profkit_object::binary::{BinaryFile, Image, architecture_name};
 use profkit_object::debug_files::DebugFolders;
@@ -212,7 +212,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         let sections = MipSections::of(&image).map_err(fail)?.ok_or_else(|| {
             fail(
                 DataError::new(ErrorKind::Unsupported, "no section __llvm_mipmap")
-                    .within("sections")
+                    .within(Structure::Sections)
                     .with_hint("the file was stripped, or not built with profkit mip cc: give the program as it was linked"),
             )
         })?;
@@ -339,7 +339,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
         let address = profile.address_of(function, section).ok_or_else(|| {
             fail(
                 DataError::new(ErrorKind::Unsupported, "no section __llvm_mipraw")
-                    .within("sections")
+                    .within(Structure::Sections)
                     .with_hint("addresses of this profile are relative to it: give the program that was profiled"),
             )
         })?;

@@ -2,7 +2,7 @@
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ReadCache, ReadCacheRange};
 use object::{FileKind, Object};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl BinaryFile {
                 .collect(),
             FileKind::Archive => {
                 return Err(Error::new(
-                    ErrorKind::UnrecognizedFormat,
+                    ErrorKind::Archive,
                     "the file is an archive of object files",
                 )
                 .with_hint("give the program or library that was linked from it"));
@@ -93,7 +93,7 @@ impl BinaryFile {
                         "an architecture lies outside the file",
                     )
                     .at(offset)
-                    .within("universal header")
+                    .within(Structure::UniversalHeader)
                     .found(format_args!("{size} bytes at {offset}"))
                     .expected(format_args!("within {} bytes", self.size)));
                 }
@@ -140,7 +140,7 @@ fn not_a_binary() -> Error {
         "the file is no ELF, PE, COFF or Mach-O file",
     )
     .at(0)
-    .within("the first bytes")
+    .within(Structure::FirstBytes)
     .with_hint("give a program, a library, or a file with its debug info")
 }
 
@@ -148,6 +148,6 @@ fn not_a_binary() -> Error {
 #[cold]
 pub(crate) fn damaged(error: &object::Error) -> Error {
     Error::new(ErrorKind::Malformed, error.to_string())
-        .within("object file")
+        .within(Structure::ObjectFile)
         .with_hint("the file is damaged or cut: build or fetch it again")
 }

@@ -8,7 +8,7 @@ use profkit_abi::mip::{map_entry, section};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{Width, has_magic};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 
 /// What a binary knows of its MIP records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl MipSections {
                 ErrorKind::Unsupported,
                 "an object file that is not linked: its map has no addresses yet",
             )
-            .within(section::MAP)
+            .within(Structure::NamedSection(section::MAP.into()))
             .with_hint("give the program or library that was linked from it"));
         }
         let bytes = map.uncompressed_data().map_err(|error| damaged(&error))?;
@@ -48,7 +48,7 @@ impl MipSections {
                 ErrorKind::Unsupported,
                 "the map's section is there, but not its contents",
             )
-            .within(section::MAP)
+            .within(Structure::NamedSection(section::MAP.into()))
             .with_hint("give the program as it was linked, or a map that objcopy --dump-section took out of it"));
         }
         let mut bytes = bytes.into_owned();
@@ -118,7 +118,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
                         .map_err(|()| {
                             Error::new(ErrorKind::Truncated, "the fixups lie outside the file")
                                 .at(offset.into())
-                                .within("LC_DYLD_CHAINED_FIXUPS")
+                                .within(Structure::ChainedFixups)
                         })?,
                 );
             }
@@ -129,7 +129,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
         return Ok(());
     };
     let format =
-        pointer_format(payload, segment).map_err(|error| error.within("LC_DYLD_CHAINED_FIXUPS"))?;
+        pointer_format(payload, segment).map_err(|error| error.within(Structure::ChainedFixups))?;
     let relative = match macho::DyldChainedPtrFormat(format) {
         // No pointer of the segment needs fixing.
         macho::DyldChainedPtrFormat(0) => return Ok(()),
@@ -138,7 +138,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
         _ => {
             return Err(
                 Error::new(ErrorKind::Unsupported, "pointers of an unknown form")
-                    .within("LC_DYLD_CHAINED_FIXUPS")
+                    .within(Structure::ChainedFixups)
                     .found(format)
                     .expected("2 or 6, as for arm64 and x86-64"),
             );

@@ -5,7 +5,7 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::{Summary, SummaryBuilder};
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 
 /// A name whose stored hash is not its MD5 cannot be found by a compiler.
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
@@ -16,7 +16,8 @@ pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
             "the stored hash of a name is not its MD5",
         )
         .at(offset)
-        .within("hash table of indexed profile")
+        .within(Structure::HashTable)
+        .within(Structure::IndexedProfile)
         .found(record.name_ref)
         .expected(expected)
         .with_hint("compilers look functions up by this hash: merge the profiles of the runs again")
@@ -33,7 +34,8 @@ pub fn implausible_counter(record: &Record) -> Option<Error> {
     })?;
     Some(
         Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
-            .within(format!("counter {index} of function {}", record.name_ref))
+            .within(Structure::Counter(index as u64))
+            .within(Structure::Function(record.name_ref.to_string()))
             .found(count)
             .expected("at most 2^56"),
     )
@@ -56,12 +58,16 @@ impl Resummed {
         }
     }
 
-    /// What the file's summaries state otherwise.
+    /// Where the file's summaries differ from those of its records.
     pub fn differences(self, profile: &IndexedProfile<'_>) -> Vec<Error> {
         let [first, second] = self.stages;
         let stated = [
-            ("summary", profile.summary(), first),
-            ("context-sensitive summary", profile.cs_summary(), second),
+            (Structure::Summary, profile.summary(), first),
+            (
+                Structure::ContextSensitiveSummary,
+                profile.cs_summary(),
+                second,
+            ),
         ];
         let mut errors = Vec::new();
         for (name, stated, builder) in stated {
@@ -75,7 +81,7 @@ impl Resummed {
     }
 }
 
-fn difference(name: &'static str, stated: &Summary, actual: &Summary) -> Option<Error> {
+fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Error> {
     let fields = [
         ("number of functions", stated.functions, actual.functions),
         ("number of counters", stated.blocks, actual.blocks),
@@ -97,7 +103,8 @@ fn difference(name: &'static str, stated: &Summary, actual: &Summary) -> Option<
             ErrorKind::Malformed,
             format!("the stated {what} is not that of the records"),
         )
-        .within(format!("{name} of indexed profile"))
+        .within(name.clone())
+        .within(Structure::IndexedProfile)
         .found(found)
         .expected(expected)
         .with_hint("hotness thresholds come from the summary: merge the file again to renew it")
@@ -127,17 +134,17 @@ pub fn section_gaps(
         cursor.u64().ok()
     };
     let mut errors = Vec::new();
-    for (name, offset, reaches) in profile.named_sections() {
-        let end = match name {
-            "index of the hash table" => profile.table().end(),
-            "build ids" => offset
+    for (section, offset, reaches) in profile.named_sections() {
+        let end = match section {
+            Structure::HashTableIndex => profile.table().end(),
+            Structure::BuildIds => offset
                 .saturating_add(8)
                 .saturating_add(word_at(offset).unwrap_or(0)),
-            "vtable names" => {
+            Structure::VTableNames => {
                 let len = word_at(offset).and_then(|len| len.checked_next_multiple_of(8));
                 offset.saturating_add(8).saturating_add(len.unwrap_or(0))
             }
-            "temporal traces" => {
+            Structure::TemporalTraces => {
                 let lengths = traces
                     .traces
                     .iter()
@@ -151,7 +158,8 @@ pub fn section_gaps(
             errors.push(
                 Error::new(ErrorKind::Malformed, "a section overlaps the next")
                     .at(next)
-                    .within(format!("{name} of indexed profile"))
+                    .within(section)
+                    .within(Structure::IndexedProfile)
                     .found(format_args!("an end at {end:#x}"))
                     .expected(format_args!("at most {next:#x}")),
             );
@@ -162,7 +170,8 @@ pub fn section_gaps(
             errors.push(
                 Error::new(ErrorKind::Malformed, "bytes that belong to no section")
                     .at(end)
-                    .within(format!("indexed profile, after its {name}"))
+                    .within(Structure::After(Box::new(section)))
+                    .within(Structure::IndexedProfile)
                     .found(format_args!("{} bytes", next - end)),
             );
         }

@@ -11,7 +11,7 @@ use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::{InstrSource, Record};
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 
 /// Whether a file can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,10 +186,8 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
                     let error =
                         Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
                             .at(implausible.offset)
-                            .within(format!(
-                                "counter {} of function {}",
-                                implausible.index, record.name_ref
-                            ))
+                            .within(Structure::Counter(implausible.index as u64))
+                            .within(Structure::Function(record.name_ref.to_string()))
                             .found(implausible.count)
                             .expected("at most 2^56");
                     diagnosis.add(error);
@@ -219,7 +217,8 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
     if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
         let error = Error::new(ErrorKind::Malformed, "functions without names")
-            .within("names of raw profile")
+            .within(Structure::Names)
+            .within(Structure::RawProfile)
             .found(format_args!(
                 "{} hashes that no name has",
                 diagnosis.nameless

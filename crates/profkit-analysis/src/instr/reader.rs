@@ -7,7 +7,7 @@ use profkit_data::instr::raw::{PointerWidth, RawMetadataSource, RawReadOptions, 
 use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -203,13 +203,13 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
                 "not a profile of a known kind",
             )
             .at(0)
-            .within("the first bytes")
+            .within(Structure::FirstBytes)
             .with_hint("profiles are .profraw, .profdata or .proftext files");
         }
     };
     Error::new(ErrorKind::Unsupported, "not an instrumentation profile")
         .at(0)
-        .within("the first bytes")
+        .within(Structure::FirstBytes)
         .found(what)
         .with_hint(hint)
 }

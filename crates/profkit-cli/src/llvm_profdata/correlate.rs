@@ -184,8 +184,8 @@ fn with_image<T>(
         }
     }
     let file = BinaryFile::open(&path).map_err(|error| Refusal::Plain(system_text(&error)))?;
-    let mut images = file.images().map_err(|error| match error.message() {
-        "the file is an archive of object files" => unable("not an object file").into(),
+    let mut images = file.images().map_err(|error| match error.kind() {
+        ErrorKind::Archive => unable("not an object file").into(),
         _ => Refusal::Plain("The file was not recognized as a valid object file".to_owned()),
     })?;
     match (images.pop(), images.is_empty()) {

@@ -137,7 +137,7 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
         return Err(malformed("no entries in callstack map after symbolization"));
     }
     if let Some(error) = first {
-        return Err(match error.llvm_detail_text() {
+        return Err(match error.detail_for_llvm() {
             Some(detail) => malformed(detail),
             None => Refusal::new(MALFORMED),
         });

@@ -5,7 +5,7 @@ use profkit_analysis::heap::{BinarySource, ModuleReport, SourceLocation, Symboli
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use profkit_merge::Inputs;
 use profkit_merge::memprof::{ContextRule, MemProfSum, Module, RawContexts};
 use rayon::prelude::*;
@@ -240,7 +240,7 @@ impl Share {
                 let profile = yaml::parse(data)?;
                 if profile.is_empty() {
                     return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
-                        .within("MemProf YAML")
+                        .within(Structure::MemProfYaml)
                         .expected("records under HeapProfileRecords or DataAccessProfiles")
                         .with_hint("leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does"));
                 }
@@ -266,7 +266,7 @@ impl Share {
                         grouped(more)
                     ),
                 )
-                .within("raw MemProf profile")
+                .within(Structure::RawMemProf)
                 .with_hint("the file is damaged in many places: profile the program again");
                 self.damage.push((index, error));
             }

@@ -283,6 +283,7 @@ mod tests {
             expected: None,
             hint: hint.map(str::to_owned),
             llvm: None,
+            structures: Vec::new(),
         }
     }
 

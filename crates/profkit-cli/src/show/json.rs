@@ -130,7 +130,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
         let sections = layout.sections.as_ref().map(|sections| {
             let sections = sections.iter().map(|section| {
                 json!({
-                    "section": section.name,
+                    "section": section.structure.to_string(),
                     "offset": section.offset,
                     "size": section.size,
                     "missing": section.missing,
@@ -298,7 +298,7 @@ fn error_saying(error: &Error, message: &str) -> Value {
     let (line, column) = error.line_column().unzip();
     without_nulls(json!({
         "message": message,
-        "structure": error.structure(),
+        "structure": error.structure_text(),
         "offset": error.offset(),
         "line": line,
         "column": column,

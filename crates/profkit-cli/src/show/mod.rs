@@ -268,8 +268,8 @@ impl<'a> Show<'a> {
                 let sections = self.args.sections.then(|| {
                     let sections = profile.named_sections().into_iter();
                     let file_end = self.input.len() as u64;
-                    let section = |(name, offset, size): (_, u64, u64)| Section {
-                        name,
+                    let section = |(structure, offset, size): (_, u64, u64)| Section {
+                        structure,
                         offset,
                         size,
                         missing: offset

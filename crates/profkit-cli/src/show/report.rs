@@ -4,6 +4,7 @@ use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::Totals;
 use profkit_analysis::instr::{InstrFacts, InstrReader};
+use profkit_data::Structure;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{Record, TemporalTraces};
@@ -44,7 +45,7 @@ pub struct Layout {
 
 /// A section of a file.
 pub struct Section {
-    pub name: &'static str,
+    pub structure: Structure,
     /// Absolute.
     pub offset: u64,
     /// What the header states, in bytes.
@@ -56,13 +57,13 @@ pub struct Section {
 /// The sections of a raw profile that reaches to `end`.
 pub fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<Section> {
     let sections = profile.sections().named();
-    let sections = sections.into_iter().filter_map(|(name, section)| {
+    let sections = sections.into_iter().filter_map(|(structure, section)| {
         let mut size = section.size;
-        if name == "value data" {
+        if structure == Structure::ValueData {
             size = end.saturating_sub(section.offset);
         }
         (size > 0).then(|| Section {
-            name,
+            structure,
             offset: section.offset,
             size,
             missing: size.saturating_sub(section.bytes.len() as u64),

@@ -174,7 +174,8 @@ impl<W: Write> Printer for TextPrinter<W> {
                 write!(
                     self.out,
                     "  {:#08x}  {:24}  {size:>14} bytes",
-                    section.offset, section.name
+                    section.offset,
+                    section.structure.to_string()
                 )?;
                 if section.missing > 0 {
                     write!(self.out, ", {} missing", grouped(section.missing))?;

@@ -15,7 +15,7 @@
 //! | 16 a value | Value, Count: of all sites in order |
 use super::record::{KindValues, ValueData, ValueEntry};
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
 /// TotalSize and NumValueKinds.
@@ -27,7 +27,7 @@ const ENTRY_LEN: usize = 16;
 /// What the blob and the header of each kind are padded to.
 const ALIGNMENT: usize = 8;
 
-const STRUCTURE: &str = "value data";
+const STRUCTURE: Structure = Structure::ValueData;
 
 /// Takes one blob off the cursor and puts its sites into `values`, which it empties first. A value stays as it is in
 /// the file: in raw files targets are addresses.

@@ -1,6 +1,6 @@
 //! What is known of the allocations of one context: LLVM's `MemInfoBlock`.
 use crate::bytes::Cursor;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $id:literal $name:ident $width:literal;)*) => {
@@ -208,7 +208,7 @@ impl Schema {
                     "a field of the schema is not known, and neither is its width",
                 )
                 .at(at)
-                .within("MemProf schema")
+                .within(Structure::MemProfSchema)
                 .found(id)
                 .expected(format_args!("1 to {FIELD_COUNT}"))
                 .llvm_detail("memprof schema invalid")
@@ -218,7 +218,7 @@ impl Schema {
                 return Err(
                     Error::new(ErrorKind::Malformed, "a field is in the schema twice")
                         .at(at)
-                        .within("MemProf schema")
+                        .within(Structure::MemProfSchema)
                         .found(field.name()),
                 );
             }
@@ -227,7 +227,7 @@ impl Schema {
         if fields.is_empty() {
             return Err(Error::new(ErrorKind::Malformed, "the schema has no field")
                 .at(at)
-                .within("MemProf schema"));
+                .within(Structure::MemProfSchema));
         }
         Ok(Schema(fields))
     }

@@ -2,7 +2,7 @@
 use super::map::MipMap;
 use super::model::{Block, Function, Identity, MipProfile, Width};
 use crate::ids::BuildId;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// What the binary knows beyond its map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,8 @@ fn outside(function: &Function, at: u64, end: u64) -> Error {
         "a record outside of the record section",
     )
     .at(at)
-    .within(entry_of(function))
+    .within(Structure::MapEntry)
+    .within(name_of(function))
     .found(format_args!(
         "{} bytes at offset {:#x}",
         function.record_size().unwrap_or(0),
@@ -132,8 +133,8 @@ fn outside(function: &Function, at: u64, end: u64) -> Error {
     .expected(format_args!("an end up to {end:#x}"))
 }
 
-fn entry_of(function: &Function) -> String {
-    format!("map entry of {}", String::from_utf8_lossy(&function.name))
+fn name_of(function: &Function) -> Structure {
+    Structure::Named(String::from_utf8_lossy(&function.name).into_owned())
 }
 
 /// Leaves out functions whose record lies across another's. Returns how many share theirs with another.
@@ -163,7 +164,8 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
                 dropped.push(
                     Error::new(ErrorKind::Malformed, "a record that lies across another")
                         .at(places.get(index).copied().unwrap_or(0))
-                        .within(entry_of(function))
+                        .within(Structure::MapEntry)
+                        .within(name_of(function))
                         .found(format_args!("offset {start:#x}"))
                         .expected(format_args!(
                             "at least {end:#x}, where that of {} ends",

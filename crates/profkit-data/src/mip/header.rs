@@ -1,7 +1,7 @@
 //! What files of all kinds and versions begin with.
 use super::model::Width;
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, v8};
 
 /// What a file says it is.
@@ -61,7 +61,7 @@ pub fn has_magic(data: &[u8]) -> bool {
 /// # Errors
 /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`].
 pub fn preamble(data: &[u8]) -> Result<Preamble> {
-    read(data).map_err(|error| error.within("header"))
+    read(data).map_err(|error| error.within(Structure::Header))
 }
 
 fn read(data: &[u8]) -> Result<Preamble> {
@@ -198,7 +198,7 @@ pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
         }
     };
     Error::new(ErrorKind::Unsupported, "a MIP file of another kind")
-        .within("header")
+        .within(Structure::Header)
         .at(profkit_abi::mip::raw_header::FILE_TYPE as u64)
         .found(format_args!("a {}", preamble.kind.name()))
         .expected(format_args!("a {}", wanted.name()))

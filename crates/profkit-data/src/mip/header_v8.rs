@@ -2,7 +2,7 @@
 use super::header::{Layout, MipKind, Preamble, other_kind, preamble};
 use super::model::{Modes, Width};
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{file_type, mode, v8};
 
 /// The header.
@@ -25,7 +25,7 @@ impl HeaderV8 {
         if preamble.kind != wanted {
             return Err(other_kind(&preamble, wanted));
         }
-        Self::fields(data, preamble).map_err(|error| error.within("header"))
+        Self::fields(data, preamble).map_err(|error| error.within(Structure::Header))
     }
 
     fn fields(data: &[u8], preamble: Preamble) -> Result<Self> {

@@ -3,7 +3,7 @@ use super::header::{MipKind, has_magic, preamble};
 use super::map_v8::{self, EntryLayout};
 use super::model::{Identity, Modes, Width};
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
 
 /// An entry of a map.
@@ -65,7 +65,7 @@ impl<'data> MipMap<'data> {
     /// # Errors
     /// What keeps the map from being one, or an anchor from being found.
     pub fn parse(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
-        Self::parse_inner(data, section_address).map_err(|error| error.within("map"))
+        Self::parse_inner(data, section_address).map_err(|error| error.within(Structure::MipMap))
     }
 
     fn parse_inner(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
@@ -236,7 +236,7 @@ fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> 
     }
     let window = cursor
         .window(u64::from(size))
-        .map_err(|error| error.within("map entry"))?;
+        .map_err(|error| error.within(Structure::MapEntry))?;
     fields_v9(window).map(Some)
 }
 
@@ -250,7 +250,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         return Err(
             Error::new(ErrorKind::Malformed, "mode flags that do not go together")
                 .at(at)
-                .within("map entry")
+                .within(Structure::MapEntry)
                 .found(format_args!("{:#x}", u32::from(reserved) << 16 | u32::from(modes.0)))
                 .expected("coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10"),
         );
@@ -271,7 +271,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             "blocks and name do not fill the entry",
         )
         .at(at)
-        .within("map entry")
+        .within(Structure::MapEntry)
         .found(format_args!(
             "{blocks} blocks and {name} bytes of name in {size} bytes"
         ))
@@ -286,7 +286,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     if cursor.rest().iter().any(|&byte| byte != 0) {
         return Err(Error::new(ErrorKind::Malformed, "padding that is not zero")
             .at(at)
-            .within("map entry"));
+            .within(Structure::MapEntry));
     }
     Ok(EntryV9 {
         modes,
@@ -351,6 +351,8 @@ impl<'data> Iterator for Entries<'data> {
         }
         let entry = self.read();
         self.done = !matches!(entry, Ok(Some(_)));
-        entry.map_err(|error| error.within("map")).transpose()
+        entry
+            .map_err(|error| error.within(Structure::MipMap))
+            .transpose()
     }
 }

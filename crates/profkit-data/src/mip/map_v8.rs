@@ -3,8 +3,8 @@ use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::map::MapEntry;
 use super::model::{Modes, Width};
-use crate::Result;
 use crate::bytes::Cursor;
+use crate::{Result, Structure};
 use profkit_abi::mip::v8::{map_entry_a1, map_entry_b32, map_entry_b64};
 
 /// Which fields an entry has.
@@ -53,7 +53,7 @@ pub(super) fn read_entry<'data>(
     }
     read_fields(cursor, layout, modes, raw_section_offset)
         .map(Some)
-        .map_err(|error| error.within("map entry"))
+        .map_err(|error| error.within(Structure::MapEntry))
 }
 
 fn read_fields<'data>(

@@ -5,7 +5,7 @@ use super::profile_v8;
 use crate::bytes::{Cursor, Endian, Sink};
 use crate::ids::BuildId;
 use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};
 use twox_hash::XxHash3_64;
 
@@ -69,7 +69,7 @@ impl MipProfile {
     /// If the file is no profile, cut short, or damaged: of a profile that does not match its checksum nothing is
     /// used.
     pub fn parse(data: &[u8]) -> Result<Self> {
-        Self::parse_inner(data).map_err(|error| error.within("MIP profile"))
+        Self::parse_inner(data).map_err(|error| error.within(Structure::MipProfile))
     }
 
     fn parse_inner(data: &[u8]) -> Result<Self> {
@@ -85,14 +85,14 @@ impl MipProfile {
         }
         let (header, sections) = parts(data)?;
         let [functions, names, blocks, edges, strings, paths, stacks] = sections;
-        let strings = whole(strings, "strings", StringTable::read)?;
-        let paths = whole(paths, "file paths", |cursor| {
+        let strings = whole(strings, Structure::Strings, StringTable::read)?;
+        let paths = whole(paths, Structure::FilePaths, |cursor| {
             PathTable::read(cursor, strings.len())
         })?;
-        let stacks = whole(stacks, "stack entries", |cursor| {
+        let stacks = whole(stacks, Structure::StackEntries, |cursor| {
             StackTable::read(cursor, strings.len(), paths.len())
         })?;
-        let names = whole(names, "names", StringTable::read)?;
+        let names = whole(names, Structure::Names, StringTable::read)?;
         let functions = read_functions(functions, blocks, &names, stacks.len())?;
         let edges = read_edges(edges, functions.len())?;
         Ok(MipProfile {
@@ -129,13 +129,14 @@ impl MipProfile {
                 });
             }
             let mut cursor = Cursor::new(data, 0, Endian::Little);
-            let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+            let header =
+                Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
             Ok(ProfileHeader {
                 version: VERSION,
                 identity: header.identity,
             })
         };
-        inner().map_err(|error| error.within("MIP profile"))
+        inner().map_err(|error| error.within(Structure::MipProfile))
     }
 
     /// Writes the profile.
@@ -147,7 +148,7 @@ impl MipProfile {
             ProfileVersion::V8 => profile_v8::write(self, sink),
             ProfileVersion::V9 => write_v9(self, sink),
         }
-        .map_err(|error| error.within("MIP profile"))
+        .map_err(|error| error.within(Structure::MipProfile))
     }
 }
 
@@ -231,7 +232,7 @@ impl Header {
 /// Checks size and checksum, and finds the sections.
 fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
-    let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+    let header = Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
     if header.file_size != data.len() as u64 {
         let cut = header.file_size > data.len() as u64;
         let (kind, message, hint) = if cut {
@@ -261,7 +262,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let stored = stored.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
     let computed = XxHash3_64::oneshot(covered);
     if stored != Some(computed) {
-        return Err(Error::new(ErrorKind::Malformed, "the checksum is wrong")
+        return Err(Error::new(ErrorKind::ChecksumMismatch, "the checksum is wrong")
             .at(at)
             .found(format_args!("{:#018x}", stored.unwrap_or(0)))
             .expected(format_args!("{computed:#018x} for the bytes before it"))
@@ -272,7 +273,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut sections = [None; 7];
     for index in 0..header.sections {
         read_section(&mut cursor, covered, &mut sections)
-            .map_err(|error| error.within(format!("section {index}")))?;
+            .map_err(|error| error.within(Structure::SectionNumber(index as u64)))?;
     }
     let end = cursor.offset();
     let mut found = [Cursor::new(&[], end, Endian::Little); 7];
@@ -280,7 +281,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
         *slot = section.ok_or_else(|| {
             Error::new(ErrorKind::Malformed, format!("no section of {name}"))
                 .at(end)
-                .within("list of sections")
+                .within(Structure::SectionList)
         })?;
     }
     Ok((header, found))
@@ -328,7 +329,7 @@ fn read_section<'data>(
 /// Reads a section that holds nothing else.
 fn whole<'data, T>(
     mut cursor: Cursor<'data>,
-    name: &'static str,
+    name: Structure,
     read: impl FnOnce(&mut Cursor<'data>) -> Result<T>,
 ) -> Result<T> {
     read(&mut cursor)
@@ -341,7 +342,7 @@ fn whole<'data, T>(
                     .expected("the end of the section"),
             ),
         })
-        .map_err(|error| error.within(format!("section of {name}")))
+        .map_err(|error| error.within(Structure::Section).within(name))
 }
 
 fn read_functions(
@@ -351,20 +352,20 @@ fn read_functions(
     stacks: usize,
 ) -> Result<Vec<Function>> {
     let mut blocks = blocks;
-    let read = whole(functions, "functions", |cursor| {
+    let read = whole(functions, Structure::Functions, |cursor| {
         let mut read = Vec::with_capacity(cursor.remaining() / usize_of(FUNCTION));
         while !cursor.is_empty() {
             let index = read.len();
             let function = cursor
                 .window(FUNCTION)
                 .and_then(|fields| read_function(fields, &mut blocks, names, stacks))
-                .map_err(|error| error.within(format!("function {index}")))?;
+                .map_err(|error| error.within(Structure::FunctionNumber(index as u64)))?;
             read.push(function);
         }
         Ok(read)
     })?;
     // What no function has.
-    whole(blocks, "blocks", |_| Ok(()))?;
+    whole(blocks, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
 }
 
@@ -444,7 +445,7 @@ fn read_function(
 }
 
 fn read_edges(edges: Cursor<'_>, functions: usize) -> Result<Vec<CallEdge>> {
-    whole(edges, "call edges", |cursor| {
+    whole(edges, Structure::CallEdges, |cursor| {
         let mut read: Vec<CallEdge> = Vec::with_capacity(cursor.remaining() / usize_of(EDGE));
         while !cursor.is_empty() {
             let index = read.len();
@@ -479,7 +480,8 @@ fn read_edges(edges: Cursor<'_>, functions: usize) -> Result<Vec<CallEdge>> {
                 }
                 Ok(edge)
             };
-            let edge = edge(cursor).map_err(|error| error.within(format!("call edge {index}")))?;
+            let edge =
+                edge(cursor).map_err(|error| error.within(Structure::CallEdge(index as u64)))?;
             read.push(edge);
         }
         Ok(read)

@@ -4,7 +4,7 @@ use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};
 use crate::bytes::{Cursor, Endian, Sink};
 use crate::ids::NameRef;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use memchr::memchr;
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
             "a profile of layout A, of which only drafts that contradict each other are known",
         )
         .at(profkit_abi::mip::v8::header_a::OFFSET_TO_DATA as u64)
-        .within("header")
+        .within(Structure::Header)
         .with_hint(
             "make it again from the map and the raw files: profkit mip create, profkit mip merge",
         ));
@@ -35,14 +35,14 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
     let mut signatures = Vec::new();
     let count = cursor
         .u64()
-        .map_err(|error| error.within("number of functions"))?;
+        .map_err(|error| error.within(Structure::FunctionCount))?;
     let most = cursor.remaining() / FUNCTION;
     profile
         .functions
         .reserve(usize::try_from(count).unwrap_or(most).min(most));
     for index in 0..count {
         let (function, signature) = read_function(&mut cursor, &header)
-            .map_err(|error| error.within(format!("function {index}")))?;
+            .map_err(|error| error.within(Structure::FunctionNumber(index as u64)))?;
         profile.runs = profile.runs.max(function.called_runs);
         profile.functions.push(function);
         signatures.push(signature);
@@ -52,7 +52,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         function.raw_runs = profile.runs;
     }
     names(&mut cursor, &mut profile.functions, &signatures)
-        .map_err(|error| error.within("names"))?;
+        .map_err(|error| error.within(Structure::Names))?;
     Ok(profile)
 }
 
@@ -238,5 +238,4 @@ fn cannot(what: &'static str) -> Error {
         ErrorKind::CannotRepresent,
         format!("version 8 has no place for {what}"),
     )
-    .within("profile")
 }

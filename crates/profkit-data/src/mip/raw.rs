@@ -4,7 +4,7 @@ use super::header_v8::HeaderV8;
 use super::model::{Identity, Modes, Width};
 use crate::bytes::{Cursor, Endian, Sink};
 use crate::ids::BuildId;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
 use twox_hash::XxHash3_64;
 
@@ -115,7 +115,7 @@ impl<'data> RawParts<'data> {
             return Err(
                 Error::new(ErrorKind::Malformed, "bytes behind the last part")
                     .at(start)
-                    .within("raw file")
+                    .within(Structure::MipRaw)
                     .found(format_args!("{found} bytes"))
                     .expected("the end of the file or another part"),
             );
@@ -127,7 +127,7 @@ impl<'data> RawParts<'data> {
             Err(error) => {
                 return Err(Error::new(error.kind(), error.message().to_owned())
                     .at(start)
-                    .within("header"));
+                    .within(Structure::Header));
             }
         };
         if preamble.kind != MipKind::Raw {
@@ -140,7 +140,7 @@ impl<'data> RawParts<'data> {
                     "a raw file of version 8 behind another part",
                 )
                 .at(start)
-                .within("raw file")
+                .within(Structure::MipRaw)
                 .with_hint("version 8 does not say where a file ends: split it"));
             }
             return version_8(rest).map(Some);
@@ -152,7 +152,7 @@ impl<'data> RawParts<'data> {
         let start = self.cursor.offset();
         let whole = self.cursor.rest();
         let mut cursor = self.cursor;
-        let header = Header::read(&mut cursor).map_err(|error| error.within("header"))?;
+        let header = Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
         let id = cursor
             .take(header.build_id)
             .and_then(|id| {
@@ -160,7 +160,7 @@ impl<'data> RawParts<'data> {
                 cursor.take(padded - header.build_id)?;
                 Ok(id)
             })
-            .map_err(|error| error.within("build id"))?;
+            .map_err(|error| error.within(Structure::BuildId))?;
         let mut part = RawPart {
             offset: start,
             version: VERSION,
@@ -183,7 +183,7 @@ impl<'data> RawParts<'data> {
             part.damage = Some(
                 Error::new(ErrorKind::Truncated, "a raw file that is cut short")
                     .at(at_records + left)
-                    .within("raw file")
+                    .within(Structure::MipRaw)
                     .found(format_args!(
                         "{left} bytes of records, samples and checksum"
                     ))
@@ -205,12 +205,14 @@ impl<'data> RawParts<'data> {
         let covered = usize::try_from(covered).unwrap_or(usize::MAX);
         let computed = XxHash3_64::oneshot(whole.get(..covered).unwrap_or_default());
         if stored != computed {
-            return Err(Error::new(ErrorKind::Malformed, "the checksum is wrong")
-                .at(at)
-                .within("raw file")
-                .found(format_args!("{stored:#018x}"))
-                .expected(format_args!("{computed:#018x} for the bytes before it"))
-                .with_hint("the file was changed after it was written: copy it again"));
+            return Err(
+                Error::new(ErrorKind::ChecksumMismatch, "the checksum is wrong")
+                    .at(at)
+                    .within(Structure::MipRaw)
+                    .found(format_args!("{stored:#018x}"))
+                    .expected(format_args!("{computed:#018x} for the bytes before it"))
+                    .with_hint("the file was changed after it was written: copy it again"),
+            );
         }
         Ok(part)
     }
@@ -290,7 +292,7 @@ impl<'data> Iterator for RawParts<'data> {
         }
         part.map_err(|error| {
             if self.count > 1 {
-                error.within(format!("part {}", self.count))
+                error.within(Structure::Part(self.count as u64))
             } else {
                 error
             }

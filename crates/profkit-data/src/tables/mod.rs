@@ -38,7 +38,7 @@ pub use strings::{StringId, StringTable, Strings};
 
 use crate::bytes::Sink;
 use crate::limits::TABLE_DEPTH;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
 /// The three tables, owned, to be added to.
@@ -135,7 +135,7 @@ impl Tables {
 }
 
 /// The next index of a table, as long as it fits 32 bits with one number left for "none".
-fn next_index(len: usize, table: &'static str) -> Result<u32> {
+fn next_index(len: usize, table: Structure) -> Result<u32> {
     match u32::try_from(len) {
         Ok(index) if index < u32::MAX - 1 => Ok(index),
         _ => Err(Error::new(ErrorKind::LimitExceeded, "a table is full")
@@ -185,7 +185,7 @@ impl Depths {
 }
 
 #[cold]
-fn out_of_range(what: &'static str, table: &'static str, index: u32, len: usize) -> Error {
+fn out_of_range(what: &'static str, table: Structure, index: u32, len: usize) -> Error {
     Error::new(ErrorKind::Malformed, format!("{what} that there is not"))
         .within(table)
         .found(index)

@@ -2,11 +2,11 @@
 use super::strings::{StringId, Strings};
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
 use crate::bytes::{Cursor, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-const NAME: &str = "file path table";
+const TABLE: Structure = Structure::PathTable;
 const NODE: u64 = 8;
 
 /// The index of a path's last component.
@@ -33,7 +33,7 @@ impl<'data> PathTable<'data> {
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
     /// nowhere.
     pub fn read(cursor: &mut Cursor<'data>, strings: usize) -> Result<Self> {
-        Self::read_inner(cursor, strings).map_err(|error| error.within(NAME))
+        Self::read_inner(cursor, strings).map_err(|error| error.within(TABLE))
     }
 
     fn read_inner(cursor: &mut Cursor<'data>, strings: usize) -> Result<Self> {
@@ -93,7 +93,12 @@ impl Node {
             .expected(format_args!("a number below {index}")));
         }
         if self.component.0 as usize >= strings {
-            return Err(out_of_range("a string", "path", self.component.0, strings));
+            return Err(out_of_range(
+                "a string",
+                Structure::Path,
+                self.component.0,
+                strings,
+            ));
         }
         Ok(())
     }
@@ -117,7 +122,7 @@ impl Paths {
     /// [`ErrorKind::LimitExceeded`] if a table is full.
     pub fn intern(&mut self, path: &[u8], strings: &mut Strings) -> Result<PathId> {
         while let Some(&node) = self.nodes.get(self.indexed) {
-            let id = next_index(self.indexed, NAME)?;
+            let id = next_index(self.indexed, TABLE)?;
             self.index.entry(node).or_insert(id);
             self.indexed += 1;
         }
@@ -130,7 +135,7 @@ impl Paths {
             folder = Some(match self.index.get(&node) {
                 Some(&id) => id,
                 None => {
-                    let id = next_index(self.nodes.len(), NAME)?;
+                    let id = next_index(self.nodes.len(), TABLE)?;
                     self.nodes.push(node);
                     self.index.insert(node, id);
                     self.indexed += 1;
@@ -172,7 +177,7 @@ impl Paths {
     pub(super) fn check(&self, strings: usize) -> Result<()> {
         (0..).zip(&self.nodes).try_for_each(|(index, node)| {
             node.check(index, strings)
-                .map_err(|error| error.within(NAME))
+                .map_err(|error| error.within(TABLE))
         })
     }
 
@@ -186,7 +191,7 @@ impl Paths {
     /// # Errors
     /// If the sink takes no more.
     pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
-        put_words(sink, &[next_index(self.nodes.len(), NAME)?])?;
+        put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes
             .iter()
             .try_for_each(|node| put_words(sink, &[stored(node.folder), node.component.0]))

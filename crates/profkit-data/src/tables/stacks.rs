@@ -3,10 +3,10 @@ use super::paths::PathId;
 use super::strings::StringId;
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
 use crate::bytes::{Cursor, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-const NAME: &str = "stack entry table";
+const TABLE: Structure = Structure::StackTable;
 const ENTRY: u64 = 24;
 
 /// The index of a stack's innermost frame.
@@ -84,16 +84,21 @@ impl StackEntry {
             .expected(format_args!("a number below {index}")));
         }
         if self.function.0 as usize >= strings {
-            return Err(out_of_range("a string", "frame", self.function.0, strings));
+            return Err(out_of_range(
+                "a string",
+                Structure::Frame,
+                self.function.0,
+                strings,
+            ));
         }
         if let Some(PathId(path)) = self.path
             && path as usize >= paths
         {
-            return Err(out_of_range("a path", "frame", path, paths));
+            return Err(out_of_range("a path", Structure::Frame, path, paths));
         }
         if self.flags.0 & !StackFlags::KNOWN != 0 {
             return Err(Error::new(ErrorKind::Malformed, "unknown flags")
-                .within("frame")
+                .within(Structure::Frame)
                 .found(format_args!("{:#x}", self.flags.0))
                 .expected(format_args!("bits of {:#x}", StackFlags::KNOWN)));
         }
@@ -115,7 +120,7 @@ impl<'data> StackTable<'data> {
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
     /// nowhere.
     pub fn read(cursor: &mut Cursor<'data>, strings: usize, paths: usize) -> Result<Self> {
-        Self::read_inner(cursor, strings, paths).map_err(|error| error.within(NAME))
+        Self::read_inner(cursor, strings, paths).map_err(|error| error.within(TABLE))
     }
 
     fn read_inner(cursor: &mut Cursor<'data>, strings: usize, paths: usize) -> Result<Self> {
@@ -181,18 +186,18 @@ impl Stacks {
     /// it.
     pub fn intern(&mut self, entry: StackEntry) -> Result<StackId> {
         while let Some(&entry) = self.entries.get(self.indexed) {
-            let id = next_index(self.indexed, NAME)?;
+            let id = next_index(self.indexed, TABLE)?;
             self.index.entry(entry).or_insert(id);
             self.indexed += 1;
         }
         if let Some(&id) = self.index.get(&entry) {
             return Ok(StackId(id));
         }
-        let id = next_index(self.entries.len(), NAME)?;
+        let id = next_index(self.entries.len(), TABLE)?;
         if let Some(StackId(parent)) = entry.parent
             && parent >= id
         {
-            return Err(out_of_range("a frame", NAME, parent, self.entries.len()));
+            return Err(out_of_range("a frame", TABLE, parent, self.entries.len()));
         }
         self.entries.push(entry);
         self.index.insert(entry, id);
@@ -219,7 +224,7 @@ impl Stacks {
         (0..).zip(&self.entries).try_for_each(|(index, entry)| {
             entry
                 .check(index, strings, paths)
-                .map_err(|error| error.within(NAME))
+                .map_err(|error| error.within(TABLE))
         })
     }
 
@@ -233,7 +238,7 @@ impl Stacks {
     /// # Errors
     /// If the sink takes no more.
     pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
-        put_words(sink, &[next_index(self.entries.len(), NAME)?])?;
+        put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries
             .iter()
             .try_for_each(|entry| put_words(sink, &entry.words()))

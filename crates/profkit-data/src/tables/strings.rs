@@ -1,10 +1,10 @@
 //! The string table.
 use super::next_index;
 use crate::bytes::{Cursor, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-const NAME: &str = "string table";
+const TABLE: Structure = Structure::StringTable;
 
 /// A string's index in its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +24,7 @@ impl<'data> StringTable<'data> {
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a string ends before
     /// it begins or beyond the bytes.
     pub fn read(cursor: &mut Cursor<'data>) -> Result<Self> {
-        Self::read_inner(cursor).map_err(|error| error.within(NAME))
+        Self::read_inner(cursor).map_err(|error| error.within(TABLE))
     }
 
     fn read_inner(cursor: &mut Cursor<'data>) -> Result<Self> {
@@ -108,7 +108,7 @@ impl Strings {
     /// [`ErrorKind::LimitExceeded`] if the table is full.
     pub fn intern(&mut self, string: &[u8]) -> Result<StringId> {
         while self.indexed < self.ends.len() {
-            let id = next_index(self.indexed, NAME)?;
+            let id = next_index(self.indexed, TABLE)?;
             let hash = hash_of(self.get(StringId(id)).unwrap_or_default());
             self.index.entry(hash).or_default().push(id);
             self.indexed += 1;
@@ -120,14 +120,14 @@ impl Strings {
                 return Ok(StringId(id));
             }
         }
-        let id = next_index(self.ends.len(), NAME)?;
+        let id = next_index(self.ends.len(), TABLE)?;
         let end = self.bytes.len() + string.len();
         let Ok(end) = u32::try_from(end) else {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
                 "the strings are too long together",
             )
-            .within(NAME)
+            .within(TABLE)
             .found(format_args!("{end} bytes"))
             .expected("fewer than 2^32"));
         };
@@ -169,7 +169,7 @@ impl Strings {
     /// # Errors
     /// If the sink takes no more.
     pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
-        let count = next_index(self.ends.len(), NAME)?;
+        let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);
         super::put_words(sink, &[count, size])?;
         super::put_words(sink, &self.ends)?;

@@ -13,7 +13,7 @@ use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
 use profkit_data::instr::raw::RawDialect;
 use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -593,9 +593,7 @@ impl Lane<'_> {
 
 /// Takes a reader's error into the file's events; of lost counters only the first is told, and their number.
 fn note_error(input: usize, error: Error, tolls: &mut Tolls, file: &mut EventLog) {
-    let of_record = error
-        .structure()
-        .is_some_and(|structure| structure.starts_with("data record"));
+    let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
         tolls.dropped += 1;
         if error.kind() == ErrorKind::Truncated {

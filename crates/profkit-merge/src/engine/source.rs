@@ -9,7 +9,7 @@ use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces};
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 
 /// The reader of whatever kind the input is.
 pub(crate) enum Source<'data> {
@@ -46,7 +46,7 @@ impl<'data> Source<'data> {
             FileKind::Text => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
             FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
                 .at(0)
-                .within("the first bytes")
+                .within(Structure::FirstBytes)
                 .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
                 .expected("the magic of a profile, or text")),
             other => Err(not_a_profile(other)),

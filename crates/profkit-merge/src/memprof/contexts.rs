@@ -3,7 +3,7 @@ use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::dense_map_order;
 use profkit_data::memprof::raw::{RawBlock, RawDump, RawMemProf, Segment};
 use profkit_data::memprof::{MemInfoBlock, Start};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ impl Clashes {
             ErrorKind::Malformed,
             "the id of a stack stands for another stack than before",
         )
-        .within(format!("dump at {dump:#x}"))
-        .within("raw MemProf profile")
+        .within(Structure::DumpAt(dump))
+        .within(Structure::RawMemProf)
         .with_hint("each block was added with the stack of its own dump; are these dumps of several processes? Merge those of each process as a file of its own");
         Some(match self.count {
             1 => error.found(format_args!("stack id {id}")),
@@ -199,8 +199,8 @@ impl RawContexts {
                         ErrorKind::Malformed,
                         "the stack of a block is not in the dump",
                     )
-                    .within(format!("dump at {:#x}", dump.offset()))
-                    .within("raw MemProf profile")
+                    .within(Structure::DumpAt(dump.offset()))
+                    .within(Structure::RawMemProf)
                     .found(format_args!("stack id {stack_id}"))
                     .llvm_detail(format!(
                         "memprof callstack record does not contain id: {stack_id}"

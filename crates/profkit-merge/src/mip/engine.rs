@@ -8,7 +8,7 @@ use profkit_data::ids::BuildId;
 use profkit_data::mip::{
     Identity, ImageId, MipKind, MipProfile, RawPart, RawParts, has_magic, is_map, preamble,
 };
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -429,7 +429,7 @@ impl Shared<'_> {
         };
         Error::new(ErrorKind::Unsupported, "a raw file of another build")
             .at(part.offset)
-            .within("raw file")
+            .within(Structure::MipRaw)
             .found(part.id.to_identity())
             .expected(expected)
             .with_hint(hint)
@@ -446,7 +446,7 @@ impl Shared<'_> {
         if !self.take_profiles && self.index.find_identity(&profile.identity).is_none() {
             let error = Error::new(ErrorKind::Unsupported, "a profile of another build")
                 .at(0)
-                .within("MIP profile")
+                .within(Structure::MipProfile)
                 .found(&profile.identity)
                 .with_hint("profiles of several builds go into a folder: -p FOLDER");
             fate.lost += 1;
@@ -571,7 +571,7 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
     let mismatch = |message: &'static str| {
         Error::new(ErrorKind::Unsupported, message)
             .at(part.offset)
-            .within("raw file")
+            .within(Structure::MipRaw)
     };
     match profile.section_size {
         Some(expected) if expected != size && !v8 => {
@@ -596,7 +596,7 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
         return Err(
             Error::new(ErrorKind::Malformed, "a record that nothing writes")
                 .at(at as u64)
-                .within("raw file")
+                .within(Structure::MipRaw)
                 .expected("bytes of 0x00 or 0xff, and a count with an ordinal"),
         );
     }
@@ -623,7 +623,7 @@ fn not_mip(data: &[u8]) -> Error {
     };
     Error::new(ErrorKind::BadMagic, "not a MIP raw file or profile")
         .at(0)
-        .within("the first bytes")
+        .within(Structure::FirstBytes)
         .found(found)
         .with_hint(hint)
 }

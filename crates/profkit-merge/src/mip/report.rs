@@ -211,7 +211,7 @@ pub(super) fn reason_of(error: &Error) -> MipReason {
         }
         ErrorKind::UnsupportedVersion => MipReason::UnsupportedVersion,
         ErrorKind::Truncated => MipReason::Truncated,
-        _ if error.message() == "the checksum is wrong" => MipReason::ChecksumWrong,
+        ErrorKind::ChecksumMismatch => MipReason::ChecksumWrong,
         _ => MipReason::Malformed,
     }
 }

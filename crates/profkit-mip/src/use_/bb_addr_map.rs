@@ -13,7 +13,7 @@
 //!
 //! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 15, 16, 19 and 22.
 use profkit_data::bytes::{Cursor, Endian};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 
 /// Name of the section.
 pub const SECTION: &str = ".llvm_bb_addr_map";
@@ -64,9 +64,11 @@ pub fn read(section: &[u8], endian: Endian, address_size: usize) -> Result<Vec<F
     while !cursor.is_empty() {
         let number = functions.len();
         let function = read_function(&mut cursor, address_size);
-        functions.push(
-            function.map_err(|error| error.within(format!("function {number} of {SECTION}")))?,
-        );
+        functions.push(function.map_err(|error| {
+            error
+                .within(Structure::FunctionNumber(number as u64))
+                .within(Structure::NamedSection(SECTION.into()))
+        })?);
     }
     Ok(functions)
 }

@@ -3,7 +3,7 @@
 use super::damaged;
 use object::read::macho::MachOFile64;
 use object::{Endianness, ReadRef, macho};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 
 /// How pointers of a section stand in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Pointers {
                 ErrorKind::Unsupported,
                 "chained fixups of this pointer format are not read",
             )
-            .within("LC_DYLD_CHAINED_FIXUPS")
+            .within(Structure::ChainedFixups)
             .found(format)
             .expected("2 or 6")
             .with_hint("link with -Wl,-no_fixup_chains")),

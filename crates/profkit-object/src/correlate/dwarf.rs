@@ -12,7 +12,7 @@ use profkit_data::bytes::Endian;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::{MetadataRecord, PointerWidth, ProgramMetadata};
 use profkit_data::names::NAME_SEPARATOR;
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::path::Path;
@@ -194,7 +194,7 @@ fn load_named<'data, R: ReadRef<'data>>(
             ErrorKind::LimitExceeded,
             "a compressed section claims to be too large",
         )
-        .within(name.to_owned())
+        .within(Structure::NamedSection(name.to_owned().into()))
         .found(format_args!("{} bytes", compressed.uncompressed_size))
         .expected(format_args!("at most {most}"))
         .with_hint("the file is damaged: build it again"));
@@ -205,7 +205,7 @@ fn load_named<'data, R: ReadRef<'data>>(
 #[cold]
 fn bad_dwarf(error: &gimli::Error) -> Error {
     Error::new(ErrorKind::Malformed, "the debug info is damaged or cut")
-        .within("DWARF")
+        .within(Structure::Dwarf)
         .found(error)
         .with_hint("build the program again, or give another copy of its debug info")
 }

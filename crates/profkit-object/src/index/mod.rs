@@ -10,6 +10,7 @@ use crate::correlate::CounterSection;
 use crate::correlate::binary::{SectionSet, has_sections};
 use crate::debug_files::DebugFolders;
 use object::Object;
+use profkit_data::ErrorKind;
 use profkit_data::ids::BuildId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, Metadata};
@@ -290,8 +291,10 @@ fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     };
     match file.images() {
         Ok(images) => facts(&images).map(Some),
-        Err(error) if error.kind() == profkit_data::ErrorKind::UnrecognizedFormat => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => match error.kind() {
+            ErrorKind::UnrecognizedFormat | ErrorKind::Archive => Ok(None),
+            _ => Err(error.to_string()),
+        },
     }
 }
 

@@ -41,7 +41,7 @@ mod table;
 mod unit;
 mod units;
 
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
@@ -203,14 +203,14 @@ impl<'data> Symbolizer<'data> {
     /// # Errors
     /// If the binary, its debug file or its package is no object file, or their debug sections do not decompress.
     pub fn new(inputs: &Inputs<'data>, options: &Options) -> Result<Self> {
-        let binary = parse_object(inputs.binary, "binary")?;
+        let binary = parse_object(inputs.binary, Structure::Binary)?;
         let debug_file = inputs
             .debug_file
-            .map(|bytes| parse_object(bytes, "debug file"))
+            .map(|bytes| parse_object(bytes, Structure::DebugFile))
             .transpose()?;
         let package = inputs
             .package
-            .map(|bytes| parse_object(bytes, "debug package"))
+            .map(|bytes| parse_object(bytes, Structure::DebugPackage))
             .transpose()?;
         Self::from_objects(
             &binary,
@@ -272,7 +272,7 @@ impl<'data> Symbolizer<'data> {
             .and_then(|package| match package.dwarf() {
                 Ok(package) => Some(package),
                 Err(error) => {
-                    table.warn(malformed(&dwarf, error, "index of the debug package"));
+                    table.warn(malformed(&dwarf, error, Structure::PackageIndex));
                     None
                 }
             });
@@ -311,7 +311,7 @@ fn sorted(addresses: &[u64]) -> Vec<u32> {
     order
 }
 
-fn parse_object<'data>(bytes: &'data [u8], what: &'static str) -> Result<object::File<'data>> {
+fn parse_object<'data>(bytes: &'data [u8], what: Structure) -> Result<object::File<'data>> {
     object::File::parse(bytes).map_err(|error| {
         Error::new(
             ErrorKind::UnrecognizedFormat,
@@ -327,11 +327,16 @@ fn parse_object<'data>(bytes: &'data [u8], what: &'static str) -> Result<object:
 fn malformed(
     dwarf: &gimli::Dwarf<Slice<'_>>,
     error: gimli::Error,
-    structure: impl Into<String>,
+    structure: impl Into<Structure>,
 ) -> Error {
+    unreadable(dwarf, error).within(structure)
+}
+
+/// What gimli found wrong, as an error that has no place yet.
+#[cold]
+fn unreadable(dwarf: &gimli::Dwarf<Slice<'_>>, error: gimli::Error) -> Error {
     Error::new(
         ErrorKind::Malformed,
         format!("debug info cannot be read: {}", dwarf.format_error(error)),
     )
-    .within(structure.into())
 }

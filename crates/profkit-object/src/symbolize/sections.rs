@@ -4,7 +4,7 @@ use gimli::{
     Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId,
 };
 use object::{CompressionFormat, Object, ObjectSection, ReadRef};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
 /// zlib cannot expand more than this many times (RFC 1951: 258 bytes from two bits).
@@ -83,7 +83,7 @@ impl From<gimli::Error> for LoadError {
                 ErrorKind::Malformed,
                 format!("debug info cannot be read: {error}"),
             )
-            .within("debug package"),
+            .within(Structure::DebugPackage),
         )
     }
 }
@@ -126,7 +126,7 @@ fn load_section<'data, R: ReadRef<'data>>(
             ErrorKind::Malformed,
             format!("a debug section cannot be read: {error}"),
         )
-        .within(name)
+        .within(Structure::NamedSection(name.into()))
     };
     let data = section.compressed_data().map_err(bad)?;
     let ratio = match data.format {
@@ -140,7 +140,7 @@ fn load_section<'data, R: ReadRef<'data>>(
             ErrorKind::Malformed,
             "a compressed debug section claims more than it can hold",
         )
-        .within(name)
+        .within(Structure::NamedSection(name.into()))
         .found(format!("{} bytes", data.uncompressed_size))
         .expected(format!(
             "at most {most} bytes of {} compressed ones",

@@ -6,9 +6,9 @@ use super::sections::Sections;
 use super::symbols::Symbols;
 use super::table::{NONE, Part, Stored};
 use super::units::{Job, UnitIndex};
-use super::{Slice, SplitFiles, malformed};
+use super::{Slice, SplitFiles, malformed, unreadable};
 use gimli::{Dwarf, DwarfPackage, Unit};
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 
 /// What symbolising a unit needs to know of the rest.
@@ -40,16 +40,16 @@ impl<'a> Context<'_, 'a> {
             .collect();
         let lines = Lines::read(unit, &asked);
         if let Some(error) = lines.error {
-            part.warn(malformed(
-                self.dwarf,
-                error,
-                format!("line table of the {}", self.index.name(job.unit)),
-            ));
+            part.warn(
+                malformed(self.dwarf, error, Structure::LineTable)
+                    .within(self.index.name(job.unit)),
+            );
         }
         if lines.unterminated {
             part.warn(
                 Error::new(ErrorKind::Truncated, "the last sequence of rows has no end")
-                    .within(format!("line table of the {}", self.index.name(job.unit))),
+                    .within(Structure::LineTable)
+                    .within(self.index.name(job.unit)),
             );
         }
         if !self.split(job.unit, unit, &lines, &asked, &mut part) {
@@ -83,7 +83,7 @@ impl<'a> Context<'_, 'a> {
                     return self.split_unit(number, unit, &dwarf, lines, asked, part);
                 }
                 Ok(None) => {}
-                Err(error) => part.warn(malformed(self.dwarf, error, "index of the debug package")),
+                Err(error) => part.warn(malformed(self.dwarf, error, Structure::PackageIndex)),
             }
         }
         let string = |value| self.dwarf.attr_string(unit, value).ok();
@@ -139,7 +139,11 @@ impl<'a> Context<'_, 'a> {
     where
         'a: 'b,
     {
-        let what = || format!("split part of the {}", self.index.name(number));
+        let inside = |error: Error| {
+            error
+                .within(Structure::SplitPart)
+                .within(self.index.name(number))
+        };
         let mut headers = dwarf.units();
         loop {
             let unit = match headers
@@ -148,14 +152,14 @@ impl<'a> Context<'_, 'a> {
             {
                 Ok(Some(unit)) => unit,
                 Ok(None) => {
-                    part.warn(
-                        Error::new(ErrorKind::Malformed, "the file has no unit of this id")
-                            .within(what()),
-                    );
+                    part.warn(inside(Error::new(
+                        ErrorKind::Malformed,
+                        "the file has no unit of this id",
+                    )));
                     return false;
                 }
                 Err(error) => {
-                    part.warn(malformed(dwarf, error, what()));
+                    part.warn(inside(unreadable(dwarf, error)));
                     return false;
                 }
             };

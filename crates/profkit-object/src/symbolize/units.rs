@@ -1,7 +1,7 @@
 //! Which compile unit an address belongs to.
 use super::{Slice, malformed};
 use gimli::{Dwarf, Unit, UnitHeader, UnitType};
-use profkit_data::Error;
+use profkit_data::{Error, Structure};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    warn(malformed(dwarf, error, "unit headers of .debug_info"));
+                    warn(malformed(dwarf, error, Structure::UnitHeaders));
                     break;
                 }
             }
@@ -111,7 +111,11 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             Ok(())
         };
         if let Err(error) = read() {
-            warn(malformed(self.dwarf, error, ".debug_aranges"));
+            warn(malformed(
+                self.dwarf,
+                error,
+                Structure::NamedSection(".debug_aranges".into()),
+            ));
         }
         known
     }

@@ -5,9 +5,9 @@ use super::super::messages::{self, Fault, Messages};
 use super::super::pattern::Pattern;
 use super::super::{input, output};
 use super::{code_text, fault, read_options};
-use profkit_data::ErrorKind;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{ProfileKind, SampleProfile, binary, text};
+use profkit_data::{ErrorKind, Structure};
 use profkit_merge::files::Content;
 use profkit_merge::sample::{
     COLD_CUTOFF, ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions,
@@ -99,7 +99,7 @@ fn event_text(event: &Event) -> &'static str {
     match event.reason {
         Reason::NotAProfile | Reason::EmptyFile => code(ErrorKind::UnrecognizedFormat),
         Reason::BadHeader => code(ErrorKind::UnsupportedVersion),
-        Reason::Truncated if event.message.contains("name table") => {
+        Reason::Truncated if event.structures.contains(&Structure::NameTable) => {
             "Truncated function name table"
         }
         Reason::Truncated => code(ErrorKind::Truncated),

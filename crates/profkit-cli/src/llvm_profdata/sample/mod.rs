@@ -13,7 +13,7 @@ pub use supplement::run as supplement;
 use super::command_line::Parsed;
 use super::messages::Fault;
 use profkit_data::sample::{FsPass, ReadOptions, SampleEncoding, encoding};
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 
 /// How samples are read.
 fn read_options(parsed: &Parsed) -> ReadOptions {
@@ -51,12 +51,12 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
         .nth(index)
         .unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let what: &[u8] = match line.first() {
-        _ if error.message().contains("metadata") => b"Found non-metadata after metadata: ",
-        Some(b' ') => b"Expected 'NUM[.NUM]: NUM[ mangled_name:NUM]*', found ",
-        _ => b"Expected 'mangled_name:NUM:NUM', found ",
+    let what = match (error.detail_for_llvm(), line.first()) {
+        (Some(words), _) => format!("{words}: "),
+        (None, Some(b' ')) => "Expected 'NUM[.NUM]: NUM[ mangled_name:NUM]*', found ".to_owned(),
+        (None, _) => "Expected 'mangled_name:NUM:NUM', found ".to_owned(),
     };
-    [what, line].concat()
+    [what.as_bytes(), line].concat()
 }
 
 /// The text of the code alone.
@@ -66,20 +66,9 @@ pub fn code_text(error: &Error) -> &'static str {
             "Unrecognized sample profile encoding format"
         }
         ErrorKind::UnsupportedVersion => "Unsupported sample profile format version",
-        // A number beyond a table.
-        ErrorKind::Malformed
-            if ["beyond the name table", "beyond the table of contexts"]
-                .iter()
-                .any(|text| error.message().contains(text)) =>
-        {
-            "Truncated function name table"
-        }
+        ErrorKind::OutOfTable => "Truncated function name table",
         ErrorKind::TooLarge => "Too much profile data",
-        ErrorKind::Truncated
-            if error
-                .structure()
-                .is_some_and(|it| it.contains("name table")) =>
-        {
+        ErrorKind::Truncated if error.is_within(&Structure::NameTable) => {
             "Truncated function name table"
         }
         ErrorKind::Truncated => "Truncated profile data",

@@ -1,7 +1,7 @@
 //! The header, and which version has which words and flags.
 use crate::bytes::{Cursor, Endian};
 use crate::instr::InstrKind;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 
 /// The header of an indexed profile. Offsets are absolute; a word that the version does not have is 0.
@@ -36,7 +36,11 @@ impl IndexedHeader {
     /// [`ErrorKind::UnsupportedVersion`] for version 0 or above 14, [`ErrorKind::BadHeader`] if the words of that
     /// version are not all there, [`ErrorKind::UnsupportedHashType`].
     pub fn parse(data: &[u8]) -> Result<Self> {
-        Self::read(data).map_err(|error| error.within("header of indexed profile"))
+        Self::read(data).map_err(|error| {
+            error
+                .within(Structure::Header)
+                .within(Structure::IndexedProfile)
+        })
     }
 
     fn read(data: &[u8]) -> Result<Self> {
@@ -213,7 +217,7 @@ impl Section {
                 format!("the offset of the {} lies beyond the file", self.name),
             )
             .at(self.at)
-            .within("header of indexed profile")
+            .within(Structure::Header).within(Structure::IndexedProfile)
             .found(format_args!("{offset:#x}"))
             .expected(format_args!("at most {:#x}", data.len()))
             .with_hint("the file is shorter than its header says: copy it again, or merge its inputs again")

@@ -12,7 +12,7 @@
 //! (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
 use crate::instr::MemProfSection;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// The least value of version 0's first word.
 const FIRST_OFFSET: u64 = 24;
@@ -48,7 +48,7 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
             "the version of the MemProf section is not supported",
         )
         .at(section.offset)
-        .within("MemProf section")
+        .within(Structure::MemProfSection)
         .found(first)
         .expected("0 to 4"));
     };
@@ -71,12 +71,12 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     for &table in tables {
         mover
             .table(table)
-            .map_err(|error| error.within("MemProf section"))?;
+            .map_err(|error| error.within(Structure::MemProfSection))?;
     }
     for index in offsets {
         mover
             .word(8 * index as u64)
-            .map_err(|error| error.within("MemProf section"))?;
+            .map_err(|error| error.within(Structure::MemProfSection))?;
     }
     Ok(mover.bytes)
 }

@@ -11,7 +11,7 @@ use crate::instr::{
 };
 use crate::names::SymbolTable;
 use crate::summary::Summary;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 use std::sync::OnceLock;
 
@@ -52,7 +52,8 @@ impl<'data> IndexedProfile<'data> {
     pub fn supported(self) -> Result<Self> {
         match self.header.version() {
             indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
-                .within("header of indexed profile")),
+                .within(Structure::Header)
+                .within(Structure::IndexedProfile)),
             _ => Ok(self),
         }
     }
@@ -70,16 +71,21 @@ impl<'data> IndexedProfile<'data> {
         let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)
             .map_err(sections::corrupted_binary_ids)?
             .map(|mut cursor| {
-                sections::binary_ids_window(&mut cursor)
-                    .map_err(|error| error.within("build ids of indexed profile"))
+                sections::binary_ids_window(&mut cursor).map_err(|error| {
+                    error
+                        .within(Structure::BuildIds)
+                        .within(Structure::IndexedProfile)
+                })
             })
             .transpose()?;
         let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
         if let Some(mut names) = vtable_names {
             // Their length must be there; whether the names are is not yet asked.
-            names
-                .u64()
-                .map_err(|error| error.within("vtable names of indexed profile"))?;
+            names.u64().map_err(|error| {
+                error
+                    .within(Structure::VTableNames)
+                    .within(Structure::IndexedProfile)
+            })?;
         }
         let traces = match header.has_flag(variant::TEMPORAL) {
             true => section(&header::TRACES, header.traces_offset)?,
@@ -90,7 +96,11 @@ impl<'data> IndexedProfile<'data> {
         }
         let (summary, cs_summary, payload) = Self::read_summaries(data, &header)?;
         let table = HashTable::parse(data, payload, header.hash_offset, Lengths::KeyAndData)
-            .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
+            .map_err(|error| {
+                error
+                    .at(header::HASH_OFFSET_AT)
+                    .within(Structure::IndexedProfile)
+            })?;
         Ok(IndexedProfile {
             data,
             header,
@@ -114,14 +124,12 @@ impl<'data> IndexedProfile<'data> {
         let (mut summary, mut cs_summary) = (None, None);
         if header.version() >= header::SUMMARY_SINCE {
             let read = |cursor: &mut Cursor<'_>, name| {
-                sections::read_summary(cursor).map_err(|error| error.within(name))
+                sections::read_summary(cursor)
+                    .map_err(|error| error.within(name).within(Structure::IndexedProfile))
             };
-            summary = Some(read(&mut cursor, "summary of indexed profile")?);
+            summary = Some(read(&mut cursor, Structure::Summary)?);
             if header.has_flag(variant::CSIR) {
-                cs_summary = Some(read(
-                    &mut cursor,
-                    "context-sensitive summary of indexed profile",
-                )?);
+                cs_summary = Some(read(&mut cursor, Structure::ContextSensitiveSummary)?);
             }
         }
         Ok((summary, cs_summary, cursor.offset()))
@@ -196,7 +204,11 @@ impl<'data> IndexedProfile<'data> {
         let entry = self
             .table
             .find(NameRef::of(name).0, name)
-            .map_err(|error| error.at(header::HASH_OFFSET_AT).within("indexed profile"))?;
+            .map_err(|error| {
+                error
+                    .at(header::HASH_OFFSET_AT)
+                    .within(Structure::IndexedProfile)
+            })?;
         let Some(entry) = entry else { return Ok(None) };
         self.check_records_known()?;
         Ok(Some(NameRecords::new(&entry, self.header.version())))
@@ -208,39 +220,39 @@ impl<'data> IndexedProfile<'data> {
         Some(entry.key)
     }
 
-    /// All sections in file order: name for people, absolute offset, length in bytes. A section reaches to the next or
+    /// All sections in file order: which, absolute offset, length in bytes. A section reaches to the next or
     /// to the end of the file, its padding and whatever else is in between with it.
-    pub fn named_sections(&self) -> Vec<(&'static str, u64, u64)> {
+    pub fn named_sections(&self) -> Vec<(Structure, u64, u64)> {
         let header = &self.header;
         let file_len = self.data.len() as u64;
         let mut starts = vec![
-            ("header", 0),
-            ("items of the hash table", self.table.payload_offset()),
-            ("index of the hash table", header.hash_offset),
+            (Structure::Header, 0),
+            (Structure::HashTableItems, self.table.payload_offset()),
+            (Structure::HashTableIndex, header.hash_offset),
         ];
         if self.summary.is_some() {
-            starts.push(("summaries", header.encoded_len()));
+            starts.push((Structure::Summaries, header.encoded_len()));
         }
         let version = header.version();
         if header.has_flag(variant::MEMPROF) && version >= header::MEMPROF.since {
-            starts.push(("MemProf", header.memprof_offset));
+            starts.push((Structure::MemProfSection, header.memprof_offset));
         }
         if version >= header::BINARY_IDS.since {
-            starts.push(("build ids", header.binary_ids_offset));
+            starts.push((Structure::BuildIds, header.binary_ids_offset));
         }
         if version >= header::VTABLES_SINCE {
-            starts.push(("vtable names", header.vtable_names_offset));
+            starts.push((Structure::VTableNames, header.vtable_names_offset));
         }
         if header.has_flag(variant::TEMPORAL) && version >= header::TRACES.since {
-            starts.push(("temporal traces", header.traces_offset));
+            starts.push((Structure::TemporalTraces, header.traces_offset));
         }
-        starts.sort_by_key(|&(_, start)| start);
+        starts.sort_by_key(|(_, start)| *start);
         let ends = starts.iter().skip(1).map(|&(_, start)| start);
         let ends: Vec<u64> = ends.chain([file_len]).collect();
         starts
-            .iter()
+            .into_iter()
             .zip(ends)
-            .map(|(&(name, start), end)| (name, start, end.saturating_sub(start)))
+            .map(|((section, start), end)| (section, start, end.saturating_sub(start)))
             .collect()
     }
 
@@ -251,7 +263,7 @@ impl<'data> IndexedProfile<'data> {
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         self.binary_ids
             .map_or(Ok(Vec::new()), sections::read_binary_ids)
-            .map_err(|error| error.within("indexed profile"))
+            .map_err(|error| error.within(Structure::IndexedProfile))
     }
 
     /// Names of vtables (version 12 and later), where the merge kept them.
@@ -269,7 +281,11 @@ impl<'data> IndexedProfile<'data> {
             .map_or(Ok(()), |section| {
                 sections::read_vtable_names(section, names)
             })
-            .map_err(|error| error.within("vtable names of indexed profile"))
+            .map_err(|error| {
+                error
+                    .within(Structure::VTableNames)
+                    .within(Structure::IndexedProfile)
+            })
     }
 
     /// Temporal traces (version 10 and later).
@@ -279,8 +295,11 @@ impl<'data> IndexedProfile<'data> {
     pub fn temporal_traces(&self) -> Result<TemporalTraces> {
         let mut traces = TemporalTraces::default();
         if let Some(cursor) = self.traces {
-            sections::read_traces(cursor, &mut traces)
-                .map_err(|error| error.within("temporal traces of indexed profile"))?;
+            sections::read_traces(cursor, &mut traces).map_err(|error| {
+                error
+                    .within(Structure::TemporalTraces)
+                    .within(Structure::IndexedProfile)
+            })?;
         }
         Ok(traces)
     }
@@ -335,7 +354,7 @@ impl<'data> IndexedProfile<'data> {
                     .ok_or_else(|| {
                         Error::new(ErrorKind::LimitExceeded, "there are too many functions")
                             .at(name.offset())
-                            .within("indexed profile")
+                            .within(Structure::IndexedProfile)
                     })?;
                 order += 1;
             }
@@ -358,7 +377,8 @@ impl<'data> IndexedProfile<'data> {
     fn check_records_known(&self) -> Result<()> {
         match self.header.version() {
             indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
-                .within("records of indexed profile")),
+                .within(Structure::Records)
+                .within(Structure::IndexedProfile)),
             _ => Ok(()),
         }
     }
@@ -440,7 +460,7 @@ impl<'data> IndexedReader<'data> {
             }
             Some(Err(error)) => {
                 self.errors += 1;
-                Err(error.within("indexed profile"))
+                Err(error.within(Structure::IndexedProfile))
             }
             None => match self.next_loss() {
                 Some(error) => Err(error),

@@ -4,7 +4,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;
 use crate::ids::{FuncHash, NameRef};
 use crate::instr::{Record, RecordRef, ValueData, value_data};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use std::borrow::Cow;
 
@@ -74,9 +74,9 @@ impl<'data> NameRecords<'data> {
             Err(error) => {
                 self.data = Cursor::new(&[], self.data.offset(), Endian::Little);
                 Err(error
-                    .within(format!(
-                        "record of function {}",
-                        String::from_utf8_lossy(self.name)
+                    .within(Structure::Record)
+                    .within(Structure::Function(
+                        String::from_utf8_lossy(self.name).into_owned(),
                     ))
                     .llvm_detail(LLVM_DETAIL))
             }

@@ -4,7 +4,7 @@ use super::reader::IndexedProfile;
 use super::{memprof, sections};
 use crate::bytes::Cursor;
 use crate::hash_table::{HashTable, Lengths};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
 /// What a file has lost.
@@ -17,7 +17,7 @@ pub(super) struct Damage {
     /// Whether items of the hash table lie beyond the end of the file.
     items: bool,
     /// Sections that the end of the file cuts off.
-    sections: Vec<&'static str>,
+    sections: Vec<Structure>,
     /// How long the file should be at least, if it is cut.
     least_len: u64,
     /// What is wrong with the table.
@@ -33,7 +33,7 @@ impl Damage {
         !self.walk && self.sections.is_empty() && self.faults.is_empty()
     }
 
-    fn cut(&mut self, section: &'static str, least_len: u64) {
+    fn cut(&mut self, section: Structure, least_len: u64) {
         self.sections.push(section);
         self.least_len = self.least_len.max(least_len);
     }
@@ -64,16 +64,20 @@ impl Damage {
 
     #[cold]
     fn cut_error(&self, data: &[u8], names: u64, stopped: Option<u64>) -> Error {
-        let mut lost = self.sections.clone();
+        let mut lost: Vec<String> = self
+            .sections
+            .iter()
+            .map(|section| format!("the {section}"))
+            .collect();
         let mut kept = String::new();
         let mut at = data.len() as u64;
         if self.items {
             kept = format!(" {names} names are whole;");
-            lost.insert(0, "the functions behind them");
+            lost.insert(0, "the functions after them".to_owned());
             at = stopped.unwrap_or(at);
         }
         let lost = match lost.split_last() {
-            Some((last, [])) => (*last).to_owned(),
+            Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
             None => String::new(),
         };
@@ -82,7 +86,7 @@ impl Damage {
             format!("the file is shorter than its header says;{kept} lost: {lost}"),
         )
         .at(at)
-        .within("indexed profile")
+        .within(Structure::IndexedProfile)
         .found(format_args!("{} bytes", data.len()))
         .expected(format_args!("at least {} bytes", self.least_len))
         .with_hint("merge the inputs of this profile again, or copy it again, to have what is lost")
@@ -123,27 +127,49 @@ fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
             None
         })
     };
-    let mut binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset, BINARY_IDS);
+    let mut binary_ids = section(
+        &header::BINARY_IDS,
+        header.binary_ids_offset,
+        Structure::BuildIds,
+    );
     let mut vtable_names = section(
         &header::VTABLE_NAMES,
         header.vtable_names_offset,
-        VTABLE_NAMES,
+        Structure::VTableNames,
     );
     let traces = match header.has_flag(variant::TEMPORAL) {
-        true => section(&header::TRACES, header.traces_offset, "the temporal traces"),
+        true => section(
+            &header::TRACES,
+            header.traces_offset,
+            Structure::TemporalTraces,
+        ),
         false => None,
     };
     if let Some(mut cursor) = binary_ids {
         let read = sections::binary_ids_window(&mut cursor);
-        binary_ids = windowed(data, &header, cursor, read, BINARY_IDS, &mut damage);
+        binary_ids = windowed(
+            data,
+            &header,
+            cursor,
+            read,
+            Structure::BuildIds,
+            &mut damage,
+        );
     }
     if let Some(mut cursor) = vtable_names {
         let mut window = cursor;
         let read = window.u64().and_then(|len| window.window(len));
         cursor = window;
         // The section is kept from its length on.
-        vtable_names =
-            windowed(data, &header, cursor, read, VTABLE_NAMES, &mut damage).and(vtable_names);
+        vtable_names = windowed(
+            data,
+            &header,
+            cursor,
+            read,
+            Structure::VTableNames,
+            &mut damage,
+        )
+        .and(vtable_names);
     }
     Ok(IndexedProfile {
         data,
@@ -158,16 +184,13 @@ fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     })
 }
 
-const BINARY_IDS: &str = "the build ids";
-const VTABLE_NAMES: &str = "the vtable names";
-
 /// A section that states its length, if it is whole. `cursor` stands behind the length.
 fn windowed<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
     cursor: Cursor<'data>,
     read: Result<Cursor<'data>>,
-    name: &'static str,
+    section: Structure,
     damage: &mut Damage,
 ) -> Option<Cursor<'data>> {
     let error = match read {
@@ -178,11 +201,10 @@ fn windowed<'data>(
     let end = data.len() as u64;
     let followed = starts(header).any(|start| (cursor.offset() + 1..=end).contains(&start));
     if followed || error.kind() == ErrorKind::BadHeader {
-        let structure = name.strip_prefix("the ").unwrap_or(name);
-        let error = error.within(format!("{structure} of indexed profile"));
+        let error = error.within(section).within(Structure::IndexedProfile);
         damage.faults.push(error);
     } else {
-        damage.cut(name, end + 1);
+        damage.cut(section, end + 1);
     }
     None
 }
@@ -224,7 +246,7 @@ fn table<'data>(
         Ok((table, Ok(()))) => return table,
         Ok((table, Err(error))) => {
             damage.walk = true;
-            damage.table = Some(error.within("indexed profile"));
+            damage.table = Some(error.within(Structure::IndexedProfile));
             return table;
         }
         Err(error) => error,
@@ -238,13 +260,13 @@ fn table<'data>(
     if error.kind() == ErrorKind::Truncated && !followed {
         damage.items = !in_file;
         damage.cut(
-            "the bucket index",
+            Structure::HashTableIndex,
             index.saturating_add(INDEX_HEADER_LEN + 8),
         );
     } else {
         let error = error.at(header::HASH_OFFSET_AT);
         damage.index_unread = true;
-        damage.table = Some(error.within("indexed profile"));
+        damage.table = Some(error.within(Structure::IndexedProfile));
     }
     let end = match (in_file, damage.items) {
         (true, _) => Some(index),
@@ -262,13 +284,12 @@ fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> 
     if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
         return false;
     }
-    const NAME: &str = "the MemProf section";
     let start = header.memprof_offset;
     let file_end = data.len() as u64;
     let next = starts(header).filter(|&next| next > start).min();
     let least = next.unwrap_or_else(|| start.saturating_add(8));
     if least > file_end {
-        damage.cut(NAME, least);
+        damage.cut(Structure::MemProfSection, least);
         return true;
     }
     // In version 8 the section is the last: its tables say whether it is whole.
@@ -285,7 +306,7 @@ fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> 
     let moved = memprof::relocate(&section, start.saturating_add(8));
     let lost = moved.is_err_and(|error| error.kind() != ErrorKind::UnsupportedVersion);
     if lost {
-        damage.cut(NAME, file_end + 1);
+        damage.cut(Structure::MemProfSection, file_end + 1);
     }
     lost
 }

@@ -4,7 +4,7 @@ use crate::ids::{BuildId, NameRef};
 use crate::instr::{TemporalTrace, TemporalTraces};
 use crate::names::SymbolTable;
 use crate::summary::{Summary, SummaryCutoff};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// Fields that LLVM's summary has had from the beginning.
 const SUMMARY_FIELDS: usize = 6;
@@ -107,7 +107,7 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
         let bad = |message: &'static str, available: usize, wanted: u64, detail: &'static str| {
             Error::new(ErrorKind::Malformed, message)
                 .at(offset)
-                .within("build ids")
+                .within(Structure::BuildIds)
                 .found(format_args!("{available} bytes left"))
                 .expected(format_args!("{wanted} bytes"))
                 .llvm_detail(detail)
@@ -124,7 +124,7 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
         if len == 0 {
             return Err(Error::new(ErrorKind::Malformed, "a build id is empty")
                 .at(offset)
-                .within("build ids")
+                .within(Structure::BuildIds)
                 .llvm_detail("binary id length is 0"));
         }
         let available = ids.remaining();

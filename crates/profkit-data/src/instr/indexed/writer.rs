@@ -9,7 +9,7 @@ use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
 use crate::summary::{Markers, SummaryBuilder};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use llvm_order::NumberHash;
 use profkit_abi::{indexed, variant};
 use std::ops::{Range, RangeInclusive};
@@ -595,9 +595,8 @@ fn encode_data<'p>(
     scratch.clear();
     scratch.extend(function.records());
     let in_function = |error: Error| {
-        error.within(format!(
-            "record of function {}",
-            String::from_utf8_lossy(function.name())
+        error.within(Structure::Record).within(Structure::Function(
+            String::from_utf8_lossy(function.name()).into_owned(),
         ))
     };
     if let [record] = scratch.as_slice() {

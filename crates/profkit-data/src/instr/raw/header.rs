@@ -1,6 +1,6 @@
 //! The header of a raw profile, version by version.
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{raw, variant};
 
 /// Pointer width of the program that wrote a file, from its magic.
@@ -97,7 +97,8 @@ impl RawDialect {
             return Err(
                 Error::new(ErrorKind::BadMagic, "not the magic of a raw profile")
                     .at(offset)
-                    .within(STRUCTURE)
+                    .within(Structure::Header)
+                    .within(Structure::RawProfile)
                     .found(format_args!("bytes {found:02x?}"))
                     .expected(
                         "\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either direction",
@@ -113,7 +114,7 @@ impl RawDialect {
         if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
             return Err(Error::new(ErrorKind::UnsupportedVersion, "a raw version that nobody knows")
                 .at(offset + 8)
-                .within(STRUCTURE)
+                .within(Structure::Header).within(Structure::RawProfile)
                 .found(version)
                 .expected(format_args!("{} to {}", raw::VERSION_FIRST, raw::VERSION_LAST))
                 .with_hint("the file is damaged, or a newer LLVM than 23 wrote it: a newer profkit may read it")
@@ -184,7 +185,6 @@ pub struct RawHeader {
     pub value_kind_last: u64,
 }
 
-const STRUCTURE: &str = "raw header";
 /// Words of the version 5 header up to LLVM 9; LLVM 10 inserted two words and kept the number.
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
@@ -525,7 +525,8 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
         "neither form of the version 5 header fits",
     )
     .at(offset + 8 * 7)
-    .within(STRUCTURE)
+    .within(Structure::Header)
+    .within(Structure::RawProfile)
     .found(format_args!(
         "words 7 and 9 {:#x} and {:#x}",
         word(7).unwrap_or(0),
@@ -538,7 +539,8 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
 fn too_short(offset: u64, found: usize, expected: usize) -> Error {
     Error::new(ErrorKind::BadHeader, "the file ends within the header")
         .at(offset)
-        .within(STRUCTURE)
+        .within(Structure::Header)
+        .within(Structure::RawProfile)
         .found(format_args!("{found} bytes"))
         .expected(format_args!("{expected} bytes"))
 }

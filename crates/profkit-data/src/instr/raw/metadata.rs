@@ -5,7 +5,7 @@ use super::layout::RecordLayout;
 use super::profile::RawProfile;
 use crate::bytes::Endian;
 use crate::ids::{FuncHash, NameRef};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,7 +67,8 @@ impl RawMetadata {
                 ErrorKind::UnsupportedVersion,
                 "raw profiles of this version always have their records",
             )
-            .within("raw header")
+            .within(Structure::Header)
+            .within(Structure::RawProfile)
             .found(format_args!("version {}", dialect.version))
             .expected(format_args!("version {OLDEST} or later")));
         }
@@ -245,7 +246,7 @@ mod tests {
         let old = dialect(4, Endian::Little, PointerWidth::Bits64);
         insta::assert_snapshot!(
             RawMetadata::new(&program(little), old, RecordLayout::for_dialect(old)).unwrap_err(),
-            @"raw profiles of this version always have their records in raw header: found version 4, expected version 5 or later"
+            @"raw profiles of this version always have their records in header of raw profile: found version 4, expected version 5 or later"
         );
         let mut far = program(little);
         far.records[1].counter_offset = 24;
@@ -264,6 +265,6 @@ mod tests {
             .to_bytes()
             .unwrap();
         let other = RawProfile::parse(&other).unwrap();
-        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"the metadata are for raw profiles of another dialect in raw header at offset 0x0");
+        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"the metadata are for raw profiles of another dialect in header of raw profile at offset 0x0");
     }
 }

@@ -6,7 +6,7 @@ use super::record::{RawName, RawRecord, RawVTable};
 use super::sections::{self, RawSection, RawSections, UNIFORM_COUNTER_LEN};
 use crate::bytes::Cursor;
 use crate::ids::BuildId;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// A view of one profile: a file is one of these, or several one after the other.
 ///
@@ -60,7 +60,8 @@ impl<'data> RawProfile<'data> {
             return Err(
                 Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
                     .at(offset as u64 + 16)
-                    .within("raw header")
+                    .within(Structure::Header)
+                    .within(Structure::RawProfile)
                     .found(header.binary_ids_size),
             );
         }
@@ -92,7 +93,8 @@ impl<'data> RawProfile<'data> {
                 "the metadata are for raw profiles of another dialect",
             )
             .at(self.offset as u64)
-            .within("raw header"));
+            .within(Structure::Header)
+            .within(Structure::RawProfile));
         }
         // What is wrong with a record shows in the counters, the only part that is in this file.
         let section = |bytes: &'data [u8], offset| RawSection {
@@ -429,7 +431,7 @@ impl<'data> RawProfile<'data> {
             let bad = |message: &'static str, llvm: &'static str| {
                 Error::new(ErrorKind::Malformed, message)
                     .at(start)
-                    .within("binary ids")
+                    .within(Structure::BuildIds)
                     .llvm_detail(llvm)
             };
             let len = cursor.u64().map_err(|_| {
@@ -504,9 +506,9 @@ struct Range<'a, 'data> {
 }
 
 #[cold]
-fn record_name(record: &RawRecord) -> String {
+fn record_name(record: &RawRecord) -> Structure {
     match record.name {
-        RawName::Ref(name_ref) => format!("data record {} (function {name_ref})", record.index),
-        RawName::Pointer { .. } => format!("data record {}", record.index),
+        RawName::Ref(name_ref) => Structure::DataRecord((record.index as u64, Some(name_ref))),
+        RawName::Pointer { .. } => Structure::DataRecord((record.index as u64, None)),
     }
 }

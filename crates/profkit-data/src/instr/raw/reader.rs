@@ -7,7 +7,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, value_data};
 use crate::names::SymbolTable;
-use crate::{Error, ErrorKind, Result, limits};
+use crate::{Error, ErrorKind, Result, Structure, limits};
 use profkit_abi::{raw, variant};
 use std::collections::VecDeque;
 
@@ -389,7 +389,7 @@ impl<'data> RawReader<'data> {
             current.values = None;
         }
         if let Err(error) = result {
-            let error = error.within(format!("function {}", record.name_ref));
+            let error = error.within(Structure::Function(record.name_ref.to_string()));
             let section = &current.profile.sections().value_data;
             let none = section.offset == start && section.bytes.is_empty();
             return Err(if none {
@@ -505,7 +505,7 @@ fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
 fn missing_correlation(profile: &RawProfile<'_>) -> Error {
     Error::new(ErrorKind::MissingCorrelation, "the profile has counters but no records")
         .at(profile.offset() as u64)
-        .within("raw profile")
+        .within(Structure::RawProfile)
         .found(format_args!("{} counters, 0 data records", profile.header().num_counters))
         .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
 }
@@ -524,7 +524,7 @@ fn next_profile(
     let fault = |message: &'static str| {
         Error::new(ErrorKind::Malformed, message)
             .at(offset)
-            .within("what follows a profile")
+            .within(Structure::AfterProfile)
     };
     let header_len = profile.header().len;
     if values.remaining() < header_len {
@@ -546,7 +546,7 @@ fn next_profile(
             "no profile follows, but something else does",
         )
         .at(offset)
-        .within("what follows a profile")
+        .within(Structure::AfterProfile)
         .found(format_args!(
             "bytes {:02x?}",
             magic(start).unwrap_or(&[0; 8])

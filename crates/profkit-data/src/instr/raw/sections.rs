@@ -1,7 +1,7 @@
 //! Where the sections of a raw profile lie.
 use super::header::RawHeader;
 use super::layout::{RecordLayout, VTableLayout};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
 /// A section: the bytes that are there, and how many there should be.
@@ -46,18 +46,18 @@ pub struct RawSections<'data> {
 }
 
 impl<'data> RawSections<'data> {
-    /// All sections with names for people, in file order.
-    pub fn named(&self) -> [(&'static str, RawSection<'data>); 9] {
+    /// All sections, in file order.
+    pub fn named(&self) -> [(Structure, RawSection<'data>); 9] {
         [
-            ("binary ids", self.binary_ids),
-            ("data records", self.data),
-            ("counters", self.counters),
-            ("bitmap", self.bitmap),
-            ("uniform counters", self.uniform_counters),
-            ("names", self.names),
-            ("vtable records", self.vtables),
-            ("vtable names", self.vtable_names),
-            ("value data", self.value_data),
+            (Structure::BuildIds, self.binary_ids),
+            (Structure::DataRecords, self.data),
+            (Structure::Counters, self.counters),
+            (Structure::Bitmap, self.bitmap),
+            (Structure::UniformCounters, self.uniform_counters),
+            (Structure::Names, self.names),
+            (Structure::VTableRecords, self.vtables),
+            (Structure::VTableNames, self.vtable_names),
+            (Structure::ValueData, self.value_data),
         ]
     }
 
@@ -76,25 +76,25 @@ impl<'data> RawSections<'data> {
             fault: None,
         };
         let vtable = VTableLayout::of(header.dialect.width);
-        let binary_ids = cutter.section("binary ids", header.binary_ids_size, 1);
-        let data = cutter.section("data records", header.num_data, layout.stride);
+        let binary_ids = cutter.section(Structure::BuildIds, header.binary_ids_size, 1);
+        let data = cutter.section(Structure::DataRecords, header.num_data, layout.stride);
         cutter.skip(header.padding_before_counters);
         let counter_len = header.dialect.counter_len();
-        let counters = cutter.section("counters", header.num_counters, counter_len);
+        let counters = cutter.section(Structure::Counters, header.num_counters, counter_len);
         cutter.skip(header.padding_after_counters);
-        let bitmap = cutter.section("bitmap", header.num_bitmap_bytes, 1);
+        let bitmap = cutter.section(Structure::Bitmap, header.num_bitmap_bytes, 1);
         cutter.skip(header.padding_after_bitmap);
         let (uniform, len) = (header.num_uniform_counters, UNIFORM_COUNTER_LEN);
-        let uniform_counters = cutter.section("uniform counters", uniform, len);
+        let uniform_counters = cutter.section(Structure::UniformCounters, uniform, len);
         cutter.skip(header.padding_after_uniform_counters);
-        let names = cutter.section("names", header.names_size, 1);
+        let names = cutter.section(Structure::Names, header.names_size, 1);
         // Version 1 has nothing after the names, and what pads them is skipped as what lies between profiles is.
         if header.dialect.version > 1 {
             cutter.skip(padding_to_8(header.names_size));
         }
-        let vtables = cutter.section("vtable records", header.num_vtables, vtable.stride);
+        let vtables = cutter.section(Structure::VTableRecords, header.num_vtables, vtable.stride);
         cutter.skip(padding_to_8(vtables.size));
-        let vtable_names = cutter.section("vtable names", header.vnames_size, 1);
+        let vtable_names = cutter.section(Structure::VTableNames, header.vnames_size, 1);
         cutter.skip(padding_to_8(header.vnames_size));
         let sections = RawSections {
             binary_ids,
@@ -128,7 +128,7 @@ struct Cutter<'data> {
 }
 
 impl<'data> Cutter<'data> {
-    fn section(&mut self, name: &'static str, count: u64, element: usize) -> RawSection<'data> {
+    fn section(&mut self, name: Structure, count: u64, element: usize) -> RawSection<'data> {
         let size = count.checked_mul(element as u64);
         let start = self.position;
         let bytes = self.advance(size, name);
@@ -140,10 +140,10 @@ impl<'data> Cutter<'data> {
     }
 
     fn skip(&mut self, size: u64) {
-        self.advance(Some(size), "padding");
+        self.advance(Some(size), Structure::Padding);
     }
 
-    fn advance(&mut self, size: Option<u64>, name: &'static str) -> &'data [u8] {
+    fn advance(&mut self, size: Option<u64>, name: Structure) -> &'data [u8] {
         let start = self.position;
         let end = start
             .zip(size)
@@ -179,7 +179,7 @@ impl<'data> Cutter<'data> {
 fn cut_error(
     base: u64,
     available: usize,
-    name: &'static str,
+    name: Structure,
     start: Option<u64>,
     size: Option<u64>,
 ) -> Error {

@@ -7,7 +7,7 @@ use crate::bytes::Sink;
 use crate::ids::NameRef;
 use crate::instr::{ValueData, value_data};
 use crate::names::{NAME_SEPARATOR, encode_blob_stored, encode_blob_zlib};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{value_kind, variant};
 use std::collections::HashSet;
 
@@ -163,7 +163,7 @@ impl Plan {
 
 #[cold]
 fn cannot(message: &'static str) -> Error {
-    Error::new(ErrorKind::CannotRepresent, message).within("raw profile")
+    Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
 }
 
 /// What each version's runtimes wrote: indirect calls, then memory sizes (LLVM 5), then vtables (LLVM 19).
@@ -224,9 +224,8 @@ fn check(image: &RawImage) -> Result<()> {
     )?;
     for record in &image.records {
         check_record(record, version).map_err(|error| {
-            error.within(format!(
-                "function {}",
-                String::from_utf8_lossy(&record.name)
+            error.within(Structure::Function(
+                String::from_utf8_lossy(&record.name).into_owned(),
             ))
         })?;
     }

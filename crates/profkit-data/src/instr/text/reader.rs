@@ -4,7 +4,7 @@ use super::lexer::{Decimal, Lexer, integer, prefixed_integer, quote};
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, ValueEntry};
 use crate::names::SymbolTable;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;
 
@@ -78,12 +78,12 @@ impl<'data> TextReader<'data> {
             } else if is("temporal_prof_traces") {
                 self.kind |= InstrKind::TEMPORAL;
                 self.read_traces()
-                    .map_err(|error| error.within("the block of temporal traces"))?;
+                    .map_err(|error| error.within(Structure::TemporalTraces))?;
             } else {
                 return Err(self
                     .lexer
                     .error_at(ErrorKind::BadHeader, "unknown header directive", start, 1)
-                    .within("the header")
+                    .within(Structure::Header)
                     .expected(
                         ":ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, \
                          :temporal_prof_traces or :instrument_loop_entries",
@@ -148,7 +148,7 @@ impl<'data> TextReader<'data> {
         let name = self.lexer.line().unwrap_or_default();
         record.name.extend_from_slice(name);
         self.read_named(record, name, start)
-            .map_err(|error| error.within(format!("the record of {}", quote(name))))
+            .map_err(|error| error.within(Structure::RecordOf(quote(name))))
     }
 
     fn read_named(&mut self, record: &mut Record, name: &[u8], start: usize) -> Result<()> {
@@ -192,7 +192,7 @@ impl<'data> TextReader<'data> {
                 other => {
                     let error =
                         self.no_number(other, "count is invalid", "a decimal counter below 2^64");
-                    return Err(error.within(format!("counter {index} of {count}")));
+                    return Err(error.within(Structure::Counter(index as u64)));
                 }
             }
         }
@@ -230,7 +230,7 @@ impl<'data> TextReader<'data> {
             let message = "bitmap byte is not a valid integer";
             let byte = self
                 .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
-                .map_err(|error| error.within(format!("bitmap byte {index} of {count}")))?;
+                .map_err(|error| error.within(Structure::BitmapByte(index as u64)))?;
             // The number is at most the largest byte.
             record.bitmap.push(u8::try_from(byte).unwrap_or(u8::MAX));
         }
@@ -288,7 +288,7 @@ impl<'data> TextReader<'data> {
                     self.read_size()
                 };
                 let entry = entry.map_err(|error| {
-                    error.within(format!("value {index} of site {site} of value kind {kind}"))
+                    error.within(Structure::Value((index as u64, site as u64, kind.into())))
                 })?;
                 values.push_value(entry);
             }

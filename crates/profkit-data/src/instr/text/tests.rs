@@ -201,10 +201,10 @@ fn a_kind_given_twice_appends_sites() {
 
 #[test]
 fn messages() {
-    insta::assert_snapshot!(error(":ir \nm\n1\n1\n1\n"), @r#"unknown header directive in the header at line 1, column 2: found ":ir ", expected :ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, :temporal_prof_traces or :instrument_loop_entries [BadHeader, -]"#);
-    insta::assert_snapshot!(error(":temporal_prof_traces\n1\n"), @"the text ends within what its header announces in the block of temporal traces at line 3, column 1: found the end of the file, expected the trace stream size [EndOfFile, -]");
-    insta::assert_snapshot!(error(":temporal_prof_traces\n1\n1\n1\n"), @"the text ends within what its header announces in the block of temporal traces at line 5, column 1: found the end of the file, expected the names of a trace [EndOfFile, -]");
-    insta::assert_snapshot!(error(":temporal_prof_traces\n4294967296\n"), @r#"a number of the trace block is not a valid integer in the block of temporal traces at line 2, column 1: found "4294967296", expected the number of traces (at most 4294967295) [Malformed, -]"#);
+    insta::assert_snapshot!(error(":ir \nm\n1\n1\n1\n"), @r#"unknown header directive in header at line 1, column 2: found ":ir ", expected :ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, :temporal_prof_traces or :instrument_loop_entries [BadHeader, -]"#);
+    insta::assert_snapshot!(error(":temporal_prof_traces\n1\n"), @"the text ends within what its header announces in temporal traces at line 3, column 1: found the end of the file, expected the trace stream size [EndOfFile, -]");
+    insta::assert_snapshot!(error(":temporal_prof_traces\n1\n1\n1\n"), @"the text ends within what its header announces in temporal traces at line 5, column 1: found the end of the file, expected the names of a trace [EndOfFile, -]");
+    insta::assert_snapshot!(error(":temporal_prof_traces\n4294967296\n"), @r#"a number of the trace block is not a valid integer in temporal traces at line 2, column 1: found "4294967296", expected the number of traces (at most 4294967295) [Malformed, -]"#);
     insta::assert_snapshot!(error("m\n"), @r#"the text is no instrumentation profile: its first record has no hash in the record of "m" at line 2, column 1: found the end of the file, expected the function's hash [Truncated, -]"#);
     insta::assert_snapshot!(error(":ir\nm\n"), @r#"the text ends within a record in the record of "m" at line 3, column 1: found the end of the file, expected the function's hash [Truncated, -]"#);
     insta::assert_snapshot!(error("m\n1\n1\n1\nm\n"), @r#"the text ends within a record in the record of "m" at line 6, column 1: found the end of the file, expected the function's hash [Truncated, -]"#);

@@ -4,7 +4,7 @@
 //! outwards. A negative number (as two's complement) is a step to where the rest of the stack is: as many elements ahead
 //! as its magnitude.
 use crate::memprof::profile::{IdScheme, MemProfile};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// Frames and call stacks laid out as LLVM does.
 #[derive(Debug, Default)]
@@ -137,7 +137,7 @@ fn place(index: usize) -> Result<u32> {
                 ErrorKind::CannotRepresent,
                 "the call stacks are too many for the radix tree",
             )
-            .within("MemProf section")
+            .within(Structure::MemProfSection)
         })
 }
 

@@ -6,7 +6,7 @@ use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
 use crate::memprof::profile::{AllocSite, CallSite, FRAME_LEN, Frame, MemProfile, StackId};
 use crate::memprof::summary::MemProfSummary;
-use crate::{Error, ErrorKind, Result, limits};
+use crate::{Error, ErrorKind, Result, Structure, limits};
 use rustc_hash::FxHashMap;
 
 /// The MemProf section of a file: its header and schema are read, its records not yet.
@@ -40,7 +40,7 @@ enum Stacks<'data> {
     },
 }
 
-const STRUCTURE: &str = "MemProf section";
+const STRUCTURE: Structure = Structure::MemProfSection;
 /// The least value of version 0's first word, which is an offset.
 const FIRST_OFFSET: u64 = 24;
 
@@ -91,11 +91,11 @@ impl<'data> IndexedMemProf<'data> {
                 records = index;
                 let frames =
                     HashTable::parse(file, frame_payload, frame_index, Lengths::KeyAndData)
-                        .map_err(|error| error.within("frames"))?;
+                        .map_err(|error| error.within(Structure::Frames))?;
                 let by_id = stack_table
                     .map(|(payload, index)| {
                         HashTable::parse(file, payload, index, Lengths::DataOnly { key: 8 })
-                            .map_err(|error| error.within("call stacks"))
+                            .map_err(|error| error.within(Structure::CallStacks))
                     })
                     .transpose()?;
                 stacks = Stacks::Tables {
@@ -136,7 +136,7 @@ impl<'data> IndexedMemProf<'data> {
             }
         }
         let records = HashTable::parse(file, payload, records, Lengths::KeyAndData)
-            .map_err(|error| error.within("records"))?;
+            .map_err(|error| error.within(Structure::Records))?;
         Ok(IndexedMemProf {
             file,
             version,
@@ -174,7 +174,7 @@ impl<'data> IndexedMemProf<'data> {
         cursor_at(self.file, offset)
             .and_then(|mut cursor| DataAccess::parse(&mut cursor))
             .map(Some)
-            .map_err(|error| error.within("data access").within(STRUCTURE))
+            .map_err(|error| error.within(Structure::DataAccess).within(STRUCTURE))
     }
 
     /// Everything as an owned profile; records are in the order of the table.
@@ -186,7 +186,7 @@ impl<'data> IndexedMemProf<'data> {
         for entry in self.records.entries() {
             entry
                 .and_then(|entry| reading.record(&entry))
-                .map_err(|error| error.within("records").within(STRUCTURE))?;
+                .map_err(|error| error.within(Structure::Records).within(STRUCTURE))?;
         }
         let mut profile = reading.profile;
         profile.data_access = self.data_access()?;
@@ -199,7 +199,7 @@ impl<'data> IndexedMemProf<'data> {
         for entry in self.records.entries() {
             let read = entry.and_then(|entry| reading.record(&entry));
             if let Err(error) = read {
-                tell(error.within("records").within(STRUCTURE));
+                tell(error.within(Structure::Records).within(STRUCTURE));
             }
         }
         let mut profile = reading.profile;
@@ -287,7 +287,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             Ok((alloc_sites, call_sites))
         };
         let (mut alloc_sites, mut call_sites) =
-            sites().map_err(|error: Error| error.within(format!("function {function:#018x}")))?;
+            sites().map_err(|error: Error| error.within(Structure::FunctionHash(function)))?;
         let record = self.profile.record_mut(function);
         record.alloc_sites.append(&mut alloc_sites);
         record.call_sites.append(&mut call_sites);

@@ -4,7 +4,7 @@ use super::histogram::decode_element;
 use crate::bytes::{Cursor, Endian};
 use crate::ids::BuildId;
 use crate::memprof::block::{Field, MemInfoBlock, Schema};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// The dumps of a file.
 ///
@@ -25,7 +25,7 @@ impl<'data> RawMemProf<'data> {
         if data.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty")
                 .at(0)
-                .within("raw MemProf profile"));
+                .within(Structure::RawMemProf));
         }
         let mut profile = RawMemProf {
             dumps: Vec::new(),
@@ -46,8 +46,9 @@ impl<'data> RawMemProf<'data> {
                 Ok(dump) => profile.dumps.push(dump),
                 Err(error) => {
                     let error = error
-                        .within(format!("header of dump {}", profile.dumps.len() + 1))
-                        .within("raw MemProf profile");
+                        .within(Structure::Header)
+                        .within(Structure::DumpNumber(profile.dumps.len() as u64 + 1))
+                        .within(Structure::RawMemProf);
                     if profile.dumps.is_empty() {
                         return Err(error);
                     }
@@ -187,7 +188,7 @@ impl<'data> RawDump<'data> {
             }
             Ok(segments)
         };
-        read().map_err(|error: Error| self.within(error, "segments"))
+        read().map_err(|error: Error| self.within(error, Structure::Segments))
     }
 
     /// The blocks, with the ids of their stacks.
@@ -199,7 +200,7 @@ impl<'data> RawDump<'data> {
         let item_len = 8 + schema.block_len() as u64;
         let (cursor, left) = self
             .items(self.header.blocks, item_len, "blocks")
-            .map_err(|error| self.within(error, "blocks"))?;
+            .map_err(|error| self.within(error, Structure::Blocks))?;
         Ok(Blocks {
             dump: *self,
             cursor,
@@ -215,7 +216,7 @@ impl<'data> RawDump<'data> {
     pub fn stacks(&self) -> Result<Stacks<'data>> {
         let (cursor, left) = self
             .items(self.header.stacks, 16, "stacks")
-            .map_err(|error| self.within(error, "stacks"))?;
+            .map_err(|error| self.within(error, Structure::Stacks))?;
         Ok(Stacks {
             dump: *self,
             cursor,
@@ -224,11 +225,11 @@ impl<'data> RawDump<'data> {
     }
 
     #[cold]
-    fn within(&self, error: Error, section: &'static str) -> Error {
+    fn within(&self, error: Error, section: Structure) -> Error {
         error
             .within(section)
-            .within(format!("dump at {:#x}", self.base))
-            .within("raw MemProf profile")
+            .within(Structure::DumpAt(self.base))
+            .within(Structure::RawMemProf)
     }
 }
 
@@ -313,7 +314,7 @@ impl Iterator for Blocks<'_> {
         let read = self.read();
         Some(read.map_err(|error| {
             self.left = 0;
-            self.dump.within(error, "blocks")
+            self.dump.within(error, Structure::Blocks)
         }))
     }
 }
@@ -360,7 +361,7 @@ impl<'data> Iterator for Stacks<'data> {
         let read = self.read();
         Some(read.map_err(|error| {
             self.left = 0;
-            self.dump.within(error, "stacks")
+            self.dump.within(error, Structure::Stacks)
         }))
     }
 }

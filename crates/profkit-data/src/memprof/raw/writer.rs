@@ -4,7 +4,7 @@ use super::histogram::encode_element;
 use super::reader::{RawBlock, Segment};
 use crate::bytes::Sink;
 use crate::memprof::block::Field;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// A mapping of code to write.
 pub type SegmentToWrite = Segment;
@@ -38,7 +38,7 @@ pub fn write(dump: &DumpToWrite, version: Version, sink: &mut impl Sink) -> Resu
         if id.len() > BUILD_ID_LEN {
             return Err(
                 Error::new(ErrorKind::CannotRepresent, "a build id is too long")
-                    .within("raw MemProf profile")
+                    .within(Structure::RawMemProf)
                     .found(format_args!("{} bytes", id.len()))
                     .expected(format_args!("at most {BUILD_ID_LEN}")),
             );
@@ -59,7 +59,7 @@ pub fn write(dump: &DumpToWrite, version: Version, sink: &mut impl Sink) -> Resu
         if version.elements() == Elements::None && !histogram.is_empty() {
             return Err(
                 Error::new(ErrorKind::CannotRepresent, "this version has no histograms")
-                    .within("raw MemProf profile")
+                    .within(Structure::RawMemProf)
                     .found(version.number())
                     .expected("4 or 5"),
             );

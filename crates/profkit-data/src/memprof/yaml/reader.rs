@@ -1,10 +1,10 @@
 //! Reading YAML.
-use crate::Result;
 use crate::memprof::block::{Field, MemInfoBlock};
 use crate::memprof::data_access::{DataAccess, DataRecord, Datum};
 use crate::memprof::profile::{AllocSite, CallSite, Frame, MemProfile, StackId, guid};
 use crate::names::NAME_SEPARATOR;
 use crate::yaml::{self, Events, Place, malformed, shown};
+use crate::{Result, Structure};
 use rustc_hash::FxHashSet;
 
 /// Whether a text is for this reader: LLVM takes everything that begins with `---` for a MemProf profile.
@@ -17,7 +17,7 @@ pub fn is_yaml(data: &[u8]) -> bool {
 /// # Errors
 /// With line and column: what is no YAML, or no MemProf profile.
 pub fn parse(data: &[u8]) -> Result<MemProfile> {
-    yaml::parse(data, "MemProf YAML", document)
+    yaml::parse(data, Structure::MemProfYaml, document)
 }
 
 fn document(mut events: Events<'_>) -> Result<MemProfile> {

@@ -15,7 +15,8 @@ use std::borrow::Cow;
 /// The message, its hint, and what it must have: a place and a structure.
 fn message(error: &Error) -> String {
     assert!(
-        error.structure().is_some() && (error.offset().is_some() || error.line_column().is_some())
+        !error.structures().is_empty()
+            && (error.offset().is_some() || error.line_column().is_some())
             || error.kind() == crate::ErrorKind::Empty,
         "{error}"
     );

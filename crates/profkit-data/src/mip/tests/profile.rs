@@ -51,10 +51,10 @@ fn what_version_8_cannot_hold() {
             .unwrap_err();
         format!("{error} {}", error.hint().unwrap_or_default())
     };
-    insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 has no place for a build id in profile of MIP profile version 8 can be written of profiles that were made of a version 8 map");
-    insta::assert_snapshot!(refused(&|profile| profile.edges = full().edges), @"version 8 has no place for call edges in profile of MIP profile");
-    insta::assert_snapshot!(refused(&|profile| profile.functions[0].modes = Modes::CALLS), @"version 8 has no place for functions of unlike modes in profile of MIP profile");
-    insta::assert_snapshot!(refused(&|profile| profile.functions[0].name = b"a\0".to_vec()), @"version 8 has no place for a name with a zero byte in profile of MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 has no place for a build id in MIP profile version 8 can be written of profiles that were made of a version 8 map");
+    insta::assert_snapshot!(refused(&|profile| profile.edges = full().edges), @"version 8 has no place for call edges in MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[0].modes = Modes::CALLS), @"version 8 has no place for functions of unlike modes in MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[0].name = b"a\0".to_vec()), @"version 8 has no place for a name with a zero byte in MIP profile");
 }
 
 fn refused(bytes: &[u8]) -> String {

@@ -6,7 +6,7 @@ use super::super::profile::ProfileVersion;
 use crate::ids::{BuildId, NameRef};
 use crate::tables::{Frame, StackFlags};
 use crate::yaml::{self, Events, Place, malformed, shown};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
 /// Reads a profile and the version whose dialect it has.
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// # Errors
 /// With line and column: what is no YAML, or no profile.
 pub fn parse(data: &[u8]) -> Result<(MipProfile, ProfileVersion)> {
-    yaml::parse(data, "MIP YAML", document)
+    yaml::parse(data, Structure::MipYaml, document)
 }
 
 struct Document {

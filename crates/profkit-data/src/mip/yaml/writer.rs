@@ -5,7 +5,7 @@ use super::super::profile_v8::call_count;
 use crate::bytes::Sink;
 use crate::ids::NameRef;
 use crate::tables::StackFlags;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt::Write as _;
 
 /// How many functions are put together before they go to the sink.
@@ -75,7 +75,7 @@ impl Writer<'_> {
                     ErrorKind::CannotRepresent,
                     "version 8 has no place for a build id",
                 )
-                .within("YAML"));
+                .within(Structure::MipYaml));
             }
         }
         if nine {

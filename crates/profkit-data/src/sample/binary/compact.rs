@@ -11,7 +11,7 @@ use super::names::{Mapping, NamePlan, NameTable};
 use super::plain::{function_by_table, refuse_contexts_and_probes};
 use super::{header, numbers};
 use crate::bytes::{Cursor, Endian, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 
 /// Adds a compact binary profile to `profile`, each count times `weight`. Behind a damaged function reading goes on at
@@ -59,11 +59,11 @@ fn read_rest(
     let mut table = NameTable::default();
     table
         .read_md5(cursor, false)
-        .map_err(|error| error.within("the name table"))?;
+        .map_err(|error| error.within(Structure::NameTable))?;
     let at = cursor.offset();
     let offsets_start = cursor
         .u64()
-        .map_err(|error| error.within("the offset of the function table"))?;
+        .map_err(|error| error.within(Structure::FunctionTableOffset))?;
     let functions_start = cursor.offset();
     let (functions, offsets) = match usize::try_from(offsets_start) {
         Ok(start) if offsets_start >= functions_start && start <= data.len() => {
@@ -80,7 +80,7 @@ fn read_rest(
                     "the function table is beyond the file",
                 )
                 .at(at)
-                .within("the header")
+                .within(Structure::Header)
                 .found(format_args!("{offsets_start:#x}"))
                 .expected(format_args!("{functions_start:#x} to {:#x}", data.len())),
             );
@@ -155,7 +155,7 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
         }
         Ok(offsets)
     };
-    read().map_err(|error| error.within("the function table"))
+    read().map_err(|error| error.within(Structure::FunctionTable))
 }
 
 /// Writes a profile in the compact binary encoding, for LLVM 7 to 16.

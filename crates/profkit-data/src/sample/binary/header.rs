@@ -1,6 +1,6 @@
 //! Magic and version, which all encodings of the binary family begin with.
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
 
 /// What the magic and the version say.
@@ -23,20 +23,20 @@ pub fn parse_header(data: &[u8]) -> Result<Header> {
 pub(in crate::sample) fn read(cursor: &mut Cursor<'_>) -> Result<Header> {
     let magic = cursor
         .uleb128()
-        .map_err(|error| error.within("the magic"))?;
+        .map_err(|error| error.within(Structure::Magic))?;
     let [encoding, ..] = magic.to_le_bytes();
     if magic & !0xff != MAGIC || ![BINARY, COMPACT_BINARY, EXT_BINARY].contains(&encoding) {
         return Err(
             Error::new(ErrorKind::BadMagic, "this is no binary sample profile")
                 .at(0)
-                .within("the magic")
+                .within(Structure::Magic)
                 .found(format_args!("{magic:#018x}"))
                 .expected("0x5350524f463432ff, …02 or …04"),
         );
     }
     let version = cursor
         .uleb128()
-        .map_err(|error| error.within("the version"))?;
+        .map_err(|error| error.within(Structure::Version))?;
     Ok(Header { encoding, version })
 }
 
@@ -52,7 +52,7 @@ pub(in crate::sample) fn expect(
             "this is another encoding of sample profiles",
         )
         .at(0)
-        .within("the magic")
+        .within(Structure::Magic)
         .found(format_args!("format byte {:#04x}", header.encoding))
         .expected(format_args!("{encoding:#04x}")));
     }
@@ -63,7 +63,7 @@ pub(in crate::sample) fn expect(
             "the version is not known",
         )
         .at(9)
-        .within("the header")
+        .within(Structure::Header)
         .found(header.version)
         .expected(known.join(", "))
         .with_hint("let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text"));

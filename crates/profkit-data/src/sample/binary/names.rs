@@ -161,7 +161,7 @@ impl<'a> Mapping<'a> {
             Some(&id) if id != u32::MAX => Ok(NameId(id)),
             Some(_) => self.add(index, start, names),
             None => Err(Error::new(
-                ErrorKind::Malformed,
+                ErrorKind::OutOfTable,
                 "a name's number is beyond the name table",
             )
             .at(start)

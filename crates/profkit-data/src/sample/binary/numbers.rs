@@ -1,7 +1,7 @@
 //! ULEB128 numbers of sample profiles, and the summary that is made of them.
 use crate::bytes::Cursor;
 use crate::summary::{Summary, SummaryCutoff};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// Appends a ULEB128 number.
 #[inline]
@@ -75,7 +75,7 @@ pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
         }
         Ok(summary)
     };
-    read().map_err(|error| error.within("the summary"))
+    read().map_err(|error| error.within(Structure::Summary))
 }
 
 /// Appends a summary.

@@ -10,7 +10,7 @@ use super::body::{self, Decoder, Encoder};
 use super::names::{Mapping, NamePlan, NameTable};
 use super::{header, numbers};
 use crate::bytes::{Cursor, Endian, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY};
 
 /// Adds a binary profile to `profile`, each count times `weight`.
@@ -64,7 +64,7 @@ fn read_rest(
     if version != VERSION_NAMES_IN_PLACE {
         table
             .read_plain(cursor, 0)
-            .map_err(|error| error.within("the name table"))?;
+            .map_err(|error| error.within(Structure::NameTable))?;
     }
     let mut mapping = Mapping::new(&table, data);
     let mut function = FlatFunction::default();

@@ -10,7 +10,7 @@ use crate::sample::binary::numbers;
 use crate::sample::flat::{Facts, FlatFunction, Step};
 use crate::sample::model::Location;
 use crate::sample::names::NameId;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
 /// What entries hold, by flags.
@@ -48,7 +48,7 @@ impl<'data> Metadata<'data> {
             let number = cursor.uleb128()?;
             let at = cursor.offset() - section.offset();
             self.skip(cursor, 0)
-                .map_err(|error| error.within(format!("the entry at offset {start:#x}")))?;
+                .map_err(|error| error.within(Structure::EntryAt(start)))?;
             self.entries.insert(number, at);
         }
         Ok(())

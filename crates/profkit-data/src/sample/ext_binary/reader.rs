@@ -12,7 +12,7 @@ use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
 use crate::sample::names::SampleName;
 use crate::sample::options::ReadOptions;
 use crate::sample::report::ReadReport;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
 use std::borrow::Cow;
 
@@ -214,12 +214,12 @@ impl<'data> ExtBinaryProfile<'data> {
                                 ErrorKind::Malformed,
                                 "a function's offset lies within the function before it",
                             );
-                            report.fault(error.at(base + start).within(section.name()));
+                            report.fault(error.at(base + start).within(section.structure()));
                             continue;
                         }
                         cursor = whole;
                         if let Err(error) = cursor.window(start) {
-                            report.fault(error.within(section.name()));
+                            report.fault(error.within(section.structure()));
                             break;
                         }
                     } else if cursor.is_empty() {
@@ -237,7 +237,7 @@ impl<'data> ExtBinaryProfile<'data> {
                         }
                         (Ok(()), _) => {}
                         (Err(error), _) => {
-                            report.fault(error.within(section.name()));
+                            report.fault(error.within(section.structure()));
                             if starts.is_none() {
                                 break;
                             }
@@ -282,7 +282,7 @@ impl<'data> ExtBinaryProfile<'data> {
         };
         let summary = sections::contents(self.data, section).and_then(|(bytes, base)| {
             numbers::summary(&mut Cursor::new(&bytes, base, Endian::Little))
-                .map_err(|error| error.within(section.name()))
+                .map_err(|error| error.within(section.structure()))
         });
         match summary {
             Ok(summary) => report.summary = Some(summary),
@@ -296,7 +296,7 @@ impl<'data> ExtBinaryProfile<'data> {
         };
         if section.has(flag::MD5_SYMBOLS) {
             return report
-                .fault(unknown_layout(section.offset, "MD5 hashes").within(section.name()));
+                .fault(unknown_layout(section.offset, "MD5 hashes").within(section.structure()));
         }
         match sections::contents(self.data, section) {
             Ok((bytes, base)) => {
@@ -316,7 +316,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     report.fault(
                         Error::new(ErrorKind::Truncated, "the last name has no end")
                             .at(base + end as u64)
-                            .within(section.name())
+                            .within(section.structure())
                             .expected("a zero byte"),
                     );
                 }
@@ -347,7 +347,7 @@ impl<'data> ExtBinaryProfile<'data> {
                         names.read_plain(cursor, base)
                     };
                     if let Err(error) = read {
-                        report.fault(error.within(section.name()));
+                        report.fault(error.within(section.structure()));
                     }
                 }
                 Err(error) => report.fault(error),
@@ -359,7 +359,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     "the file has no name table, but sections of a kind that is not known",
                 )
                 .at(10)
-                .within("the section table")
+                .within(Structure::SectionTable)
                 .found(format_args!("version {}", self.version))
                 .with_hint(
                     "let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text",
@@ -377,7 +377,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
                     table
                         .read(cursor, names.len())
-                        .map_err(|error| error.within(section.name()))
+                        .map_err(|error| error.within(section.structure()))
                 });
                 if let Err(error) = read {
                     report.fault(error);
@@ -399,7 +399,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 };
                 let cursor = Cursor::new(bytes, *base, Endian::Little);
                 if let Err(error) = metadata.read(cursor, shape) {
-                    report.fault(error.within(section.name()));
+                    report.fault(error.within(section.structure()));
                 }
             }
             Some((_, Err(error))) => report.fault(error.clone()),
@@ -429,7 +429,7 @@ impl<'data> ExtBinaryProfile<'data> {
             if section.has(flag::EYTZINGER_OFFSETS) {
                 return Err(
                     unknown_layout(section.offset, "an array in Eytzinger order")
-                        .within(section.name()),
+                        .within(section.structure()),
                 );
             }
             let (bytes, base) = sections::contents(self.data, section)?;
@@ -458,7 +458,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 }
                 Ok(offsets)
             };
-            read().map_err(|error| error.within(section.name()))
+            read().map_err(|error| error.within(section.structure()))
         };
         match read() {
             Ok(offsets) => Some(offsets),
@@ -501,7 +501,9 @@ impl<'data> ExtBinaryProfile<'data> {
                 }
                 Err(error) => {
                     report.fault(
-                        error.within(format!("the function at {start:#x} of {}", section.name())),
+                        error
+                            .within(Structure::FunctionAt(start))
+                            .within(section.structure()),
                     );
                     let spent = cursor.offset().saturating_sub(base + start);
                     fuel = fuel.saturating_sub(spent);
@@ -512,7 +514,7 @@ impl<'data> ExtBinaryProfile<'data> {
                                 "the functions that are damaged overlap",
                             )
                             .at(base + start)
-                            .within(section.name()),
+                            .within(section.structure()),
                         );
                     }
                     let starts = starts.get_or_insert_with(|| {
@@ -572,7 +574,7 @@ impl Tables<'_> {
                 number = cursor.uleb128()?;
                 let frames = contexts.get(number).ok_or_else(|| {
                     Error::new(
-                        ErrorKind::Malformed,
+                        ErrorKind::OutOfTable,
                         "a context's number is beyond the table of contexts",
                     )
                     .at(at)
@@ -590,7 +592,7 @@ impl Tables<'_> {
         decoder.body(cursor, function)?;
         // A function whose metadata are damaged keeps its samples.
         if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
-            report.fault(error.within("FunctionMetadata"));
+            report.fault(error.within(Structure::SampleSection(section::METADATA)));
         }
         // Metadata are found by whole discriminators.
         if let Some(mask) = self.mask {
@@ -695,7 +697,7 @@ impl Contexts {
                     .filter(|&name| (name as usize) < names)
                     .ok_or_else(|| {
                         Error::new(
-                            ErrorKind::Malformed,
+                            ErrorKind::OutOfTable,
                             "a name's number is beyond the name table",
                         )
                         .at(start)

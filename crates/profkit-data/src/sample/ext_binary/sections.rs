@@ -2,7 +2,8 @@
 use crate::bytes::Cursor;
 use crate::limits::{INFLATE_FLOOR, SAMPLE_INFLATE_RATIO};
 use crate::sample::binary::numbers;
-use crate::{Error, ErrorKind, Result};
+use crate::structure::sample_section_name;
+use crate::{Error, ErrorKind, Result, Structure};
 use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{SECTION_ENTRY_SIZE, flag, section};
 use std::borrow::Cow;
@@ -23,17 +24,12 @@ pub struct Section {
 impl Section {
     /// LLVM's name of what it holds (`getSecName`).
     pub fn name(&self) -> &'static str {
-        match self.kind {
-            0 => "InvalidSection",
-            section::SUMMARY => "ProfileSummarySection",
-            section::NAMES => "NameTableSection",
-            section::SYMBOLS => "ProfileSymbolListSection",
-            section::FUNCTION_OFFSETS => "FuncOffsetTableSection",
-            section::METADATA => "FunctionMetadata",
-            section::CONTEXTS => "CSNameTableSection",
-            section::SAMPLES => "LBRProfileSection",
-            _ => "UnknownSection",
-        }
+        sample_section_name(self.kind)
+    }
+
+    /// The section in errors.
+    pub(super) fn structure(&self) -> Structure {
+        Structure::SampleSection(self.kind)
     }
 
     /// Whether all bits of `flags` are set.
@@ -76,7 +72,7 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
         }
         Ok(sections)
     };
-    read().map_err(|error| error.within("the section table"))
+    read().map_err(|error| error.within(Structure::SectionTable))
 }
 
 /// The bytes of a section, inflated where they are compressed, and the offset in the file of the first; inflated bytes
@@ -95,7 +91,7 @@ pub(super) fn contents<'data>(
             "a section runs past the end of the file",
         )
         .at(section.offset)
-        .within(section.name())
+        .within(section.structure())
         .found(format_args!("{} bytes in the file", data.len()))
         .expected(format_args!(
             "{} bytes from {:#x} on",
@@ -106,7 +102,7 @@ pub(super) fn contents<'data>(
         return Ok((Cow::Borrowed(bytes), section.offset));
     }
     let cursor = &mut Cursor::new(bytes, section.offset, crate::bytes::Endian::Little);
-    let inflated = inflate(cursor).map_err(|error| error.within(section.name()))?;
+    let inflated = inflate(cursor).map_err(|error| error.within(section.structure()))?;
     Ok((Cow::Owned(inflated), 0))
 }
 

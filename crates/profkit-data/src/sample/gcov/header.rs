@@ -1,5 +1,5 @@
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 
 /// `GCOV_DATA_MAGIC`, "gcda".
@@ -145,6 +145,6 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
         cursor.u32()?;
         Ok(version)
     };
-    let version = read(&mut cursor).map_err(|error| error.within("header"))?;
+    let version = read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
     Ok((cursor, version))
 }

@@ -7,7 +7,7 @@ use crate::limits;
 use crate::sample::{
     AddOutcome, Additions, Location, NameId, ReadReport, SampleName, SampleProfile, Samples,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// A sample profile of GCC, read whole.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl GcovProfile {
         };
         let names = profile
             .read_names(&mut cursor)
-            .map_err(|error| error.within("names"))?;
+            .map_err(|error| error.within(Structure::Names))?;
         profile.damage = profile.read_rest(&mut cursor, &names).err();
         Ok(profile)
     }
@@ -83,7 +83,7 @@ impl GcovProfile {
         let mut at = cursor.offset();
         let mut tag = cursor.u32()?;
         if tag == TAG_SUMMARY && self.version == GcovVersion::V3 {
-            skip_summary(cursor).map_err(|error| error.within("summary"))?;
+            skip_summary(cursor).map_err(|error| error.within(Structure::Summary))?;
             at = cursor.offset();
             tag = cursor.u32()?;
         }
@@ -151,7 +151,7 @@ impl GcovProfile {
 
     /// Functions, and what follows them.
     fn read_rest(&mut self, cursor: &mut Cursor<'_>, names: &[NameId]) -> Result<()> {
-        let functions = |error: Error| error.within("functions");
+        let functions = |error: Error| error.within(Structure::Functions);
         let at = cursor.offset();
         let tag = cursor.u32().map_err(functions)?;
         expect_tag(at, tag, TAG_FUNCTIONS).map_err(functions)?;
@@ -166,8 +166,8 @@ impl GcovProfile {
             // GCC 12 and later look no further.
             return Ok(());
         }
-        skip_modules(cursor).map_err(|error| error.within("modules"))?;
-        skip_working_sets(cursor).map_err(|error| error.within("working sets"))
+        skip_modules(cursor).map_err(|error| error.within(Structure::Modules))?;
+        skip_working_sets(cursor).map_err(|error| error.within(Structure::WorkingSets))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Fault {
     pub(super) column: usize,
     pub(super) message: &'static str,
     pub(super) expected: &'static str,
+    /// LLVM's words before the line, where they are not those for every line of its kind.
+    pub(super) llvm: Option<&'static str>,
 }
 
 fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault {
@@ -43,6 +45,7 @@ fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault 
         column,
         message,
         expected,
+        llvm: None,
     }
 }
 
@@ -143,7 +146,15 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     }
 }
 
+/// A metadata line. LLVM has one text for every fault of it.
 fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
+    metadata_fields(text, depth).map_err(|fault| Fault {
+        llvm: Some("Cannot parse metadata"),
+        ..fault
+    })
+}
+
+fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let value = |name: &str| text.strip_prefix(name.as_bytes()).map(<[u8]>::trim_ascii);
     if let Some(value) = value("!CFGChecksum:") {
         return decimal(value)

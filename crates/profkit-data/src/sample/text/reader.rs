@@ -8,10 +8,9 @@ use super::super::report::ReadReport;
 use super::line::{self, Fault, Line};
 use crate::instr::text::quote;
 use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::attribute;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 
 /// Adds a text profile to `profile`, each count times `weight`.
@@ -64,13 +63,10 @@ pub fn read_with(
         }
         if let Err(error) = reader.line(text, depth, number) {
             let structure = if depth > 0 && reader.open {
-                format!(
-                    "function {}",
-                    reader.additions.names().get(reader.function.name)
-                )
-                .into()
+                let name = reader.additions.names().get(reader.function.name);
+                Structure::Function(name.to_string())
             } else {
-                Cow::Borrowed("a function's first line")
+                Structure::FirstLine
             };
             reader.open = false;
             reader.report.fault(error.within(structure));
@@ -109,10 +105,14 @@ struct Reader<'p> {
 impl Reader<'_> {
     fn line(&mut self, text: &[u8], depth: usize, number: u64) -> Result<()> {
         let located = |fault: Fault| {
-            Error::new(ErrorKind::Malformed, fault.message)
+            let error = Error::new(ErrorKind::Malformed, fault.message)
                 .at_line(number, fault.column as u64 + 1)
                 .found(quote(text))
-                .expected(fault.expected)
+                .expected(fault.expected);
+            match fault.llvm {
+                Some(words) => error.llvm_detail(words),
+                None => error,
+            }
         };
         if let Some(zero) = memchr::memchr(0, text) {
             if depth == 0 {
@@ -122,6 +122,7 @@ impl Reader<'_> {
                 column: zero,
                 message: "a zero byte stands in the text",
                 expected: "text",
+                llvm: None,
             }));
         }
         if depth == 0 {
@@ -146,6 +147,7 @@ impl Reader<'_> {
                     column: 0,
                     message: "the text does not begin with a function",
                     expected: "NAME:TOTAL:HEAD",
+                    llvm: None,
                 }));
             }
             return Ok(());
@@ -157,6 +159,7 @@ impl Reader<'_> {
                 column: depth,
                 message: "samples stand behind the function's metadata",
                 expected: "metadata at the end of the function",
+                llvm: Some("Found non-metadata after metadata"),
             }));
         }
         while self.depth + 1 > depth {

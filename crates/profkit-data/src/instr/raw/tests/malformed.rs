@@ -50,7 +50,7 @@ fn an_empty_file() {
 #[test]
 fn another_magic() {
     insta::assert_snapshot!(message(|file| file[1] = b'x'), @r#"
-    not the magic of a raw profile in raw header at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either direction
+    not the magic of a raw profile in header of raw profile at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either direction
     BadMagic: -
     "#);
 }
@@ -58,7 +58,7 @@ fn another_magic() {
 #[test]
 fn a_version_of_the_future() {
     insta::assert_snapshot!(message(|file| file[8] = 12), @r"
-    a raw version that nobody knows in raw header at offset 0x8: found 12, expected 1 to 11
+    a raw version that nobody knows in header of raw profile at offset 0x8: found 12, expected 1 to 11
     UnsupportedVersion: Profile uses raw profile format version = 12; expected version = 10
     PLEASE update this tool to version in the raw profile, or regenerate raw profile with expected version.
     ");
@@ -67,7 +67,7 @@ fn a_version_of_the_future() {
 #[test]
 fn a_cut_version_word() {
     insta::assert_snapshot!(message(|file| file.truncate(12)), @r"
-    the file ends within the header in raw header at offset 0x0: found 12 bytes, expected 16 bytes
+    the file ends within the header in header of raw profile at offset 0x0: found 12 bytes, expected 16 bytes
     BadHeader: -
     ");
 }
@@ -75,7 +75,7 @@ fn a_cut_version_word() {
 #[test]
 fn a_cut_header() {
     insta::assert_snapshot!(message(|file| file.truncate(127)), @r"
-    the file ends within the header in raw header at offset 0x0: found 127 bytes, expected 128 bytes
+    the file ends within the header in header of raw profile at offset 0x0: found 127 bytes, expected 128 bytes
     BadHeader: -
     ");
 }
@@ -85,12 +85,12 @@ fn a_version_5_header_of_neither_form() {
     let mut file = bytes(5);
     put_u64(&mut file, 9 * 8, 77);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    neither form of the version 5 header fits in raw header at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
+    neither form of the version 5 header fits in header of raw profile at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
     BadHeader: -
     ");
     file.truncate(70);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    the file ends within the header in raw header at offset 0x0: found 70 bytes, expected 80 bytes
+    the file ends within the header in header of raw profile at offset 0x0: found 70 bytes, expected 80 bytes
     BadHeader: -
     ");
 }
@@ -98,7 +98,7 @@ fn a_version_5_header_of_neither_form() {
 #[test]
 fn build_ids_of_an_odd_size() {
     insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS_SIZE, 28)), @r"
-    BinaryIdsSize is not a multiple of 8 in raw header at offset 0x10: found 28
+    BinaryIdsSize is not a multiple of 8 in header of raw profile at offset 0x10: found 28
     BadHeader: -
     ");
 }
@@ -106,7 +106,7 @@ fn build_ids_of_an_odd_size() {
 #[test]
 fn build_ids_beyond_the_file() {
     insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS_SIZE, 1 << 40)), @r"
-    the file ends within a section in binary ids at offset 0x80: found 480 bytes left, expected 1099511627776 bytes
+    the file ends within a section in build ids at offset 0x80: found 480 bytes left, expected 1099511627776 bytes
     BadHeader: -
     ");
 }
@@ -114,7 +114,7 @@ fn build_ids_beyond_the_file() {
 #[test]
 fn a_build_id_without_length() {
     insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS, 0)), @r"
-    a build id is empty in binary ids at offset 0x80
+    a build id is empty in build ids at offset 0x80
     Malformed: binary id length is 0
     ");
 }
@@ -122,7 +122,7 @@ fn a_build_id_without_length() {
 #[test]
 fn a_build_id_beyond_its_section() {
     insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS, 25)), @r"
-    a build id is cut in binary ids at offset 0x80: found 24 bytes left, expected 25 bytes
+    a build id is cut in build ids at offset 0x80: found 24 bytes left, expected 25 bytes
     Malformed: not enough data to read binary id data
     ");
 }
@@ -134,7 +134,7 @@ fn a_cut_length_of_a_build_id() {
     let mut file = image.to_bytes().unwrap();
     put_u64(&mut file, 88, 8);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    the length of a build id is cut in binary ids at offset 0x68
+    the length of a build id is cut in build ids at offset 0x68
     Malformed: not enough data to read binary id length
     ");
 }
@@ -281,11 +281,11 @@ fn cut_value_data() {
 #[test]
 fn something_else_after_a_profile() {
     insta::assert_snapshot!(message(|file| file.extend([0, 0, 0, 0, 0, 0, 0, 0, 7])), @r"
-    there is no room for another header in what follows a profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
+    there is no room for another header in the bytes after a profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
     Malformed: not enough space for another header
     ");
     insta::assert_snapshot!(message(|file| file.extend([7; 128])), @r"
-    no profile follows, but something else does in what follows a profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
+    no profile follows, but something else does in the bytes after a profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
     BadMagic: -
     ");
     let unaligned = |file: &mut Vec<u8>| {
@@ -293,7 +293,7 @@ fn something_else_after_a_profile() {
         file.extend(bytes(10));
     };
     insta::assert_snapshot!(message(unaligned), @r"
-    the next profile does not begin at a multiple of 8 in what follows a profile at offset 0x264
+    the next profile does not begin at a multiple of 8 in the bytes after a profile at offset 0x264
     Malformed: insufficient padding
     ");
 }

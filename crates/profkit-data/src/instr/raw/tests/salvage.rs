@@ -1,6 +1,6 @@
 //! What is left of damaged files.
 use super::*;
-use crate::ErrorKind;
+use crate::{ErrorKind, Structure};
 
 fn salvage(file: &[u8]) -> (Vec<Record>, Vec<Error>) {
     read_on(file, RawReadOptions::default().salvage(true))
@@ -10,10 +10,13 @@ fn kinds(errors: &[Error]) -> Vec<ErrorKind> {
     errors.iter().map(Error::kind).collect()
 }
 
-fn section_start(file: &[u8], name: &str) -> usize {
+fn section_start(file: &[u8], section: Structure) -> usize {
     let profile = RawProfile::parse(file).unwrap();
     let sections = profile.sections().named();
-    let (_, section) = sections.iter().find(|(known, _)| *known == name).unwrap();
+    let (_, section) = sections
+        .iter()
+        .find(|(known, _)| *known == section)
+        .unwrap();
     usize::try_from(section.offset).unwrap()
 }
 
@@ -21,7 +24,7 @@ fn section_start(file: &[u8], name: &str) -> usize {
 fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
     let file = bytes(10);
     let whole = read(&file).unwrap();
-    let cut = &file[..section_start(&file, "names") + 10];
+    let cut = &file[..section_start(&file, Structure::Names) + 10];
     let (records, errors) = salvage(cut);
     insta::assert_snapshot!(texts(&errors[0]), @r"
     the file ends within a section in names at offset 0x198: found 10 bytes left, expected 27 bytes
@@ -42,7 +45,7 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
 #[test]
 fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
     let file = bytes(10);
-    let cut = &file[..section_start(&file, "counters") + 24];
+    let cut = &file[..section_start(&file, Structure::Counters) + 24];
     let (profile, fault) = RawProfile::parse_salvage_at(cut, 0).unwrap();
     assert_eq!(fault.unwrap().kind(), ErrorKind::BadHeader);
     assert_eq!(
@@ -70,16 +73,18 @@ fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
 #[test]
 fn a_file_cut_in_its_records_has_the_whole_ones() {
     let file = bytes(10);
-    let (profile, _) =
-        RawProfile::parse_salvage_at(&file[..section_start(&file, "data records") + 100], 0)
-            .unwrap();
+    let (profile, _) = RawProfile::parse_salvage_at(
+        &file[..section_start(&file, Structure::DataRecords) + 100],
+        0,
+    )
+    .unwrap();
     assert_eq!(profile.record_count(), 1);
 }
 
 #[test]
 fn damaged_value_data_cost_only_values() {
     let mut file = bytes(10);
-    let at = section_start(&file, "value data");
+    let at = section_start(&file, Structure::ValueData);
     file[at + 8] = 9;
     let (records, errors) = salvage(&file);
     assert_eq!(kinds(&errors), [ErrorKind::Malformed]);
@@ -92,7 +97,7 @@ fn damaged_value_data_cost_only_values() {
 #[test]
 fn cut_value_data_cost_only_values() {
     let mut file = bytes(10);
-    file.truncate(section_start(&file, "value data") + 20);
+    file.truncate(section_start(&file, Structure::ValueData) + 20);
     let mut reader = RawReader::parse_with(&file, RawReadOptions::default().salvage(true)).unwrap();
     let mut record = Record::default();
     let mut counts = 0;
@@ -113,7 +118,7 @@ fn damaged_names_keep_the_records() {
     let mut image = image(dialect(10));
     image.form.names_per_chunk = 1;
     let mut file = image.to_bytes().unwrap();
-    let second_chunk = section_start(&file, "names") + 2 + "main".len();
+    let second_chunk = section_start(&file, Structure::Names) + 2 + "main".len();
     file[second_chunk] = 200;
     file[second_chunk + 1] = 200;
     let (records, errors) = salvage(&file);
@@ -134,7 +139,7 @@ fn damaged_build_ids_keep_the_records() {
 #[test]
 fn a_good_profile_after_a_damaged_one_is_found() {
     let mut file = bytes(10);
-    let at = section_start(&file, "value data");
+    let at = section_start(&file, Structure::ValueData);
     file[at] = 0;
     file.extend(bytes(10));
     let (records, errors) = salvage(&file);

@@ -1,0 +1,194 @@
+//! The parts of files that errors name.
+use profkit_abi::sample::section;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Defines [`Structure`]: first the parts that need no number, each with the words that messages have for it.
+macro_rules! structures {
+    (
+        $($fixed:ident = $words:literal,)*
+        --
+        $($(#[$doc:meta])* $with:ident($data:ty) = |$value:ident, $f:ident| $write:expr,)*
+    ) => {
+        /// A part of a file that was being read or written when an error was found. Code can match it; its `Display` is
+        /// the words that messages have for it.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Structure {
+            $(
+                #[doc = concat!("In messages: \"", $words, "\".")]
+                $fixed,
+            )*
+            $(
+                $(#[$doc])*
+                $with($data),
+            )*
+        }
+
+        impl fmt::Display for Structure {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Structure::$fixed => f.write_str($words),)*
+                    $(Structure::$with($value) => {
+                        let $f = f;
+                        $write
+                    })*
+                }
+            }
+        }
+    };
+}
+
+structures! {
+    // Whole files.
+    RawProfile = "raw profile",
+    IndexedProfile = "indexed profile",
+    RawMemProf = "raw MemProf profile",
+    MemProfYaml = "MemProf YAML",
+    MipRaw = "raw file",
+    MipProfile = "MIP profile",
+    MipMap = "map",
+    MipYaml = "MIP YAML",
+    Binary = "binary",
+    ObjectFile = "object file",
+    DebugFile = "debug file",
+    DebugPackage = "debug package",
+    // Parts that several formats have.
+    FirstBytes = "the first bytes",
+    Magic = "the magic",
+    Version = "the version",
+    Header = "header",
+    BuildIds = "build ids",
+    BuildId = "build id",
+    Names = "names",
+    Records = "records",
+    Record = "record",
+    Functions = "functions",
+    Summary = "summary",
+    Summaries = "summaries",
+    ContextSensitiveSummary = "context-sensitive summary",
+    HashTable = "hash table",
+    HashTableItems = "items of the hash table",
+    HashTableIndex = "index of the hash table",
+    StringTable = "string table",
+    PathTable = "file path table",
+    StackTable = "stack entry table",
+    Frame = "frame",
+    Path = "path",
+    Frames = "frames",
+    CallStacks = "call stacks",
+    Section = "section",
+    Sections = "sections",
+    Padding = "padding",
+    BytesTag = "!bytes",
+    // Instrumentation profiles.
+    DataRecords = "data records",
+    Counters = "counters",
+    Bitmap = "bitmap",
+    UniformCounters = "uniform counters",
+    VTableRecords = "vtable records",
+    VTableNames = "vtable names",
+    ValueData = "value data",
+    AfterProfile = "the bytes after a profile",
+    TemporalTraces = "temporal traces",
+    MemProfSection = "MemProf section",
+    // Sample profiles.
+    NameTable = "the name table",
+    SectionTable = "the section table",
+    FunctionTable = "the function table",
+    FunctionTableOffset = "the offset of the function table",
+    FirstLine = "a function's first line",
+    Modules = "modules",
+    WorkingSets = "working sets",
+    // Heap profiles.
+    MemProfSchema = "MemProf schema",
+    Segments = "segments",
+    Blocks = "blocks",
+    Stacks = "stacks",
+    DataAccess = "data access",
+    // MIP.
+    MapEntry = "map entry",
+    SectionList = "list of sections",
+    FunctionCount = "number of functions",
+    CallEdges = "call edges",
+    Strings = "strings",
+    FilePaths = "file paths",
+    StackEntries = "stack entries",
+    // Binaries and debug info.
+    UniversalHeader = "universal header",
+    ChainedFixups = "LC_DYLD_CHAINED_FIXUPS",
+    Dwarf = "DWARF",
+    SplitPart = "split part",
+    LineTable = "line table",
+    UnitHeaders = "unit headers of .debug_info",
+    PackageIndex = "index of the debug package",
+    --
+    /// A data record of a raw profile, by its number from 0, and the name hash that it states if it states one.
+    DataRecord((u64, Option<crate::ids::NameRef>)) = |record, f| match record {
+        (index, Some(name_ref)) => write!(f, "data record {index} (function {name_ref})"),
+        (index, None) => write!(f, "data record {index}"),
+    },
+    /// A function, by its number from 0 in the file.
+    FunctionNumber(u64) = |index, f| write!(f, "function {index}"),
+    /// A function, by the hash of its name.
+    FunctionHash(u64) = |hash, f| write!(f, "function {hash:#018x}"),
+    /// A function, by its name.
+    Function(String) = |name, f| write!(f, "function {name}"),
+    /// A function of a text profile, by its name in quotes.
+    RecordOf(String) = |name, f| write!(f, "the record of {name}"),
+    /// A function of a sample profile, by the offset where it begins in its section.
+    FunctionAt(u64) = |offset, f| write!(f, "the function at {offset:#x}"),
+    /// An entry of a list, by the offset where it begins.
+    EntryAt(u64) = |offset, f| write!(f, "the entry at offset {offset:#x}"),
+    /// A counter, by its number from 0 in the function.
+    Counter(u64) = |index, f| write!(f, "counter {index}"),
+    /// A byte of a bitmap, by its number from 0 in the function.
+    BitmapByte(u64) = |index, f| write!(f, "bitmap byte {index}"),
+    /// A value of a value site: its number, the site's number, the value kind's number.
+    Value((u64, u64, u64)) = |value, f| write!(
+        f,
+        "value {} of site {} of value kind {}",
+        value.0, value.1, value.2
+    ),
+    /// A bucket of a hash table, by its number from 0.
+    Bucket(usize) = |index, f| write!(f, "bucket {index}"),
+    /// A dump of a raw MemProf profile, by the offset where it begins.
+    DumpAt(u64) = |offset, f| write!(f, "dump at {offset:#x}"),
+    /// A dump of a raw MemProf profile, by its number from 1.
+    DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
+    /// A section, by its number from 0.
+    SectionNumber(u64) = |index, f| write!(f, "section {index}"),
+    /// A part of a raw MIP file, by its number from 1.
+    Part(u64) = |number, f| write!(f, "part {number}"),
+    /// A call edge of a MIP profile, by its number from 0.
+    CallEdge(u64) = |index, f| write!(f, "call edge {index}"),
+    /// A section of a sample profile, by its kind ([`profkit_abi::sample::section`]).
+    SampleSection(u64) = |kind, f| f.write_str(sample_section_name(*kind)),
+    /// A section of an object file, by its name.
+    NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
+    /// The bytes between a section and the next.
+    After(Box<Structure>) = |section, f| write!(f, "the bytes after its {section}"),
+    /// Something that has its name from outside: a file, a compilation unit.
+    Named(String) = |name, f| f.write_str(name),
+}
+
+impl From<String> for Structure {
+    fn from(name: String) -> Self {
+        Structure::Named(name)
+    }
+}
+
+/// LLVM's name of a section of an extensible binary sample profile (`getSecName`).
+pub(crate) fn sample_section_name(kind: u64) -> &'static str {
+    match kind {
+        0 => "InvalidSection",
+        section::SUMMARY => "ProfileSummarySection",
+        section::NAMES => "NameTableSection",
+        section::SYMBOLS => "ProfileSymbolListSection",
+        section::FUNCTION_OFFSETS => "FuncOffsetTableSection",
+        section::METADATA => "FunctionMetadata",
+        section::CONTEXTS => "CSNameTableSection",
+        section::SAMPLES => "LBRProfileSection",
+        _ => "UnknownSection",
+    }
+}

@@ -167,7 +167,7 @@ structures! {
     /// A section of an object file, by its name.
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
     /// The bytes between a section and the next.
-    After(Box<Structure>) = |section, f| write!(f, "the bytes after its {section}"),
+    After(Box<Structure>) = |section, f| write!(f, "the bytes after the {section}"),
     /// Something that has its name from outside: a file, a compilation unit.
     Named(String) = |name, f| f.write_str(name),
 }

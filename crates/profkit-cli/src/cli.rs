@@ -1,6 +1,6 @@
 //! The native command line: which commands there are.
 use crate::memprof::diff;
-use crate::{completions, doctor, exit, llvm_profdata, matching, merge, mip, show};
+use crate::{completions, doctor, exit, matching, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use profkit_abi::{indexed, raw};
@@ -58,7 +58,7 @@ pub enum Command {
     /// Coverage and call order of optimised builds, from one instruction a function
     Mip(mip::MipArgs),
     /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
-    #[command(disable_help_flag = true, after_help = llvm_profdata::EXAMPLE)]
+    #[command(disable_help_flag = true, after_help = profkit_llvm::profdata::EXAMPLE)]
     LlvmProfdata {
         /// Arguments as for llvm-profdata
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -77,7 +77,7 @@ impl Cli {
             Command::LlvmProfdata { args } => {
                 // Only reached with something before the command's name: `run` in lib.rs hands over without parsing.
                 let program = std::iter::once(OsString::from("llvm-profdata"));
-                return llvm_profdata::run(program.chain(args).collect());
+                return crate::llvm_profdata(program.chain(args).collect());
             }
             Command::Merge(args) => merge::merge(args),
             Command::Correlate(args) => merge::correlate(args),

@@ -10,7 +10,6 @@ pub mod correlate;
 pub mod doctor;
 pub mod exit;
 pub mod io;
-pub mod llvm_profdata;
 pub mod matching;
 pub mod memprof;
 pub mod merge;
@@ -20,7 +19,9 @@ pub mod show;
 mod completions;
 
 use clap::Parser;
+use profkit_llvm::{Io, profdata};
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -32,7 +33,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     if let Some(program) = args.first()
         && names_llvm_profdata(program)
     {
-        return llvm_profdata::run(args);
+        return llvm_profdata(args);
     }
     if let Some(program) = args.first()
         && mip::cc::is_assembler(program)
@@ -40,12 +41,23 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         return mip::cc::run_assembler(args);
     }
     if args.get(1).is_some_and(|first| first == "llvm-profdata") {
-        return llvm_profdata::run(args.into_iter().skip(1).collect());
+        return llvm_profdata(args.into_iter().skip(1).collect());
     }
     match cli::Cli::try_parse_from(args) {
         Ok(cli) => cli.run(),
         Err(error) => exit::command_line(&error),
     }
+}
+
+/// Runs LLVM's tool on this process's standard input, output and error.
+fn llvm_profdata(args: Vec<OsString>) -> ExitCode {
+    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+    let terminals = (stdout.is_terminal(), stderr.is_terminal());
+    let (mut stdin, mut stdout, mut stderr) = (std::io::stdin(), stdout.lock(), stderr);
+    let mut io = Io::new(&mut stdin, &mut stdout, &mut stderr)
+        .terminals(terminals.0, terminals.1)
+        .process_ends();
+    ExitCode::from(profdata::run(args, &mut io))
 }
 
 fn names_llvm_profdata(program: &OsStr) -> bool {

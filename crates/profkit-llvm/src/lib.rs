@@ -1,2 +1,63 @@
-//! LLVM's profile tools, to the letter: the same options, texts, exit codes and bytes.
+//! LLVM's profile tools, to the letter: the same options, texts, exit codes and bytes, on profkit's libraries.
+//!
+//! [`profdata::run`] is `llvm-profdata`. Files are opened by name as the tool does; standard input, output and error
+//! are those of an [`Io`], so that a test or another front end can run the tool inside its own process.
 #![forbid(unsafe_code)]
+
+pub mod profdata;
+
+use std::fmt;
+use std::io::{Read, Write};
+
+/// Standard input, output and error of a run.
+pub struct Io<'io> {
+    stdin: &'io mut (dyn Read + 'io),
+    stdout: &'io mut (dyn Write + 'io),
+    stderr: &'io mut (dyn Write + 'io),
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    process_ends: bool,
+}
+
+impl<'io> Io<'io> {
+    /// These three, none of which is a terminal.
+    pub fn new(
+        stdin: &'io mut (dyn Read + 'io),
+        stdout: &'io mut (dyn Write + 'io),
+        stderr: &'io mut (dyn Write + 'io),
+    ) -> Self {
+        Io {
+            stdin,
+            stdout,
+            stderr,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+            process_ends: false,
+        }
+    }
+
+    /// Says which of the outputs is a terminal: binary profiles are not written to one, and messages have colours on
+    /// one.
+    #[must_use]
+    pub fn terminals(mut self, stdout: bool, stderr: bool) -> Self {
+        self.stdout_is_terminal = stdout;
+        self.stderr_is_terminal = stderr;
+        self
+    }
+
+    /// Says that the process ends after the run: large results are then left to the system instead of being freed.
+    #[must_use]
+    pub fn process_ends(mut self) -> Self {
+        self.process_ends = true;
+        self
+    }
+}
+
+impl fmt::Debug for Io<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Io")
+            .field("stdout_is_terminal", &self.stdout_is_terminal)
+            .field("stderr_is_terminal", &self.stderr_is_terminal)
+            .finish_non_exhaustive()
+    }
+}

@@ -5,14 +5,14 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
-use crate::memprof::{self, Loaded};
+use crate::memprof::Loaded;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::memprof::IdScheme;
-use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode};
+use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section};
 use profkit_merge::files::{Content, Output};
 use profkit_merge::memprof::{ContextRule, MemProfSum};
 use profkit_merge::{
@@ -303,7 +303,7 @@ impl Job {
         let job = self.memprof.as_ref();
         let loaded = job.and_then(|job| job.loaded.as_ref());
         let asked = job.and_then(|job| job.version);
-        let read = profile.memprof.as_ref().map(memprof::read_section);
+        let read = profile.memprof.as_ref().map(read_section);
         let known = |version: u32| options.known_memprof.contains(&u64::from(version));
         let fits = matches!(&read, Some(Ok((_, version))) if known(*version));
         if loaded.is_none() && (read.is_none() || (fits && asked.is_none())) {

@@ -3,7 +3,6 @@ use super::args::{Format, ReportArgs};
 use super::report::{FullReport, Written, grouped, plural};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
-use profkit_data::Error;
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -11,8 +10,8 @@ use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWrit
 use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{
-    COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample,
-    nest, prune_to,
+    COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, add_symbols,
+    encode_within, merge_sample, nest,
 };
 use profkit_merge::{Inputs, NameFilter, Remapping, Report};
 use std::fmt;
@@ -245,16 +244,7 @@ impl SampleJob<'_> {
         let mut buffer = Vec::new();
         let map = read_into(path, &mut buffer)
             .map_err(|error| Failure::io("cannot read", path.display(), &error))?;
-        for line in map
-            .as_deref()
-            .unwrap_or(&buffer)
-            .split(|&byte| byte == b'\n')
-        {
-            let symbol = line.trim_ascii();
-            if !symbol.is_empty() {
-                profile.symbols.insert(symbol.into());
-            }
-        }
+        add_symbols(profile, map.as_deref().unwrap_or(&buffer));
         Ok(())
     }
 
@@ -265,20 +255,13 @@ impl SampleJob<'_> {
         inputs: &dyn Inputs,
     ) -> Result<(Vec<u8>, Vec<String>)> {
         let name = self.output.display().to_string();
-        let fail = |error: Error| Failure::file(&name, &error);
-        let mut bytes = Vec::new();
-        let mut dropped = 0;
-        loop {
-            bytes.clear();
-            let mut losses = match self.form {
-                SampleForm::Text => told(
-                    &text::write(profile, &text::TextOptions::default(), &mut bytes)
-                        .map_err(fail)?,
-                ),
-                SampleForm::Binary => told(&binary::write(profile, &mut bytes).map_err(fail)?),
-                SampleForm::CompactBinary => {
-                    told(&binary::write_compact(profile, &mut bytes).map_err(fail)?)
+        let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
+            Ok(match self.form {
+                SampleForm::Text => {
+                    told(&text::write(profile, &text::TextOptions::default(), bytes)?)
                 }
+                SampleForm::Binary => told(&binary::write(profile, bytes)?),
+                SampleForm::CompactBinary => told(&binary::write_compact(profile, bytes)?),
                 SampleForm::ExtBinary => {
                     let options = ExtBinaryOptions::default()
                         .md5_names(self.args.md5_names)
@@ -286,34 +269,34 @@ impl SampleJob<'_> {
                         .split_layout(self.args.split_layout)
                         .partial(self.args.partial)
                         .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES));
-                    told(&ext_binary::write(profile, &options, &mut bytes).map_err(fail)?)
+                    told(&ext_binary::write(profile, &options, bytes)?)
                 }
                 SampleForm::Gcov(version) => {
                     let options = gcov_options(version, profile, inputs);
-                    let losses = GcovWriter::write(&mut bytes, profile, &options).map_err(fail)?;
+                    let losses = GcovWriter::write(bytes, profile, &options)?;
                     losses
                         .counts()
                         .map(|(count, what)| left_out(count, what))
                         .collect()
                 }
-            };
-            let size = bytes.len() as u64;
-            let Some(limit) = self.args.size_limit.filter(|&limit| size > limit) else {
-                if dropped > 0 {
-                    losses.push(left_out(dropped, "functions, to keep to the size limit"));
-                }
-                return Ok((bytes, losses));
-            };
-            let before = profile.functions().len();
-            let left = prune_to(profile, size, limit);
-            dropped += (before - left) as u64;
-            if left == 0 {
-                return Err(Failure::input(format_args!(
-                    "{name}: not even one function fits {} bytes",
-                    grouped(limit)
-                )));
-            }
+            })
+        });
+        let encoded = encoded.map_err(|error| Failure::file(&name, &error))?;
+        let Some(bytes) = encoded.bytes else {
+            let limit = self.args.size_limit.unwrap_or_default();
+            return Err(Failure::input(format_args!(
+                "{name}: not even one function fits {} bytes",
+                grouped(limit)
+            )));
+        };
+        let mut losses: Vec<String> = encoded.losses;
+        if encoded.dropped > 0 {
+            losses.push(left_out(
+                encoded.dropped,
+                "functions, to keep to the size limit",
+            ));
         }
+        Ok((bytes, losses))
     }
 
     fn tell(

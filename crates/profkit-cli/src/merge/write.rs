@@ -1,11 +1,11 @@
 //! Writing a merged profile in the form that was asked for.
 use super::report::{Written, grouped, plural};
 use crate::exit::{Failure, Result};
-use crate::memprof::read_section;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
 use profkit_data::instr::releases::{display_range, indexed_writers};
 use profkit_data::instr::text::{TextOptions, TextWriter};
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
+use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;

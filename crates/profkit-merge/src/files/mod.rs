@@ -13,7 +13,7 @@ pub use input::{Input, ReadError, STDIN_NAME, SingleInput, is_stdio, read_into};
 pub use list::{
     InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
 };
-pub use output::{Content, Output, OutputError, OutputProblem};
+pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 
 /// The text of an I/O error without Rust's "(os error N)".
 pub fn system_text(error: &std::io::Error) -> String {

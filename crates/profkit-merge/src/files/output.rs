@@ -309,6 +309,22 @@ impl fmt::Display for OutputError {
 
 impl std::error::Error for OutputError {}
 
+/// Fills a writer with what `write` writes, gathered into large pieces, and returns how many bytes that were. `name` is
+/// what messages call it.
+///
+/// # Errors
+/// What `write` returns, or why the writer did not take the bytes.
+pub fn write_to<W: Write>(
+    name: &str,
+    to: W,
+    write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+) -> Result<u64, OutputError> {
+    match fill(to, write) {
+        Ok((bytes, _)) => Ok(bytes),
+        Err(problem) => Err(OutputError::new(name.to_owned(), problem)),
+    }
+}
+
 /// Lets `write` fill `file`, and says which side failed if one did.
 fn fill<W: Write>(
     file: W,

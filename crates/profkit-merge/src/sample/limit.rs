@@ -1,17 +1,17 @@
 //! Dropping functions until a profile fits a size (`DefaultFunctionPruningStrategy` in `SampleProfWriter.cpp`).
+use profkit_data::Result;
 use profkit_data::sample::SampleProfile;
 use rustc_hash::FxHashSet;
 
 /// Drops the functions with the fewest samples from a profile that takes `size` bytes and may take `limit`: the share
-/// that is kept is the square of the ratio, at least one function goes. The caller writes and prunes until it fits.
-/// Returns how many are left.
+/// that is kept is the square of the ratio, at least one function goes. Returns how many are left.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "LLVM calculates in floating point, and the same functions are to be dropped"
 )]
-pub fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
+pub(super) fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
     let count = profile.functions().len();
     let ratio = limit as f64 / size as f64;
     let kept = (count as f64 * ratio * ratio).round() as usize;
@@ -26,4 +26,99 @@ pub fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
         keep
     });
     profile.functions().len()
+}
+
+/// A profile in bytes, as small as was asked for.
+#[derive(Debug)]
+pub struct Limited<L> {
+    /// The bytes; `None` if not even one function fits.
+    pub bytes: Option<Vec<u8>>,
+    /// What the encoding could not represent.
+    pub losses: L,
+    /// How many functions were dropped.
+    pub dropped: u64,
+}
+
+/// Encodes a profile with `write`. If that takes more than `limit` bytes, functions are dropped from the profile, those
+/// with the fewest samples first, until it fits.
+///
+/// # Errors
+/// Those of `write`.
+pub fn encode_within<L>(
+    profile: &mut SampleProfile,
+    limit: Option<u64>,
+    mut write: impl FnMut(&SampleProfile, &mut Vec<u8>) -> Result<L>,
+) -> Result<Limited<L>> {
+    let mut bytes = Vec::new();
+    let mut dropped = 0;
+    loop {
+        bytes.clear();
+        let losses = write(profile, &mut bytes)?;
+        let size = bytes.len() as u64;
+        let Some(limit) = limit.filter(|&limit| size > limit) else {
+            let bytes = Some(bytes);
+            return Ok(Limited {
+                bytes,
+                losses,
+                dropped,
+            });
+        };
+        let before = profile.functions().len();
+        let left = prune_to(profile, size, limit);
+        dropped += (before - left) as u64;
+        if left == 0 {
+            return Ok(Limited {
+                bytes: None,
+                losses,
+                dropped,
+            });
+        }
+    }
+}
+
+/// Adds a list of symbols, one per line, to those of a profile. Blanks around a symbol do not belong to it.
+pub fn add_symbols(profile: &mut SampleProfile, list: &[u8]) {
+    let blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
+    for line in list.split(|&byte| byte == b'\n') {
+        let start = line.iter().position(|byte| !blank(byte));
+        let end = line.iter().rposition(|byte| !blank(byte));
+        if let (Some(start), Some(end)) = (start, end) {
+            let symbol = line.get(start..=end).unwrap_or_default();
+            profile.symbols.insert(symbol.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profkit_data::sample::{read, text};
+
+    #[test]
+    fn functions_with_the_fewest_samples_go_first() {
+        let mut profile = SampleProfile::new();
+        read(b"hot:200:1\n 1: 200\ncold:2:1\n 1: 2\n", &mut profile, 1);
+        let write = |profile: &SampleProfile, bytes: &mut Vec<u8>| {
+            text::write(profile, &text::TextOptions::default(), bytes)
+        };
+        let whole = encode_within(&mut profile, None, write).unwrap();
+        let len = whole.bytes.unwrap().len() as u64;
+        assert_eq!(whole.dropped, 0);
+        let smaller = encode_within(&mut profile, Some(len - 1), write).unwrap();
+        assert_eq!(
+            smaller.bytes.as_deref(),
+            Some(b"hot:200:1\n 1: 200\n".as_slice())
+        );
+        assert_eq!(smaller.dropped, 1);
+        let nothing = encode_within(&mut profile, Some(3), write).unwrap();
+        assert!(nothing.bytes.is_none());
+    }
+
+    #[test]
+    fn symbols_have_no_blanks_around_them() {
+        let mut profile = SampleProfile::new();
+        add_symbols(&mut profile, b" main\t\r\n\n \nf g\x0b");
+        let symbols: Vec<&[u8]> = profile.symbols.iter().map(AsRef::as_ref).collect();
+        assert_eq!(symbols, [b"f g".as_slice(), b"main"]);
+    }
 }

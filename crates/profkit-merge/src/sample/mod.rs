@@ -18,7 +18,7 @@ mod tests;
 pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
 pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};
 pub use layout::{SampleLayout, flatten, head_estimate, nest};
-pub use limit::prune_to;
+pub use limit::{Limited, add_symbols, encode_within};
 pub use names::{remap, unify_hashes};
 pub use options::SampleMergeOptions;
 pub use supplement::{SupplementOptions, Supplemented, supplement};

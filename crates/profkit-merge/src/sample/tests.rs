@@ -1,3 +1,4 @@
+use super::limit::prune_to;
 use super::*;
 use crate::{InputData, Inputs, Policy, Reason, Remapping, Weight};
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};

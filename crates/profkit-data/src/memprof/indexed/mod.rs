@@ -30,3 +30,21 @@ mod writer;
 
 pub use reader::{IndexedMemProf, section_version};
 pub use writer::{IndexedMemProfOptions, encode};
+
+use crate::Result;
+use crate::instr::MemProfSection;
+use crate::memprof::MemProfile;
+
+/// Where a section that stands alone begins: offset 0 means "none" in tables.
+const ALONE: u64 = 8;
+
+/// Reads a section that was cut out of its file, and returns the version that it has there too.
+///
+/// # Errors
+/// As [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets are those of the section, plus 8.
+pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
+    let mut bytes = vec![0; 8];
+    bytes.extend(crate::instr::indexed::move_memprof(section, ALONE)?);
+    let parsed = IndexedMemProf::parse(&bytes, ALONE)?;
+    Ok((parsed.to_profile()?, parsed.version()))
+}

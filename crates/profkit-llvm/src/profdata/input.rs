@@ -1,6 +1,4 @@
 //! Opening a profile as LLVM's tool of one release does.
-use super::messages::Fault;
-use super::path_from_bytes;
 use memmap2::Mmap;
 use profkit_abi::{raw, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
@@ -10,7 +8,6 @@ use profkit_data::instr::raw::{RawDialect, RawReader, version_mismatch};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::read_into;
 use rustc_hash::FxHashMap;
 
 /// The bytes of a file.
@@ -28,19 +25,6 @@ impl AsRef<[u8]> for FileBytes {
             FileBytes::Read(bytes) => bytes,
             FileBytes::Mapped(map) => map,
         }
-    }
-}
-
-/// Reads a file whole; `-` is standard input.
-///
-/// # Errors
-/// In the system's words.
-pub fn read(name: &[u8]) -> Result<FileBytes, Fault> {
-    let mut buffer = Vec::new();
-    match read_into(&path_from_bytes(name), &mut buffer) {
-        Ok(Some(map)) => Ok(FileBytes::Mapped(map)),
-        Ok(None) => Ok(FileBytes::Read(buffer)),
-        Err(error) => Err(Fault::io(name, &error)),
     }
 }
 

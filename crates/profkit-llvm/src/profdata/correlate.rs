@@ -3,17 +3,18 @@
 use super::command_line::Parsed;
 use super::inputs::InputList;
 use super::lines::Lines;
-use super::messages::{Fault, Messages, fault_text};
-use super::{output, path_from_bytes};
-use crate::correlate::debuginfod;
+use super::messages::{Fault, Session, fault_text};
+use super::output::{self, Output};
+use super::path_from_bytes;
 use profkit_abi::raw::VERSION_LLVM_22;
-use profkit_analysis::correlate::{Artifact, BinaryServers, Joined, Key, profiles_in};
+use profkit_analysis::correlate::{
+    Artifact, BinaryServers, Joined, Key, ServersError, profiles_in, servers_from_environment,
+};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
     PointerWidth, RawDialect, RawMetadata, RawMetadataSource, RawProfile, RecordLayout,
 };
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::Output;
 use profkit_merge::files::system_text;
 use profkit_merge::{Inputs, LlvmFault};
 use profkit_object::binary::{BinaryFile, Image};
@@ -41,7 +42,7 @@ pub type Source = Arc<dyn RawMetadataSource + Send>;
 pub fn source(
     parsed: &Parsed,
     inputs: &InputList,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<Option<Source>, Fault> {
     let (debug_info, binary) = (parsed.text("debug-info"), parsed.text("binary-file"));
     let use_debuginfod = parsed.flag("debuginfod");
@@ -68,7 +69,7 @@ pub fn source(
     let mut source: Option<Source> = None;
     for (name, kind) in [(debug_info, Kind::DebugInfo), (binary, Kind::Binary)] {
         if !name.is_empty() {
-            let one = read(&path_from_bytes(name), kind, limit, messages)
+            let one = read(&path_from_bytes(name), kind, limit, session)
                 .map_err(|refusal| refusal.fault(name))?;
             source = Some(Arc::new(one));
         }
@@ -93,16 +94,23 @@ pub fn source(
             let finder = Finder {
                 folders,
                 servers: match use_debuginfod {
-                    true => Some(debuginfod::from_environment(None, false).map_err(Fault::new)?),
+                    true => Some(servers_from_environment(None, None).map_err(no_servers)?),
                     false => None,
                 },
             };
-            Ok(Some(Arc::new(by_build_id(inputs, kind, &finder, messages))))
+            Ok(Some(Arc::new(by_build_id(inputs, kind, &finder, session))))
         }
     }
 }
 
 const DEFAULT_WARNINGS: u64 = 5;
+
+fn no_servers(error: ServersError) -> Fault {
+    Fault::new(match error {
+        ServersError::NotBuilt => "--debuginfod: this program was built without a client (cargo feature `debuginfod`): fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
+        ServersError::Variable(text) => text,
+    })
+}
 
 /// Why a file gives no metadata.
 enum Refusal {
@@ -194,7 +202,7 @@ fn with_image<T>(
     }
 }
 
-fn read(path: &Path, kind: Kind, limit: usize, messages: &Messages) -> Result<One, Refusal> {
+fn read(path: &Path, kind: Kind, limit: usize, session: &Session<'_>) -> Result<One, Refusal> {
     with_image(path, kind, |image| {
         let (endian, width) = machine(image);
         let dialect = RawDialect {
@@ -217,7 +225,7 @@ fn read(path: &Path, kind: Kind, limit: usize, messages: &Messages) -> Result<On
                 dwarf::correlate(image, counters, DwarfOptions::default(), warnings)?
             }
         };
-        warn(&correlated.warnings, messages);
+        warn(&correlated.warnings, session);
         Ok(One {
             width,
             metadata: RawMetadata::new(&correlated.program, dialect, layout)?,
@@ -238,13 +246,13 @@ fn check_format(image: &Image<'_>, kind: Kind) -> Result<(), Error> {
     }
 }
 
-fn warn(warnings: &CorrelationWarnings, messages: &Messages) {
+fn warn(warnings: &CorrelationWarnings, session: &Session<'_>) {
     for warning in &warnings.list {
-        messages.warning(b"", &warning.to_string());
+        session.warning(b"", &warning.to_string());
     }
     if warnings.suppressed > 0 {
         let text = format!("Suppressed {} additional warnings", warnings.suppressed);
-        messages.warning(b"", &text);
+        session.warning(b"", &text);
     }
 }
 
@@ -271,7 +279,7 @@ impl Finder {
 }
 
 /// Reads the binary of each input before the inputs themselves are read.
-fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, messages: &Messages) -> Joined {
+fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, session: &Session<'_>) -> Joined {
     let mut joined = Joined {
         replace: true,
         ..Joined::default()
@@ -286,7 +294,7 @@ fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, messages: &Messa
             if joined.found.contains_key(&key) {
                 continue;
             }
-            let metadata = metadata_of(&key.ids, kind, finder, messages);
+            let metadata = metadata_of(&key.ids, kind, finder, session);
             joined.found.insert(key, metadata);
         }
     }
@@ -297,7 +305,7 @@ fn metadata_of(
     ids: &[BuildId],
     kind: Kind,
     finder: &Finder,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<RawMetadata, Error> {
     let id = match ids {
         [id] => id,
@@ -319,7 +327,7 @@ fn metadata_of(
         );
     };
     // LLVM prints all warnings here.
-    match read(&path, kind, 0, messages) {
+    match read(&path, kind, 0, session) {
         Ok(one) => Ok(one.metadata),
         Err(Refusal::Profile(error)) => Err(*error),
         Err(Refusal::Plain(text)) => {
@@ -336,7 +344,7 @@ pub fn show(
     parsed: &Parsed,
     format: Option<&str>,
     output: Output,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<(), Fault> {
     let name = parsed.text("debug-info");
     if format == Some("json") {
@@ -367,8 +375,8 @@ pub fn show(
         Ok((found, counters))
     });
     let ((probes, warnings), counters) = found.map_err(|refusal| refusal.fault(name))?;
-    warn(&warnings, messages);
-    output::write(output, parsed.output(), |lines: &mut Lines<'_>| {
+    warn(&warnings, session);
+    output::write(session, output, parsed.output(), |lines: &mut Lines<'_>| {
         if yaml {
             super::yaml::probes(&probes, lines);
             return Ok(());

@@ -2,7 +2,7 @@
 use super::options::{Commands, OptionKind, OptionSpec, find};
 use super::response;
 use super::suggest::{nearest_command, nearest_option};
-use crate::llvm_profdata::path_from_bytes;
+use crate::profdata::path_from_bytes;
 use std::path::Path;
 
 /// What a command line asks for.

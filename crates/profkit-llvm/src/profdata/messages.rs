@@ -1,9 +1,14 @@
 //! How LLVM's tool words its errors and warnings.
 use super::help::LLVM_VERSION;
+use super::input::FileBytes;
+use super::inputs::STDIN;
+use super::path_from_bytes;
+use crate::Io;
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::system_text;
+use profkit_merge::files::{read_into, system_text};
 use profkit_merge::{LlvmCode, LlvmFault};
-use std::io::{self, IsTerminal, Write};
+use std::cell::{RefCell, RefMut};
+use std::io::{self, Read, Write};
 
 const ERROR: (&str, &str) = ("error: ", "31");
 const WARNING: (&str, &str) = ("warning: ", "35");
@@ -112,22 +117,75 @@ pub fn fault_text(fault: &LlvmFault) -> String {
     }
 }
 
-/// Writes messages to standard error, in colours where LLVM does.
-#[derive(Clone, Copy, Debug)]
-pub struct Messages {
+/// Standard input, output and error during a run. Messages are in colours where LLVM's are.
+pub struct Session<'io> {
+    stdin: RefCell<&'io mut (dyn Read + 'io)>,
+    stdout: RefCell<&'io mut (dyn Write + 'io)>,
+    stderr: RefCell<&'io mut (dyn Write + 'io)>,
+    stdout_is_terminal: bool,
+    process_ends: bool,
     colours: bool,
 }
 
-impl Messages {
+impl<'io> Session<'io> {
     /// With the value of `--color`, if it was given.
-    pub fn new(color: Option<bool>) -> Self {
-        let terminal = || {
-            io::stderr().is_terminal()
-                && std::env::var("TERM").is_ok_and(|term| shows_colours(&term))
-        };
-        Messages {
-            colours: color.unwrap_or_else(terminal),
+    pub fn new(io: &'io mut Io<'_>, color: Option<bool>) -> Self {
+        let terminal =
+            io.stderr_is_terminal && std::env::var("TERM").is_ok_and(|term| shows_colours(&term));
+        Session {
+            stdin: RefCell::new(&mut *io.stdin),
+            stdout: RefCell::new(&mut *io.stdout),
+            stderr: RefCell::new(&mut *io.stderr),
+            stdout_is_terminal: io.stdout_is_terminal,
+            process_ends: io.process_ends,
+            colours: color.unwrap_or(terminal),
         }
+    }
+
+    /// Reads a file whole; `-` is standard input.
+    ///
+    /// # Errors
+    /// In the system's words.
+    pub fn read(&self, name: &[u8]) -> Result<FileBytes, Fault> {
+        let read = if name == STDIN {
+            self.read_stdin().map(FileBytes::Read)
+        } else {
+            let mut buffer = Vec::new();
+            let read = read_into(&path_from_bytes(name), &mut buffer);
+            read.map(|map| map.map_or(FileBytes::Read(buffer), FileBytes::Mapped))
+        };
+        read.map_err(|error| Fault::io(name, &error))
+    }
+
+    /// Reads standard input to its end.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.stdin.borrow_mut().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Standard output.
+    pub fn stdout(&self) -> RefMut<'_, &'io mut (dyn Write + 'io)> {
+        self.stdout.borrow_mut()
+    }
+
+    /// Whether standard output is a terminal.
+    pub fn stdout_is_terminal(&self) -> bool {
+        self.stdout_is_terminal
+    }
+
+    /// Whether the process ends after the run.
+    pub fn process_ends(&self) -> bool {
+        self.process_ends
+    }
+
+    /// Writes whole lines to standard error.
+    pub fn put(&self, lines: &[u8]) {
+        // Nobody is left to read the lines if standard error is closed; the exit code still says it.
+        let _ = self.stderr.borrow_mut().write_all(lines);
     }
 
     /// Prints why the tool stops.
@@ -147,7 +205,7 @@ impl Messages {
             line.extend_from_slice(fault.note.as_bytes());
             line.push(b'\n');
         }
-        put(&line);
+        self.put(&line);
     }
 
     /// Prints a warning, of a file unless `whence` is empty.
@@ -160,22 +218,16 @@ impl Messages {
         }
         line.extend_from_slice(message.as_bytes());
         line.push(b'\n');
-        put(&line);
+        self.put(&line);
     }
 
-    fn label(self, line: &mut Vec<u8>, (label, colour): (&str, &str)) {
+    fn label(&self, line: &mut Vec<u8>, (label, colour): (&str, &str)) {
         if self.colours {
             line.extend_from_slice(format!("\x1b[0;1;{colour}m{label}\x1b[0m").as_bytes());
         } else {
             line.extend_from_slice(label.as_bytes());
         }
     }
-}
-
-/// Writes whole lines to standard error.
-pub fn put(lines: &[u8]) {
-    // Nobody is left to be told if standard error is closed; the exit code still says it.
-    let _ = io::stderr().write_all(lines);
 }
 
 /// The terminals that LLVM takes to show colours (`Unix/Process.inc`).

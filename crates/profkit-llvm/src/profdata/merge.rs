@@ -2,9 +2,9 @@
 use super::command_line::{FORMAT, KIND, Parsed};
 use super::inputs::InputList;
 use super::lines::Lines;
-use super::messages::{self, Fault, Messages, fault_text};
+use super::messages::{Fault, Session, fault_text};
 use super::pattern::Pattern;
-use super::{correlate, input, memprof, output};
+use super::{correlate, memprof, output};
 use profkit_abi::value_kind;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;
@@ -26,26 +26,27 @@ const HINT: &str =
     "Make sure that all profile data to be merged is generated from the same binary.";
 
 /// Runs `merge`.
-pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
-    let mut inputs = InputList::new(parsed)?;
+pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
+    let mut inputs = InputList::new(parsed, session)?;
     if inputs.is_empty() {
         return Err(Fault::new(format!(
             "no input files specified. See {program} merge -help"
         )));
     }
     if parsed.flag("dump-input-file-list") {
-        return list(&inputs);
+        return list(&inputs, session);
     }
-    let remapping = remapping(parsed)?;
+    inputs.read_stdin(session);
+    let remapping = remapping(parsed, session)?;
     let sample = parsed.word(KIND) == Some("sample");
     if !parsed.text("supplement-instr-with-sample").is_empty() {
         return Err(match sample {
             true => Fault::new("-supplement-instr-with-sample can only work with -instr. "),
-            false => return super::sample::supplement(parsed, &inputs, messages),
+            false => return super::sample::supplement(parsed, &inputs, session),
         });
     }
     if sample {
-        return super::sample::merge(parsed, &inputs, remapping, messages);
+        return super::sample::merge(parsed, &inputs, remapping, session);
     }
     let text = match parsed.word(FORMAT) {
         Some("gcc") => return Err(Fault::new("unknown format is specified")),
@@ -55,9 +56,9 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
     if !heap_inputs.is_empty() && parsed.flag("memprof-random-hotness") {
         return Err(Fault::later("--memprof-random-hotness"));
     }
-    let heap = memprof::load(parsed, &inputs, &heap_inputs, messages)?;
+    let heap = memprof::load(parsed, &inputs, &heap_inputs, session)?;
     inputs.remove(&heap_inputs);
-    let correlation = correlate::source(parsed, &inputs, messages)?;
+    let correlation = correlate::source(parsed, &inputs, session)?;
 
     let keep = filter(parsed.text("function"));
     let drop = filter(parsed.text("no-function"));
@@ -74,13 +75,13 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         Ok(outcome) => outcome,
         Err(error) => return Err(merge_fault(&error)),
     };
-    let mut bad = report(&outcome, &inputs, messages);
+    let mut bad = report(&outcome, &inputs, session);
     let mut conflict = false;
     if let Some(heap) = &heap {
         bad += heap.bad;
         if merged_kind(&outcome).contains(InstrKind::FRONT_END) {
             let text = "Cannot merge MemProf profile with Clang generated profile.";
-            messages.warning(&heap.first, text);
+            session.warning(&heap.first, text);
             bad += heap_inputs.len() - heap.bad;
             conflict = true;
         }
@@ -100,7 +101,7 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
     if is_filtered {
         let totals = outcome.report.totals;
         let filtered = totals.functions_filtered;
-        messages::put(
+        session.put(
             format!(
                 "{filtered} of {} functions in the original profile are filtered.\n",
                 totals.functions + filtered
@@ -120,11 +121,11 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
             profile.memprof.take(),
         )?);
     }
-    write(parsed, &profile, text, messages)?;
+    write(parsed, &profile, text, session)?;
     if repeats_a_size(&profile) {
         let text = "invalid profile created. Please file a bug at: \
             https://github.com/llvm/llvm-project/issues/ and include the profraw files that caused this error.";
-        messages.warning(b"", text);
+        session.warning(b"", text);
     }
     Ok(())
 }
@@ -135,9 +136,9 @@ fn merged_kind(outcome: &MergeOutcome) -> InstrKind {
     used.map_or(InstrKind::default(), |profile| profile.kind)
 }
 
-fn list(inputs: &InputList) -> Result<(), Fault> {
-    let output = output::create(b"-", Content::Text)?;
-    output::write(output, b"-", |lines: &mut Lines<'_>| {
+fn list(inputs: &InputList, session: &Session<'_>) -> Result<(), Fault> {
+    let output = output::create(session, b"-", Content::Text)?;
+    output::write(session, output, b"-", |lines: &mut Lines<'_>| {
         for file in &inputs.files {
             lines.number(file.weight).text(b",").text(&file.name).end();
         }
@@ -145,12 +146,12 @@ fn list(inputs: &InputList) -> Result<(), Fault> {
     })
 }
 
-fn remapping(parsed: &Parsed) -> Result<Option<Remapping>, Fault> {
+fn remapping(parsed: &Parsed, session: &Session<'_>) -> Result<Option<Remapping>, Fault> {
     let name = parsed.text("remapping-file");
     if name.is_empty() {
         return Ok(None);
     }
-    let bytes = input::read(name)?;
+    let bytes = session.read(name)?;
     let remapping = Remapping::parse(bytes.as_ref()).map_err(|error| {
         let place = [name, format!(":{}", error.line).as_bytes()].concat();
         Fault::of(&place, "unexpected line in remapping file")
@@ -209,7 +210,7 @@ pub(super) fn merge_fault(error: &MergeError) -> Fault {
 }
 
 /// Prints what went wrong with functions and files, and returns how many files were bad.
-fn report(outcome: &MergeOutcome, inputs: &InputList, messages: &Messages) -> usize {
+fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> usize {
     let mut hinted: Vec<LlvmCode> = Vec::new();
     let mut bad = 0;
     for event in &outcome.report.events {
@@ -223,18 +224,18 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, messages: &Messages) -> us
                 && !hinted.contains(&fault.code)
             {
                 hinted.push(fault.code);
-                messages.warning(b"", &fault_text(fault));
+                session.warning(b"", &fault_text(fault));
             }
             continue;
         };
         match &event.function {
-            Some(function) => function_line(event, name, function, &mut hinted),
+            Some(function) => function_line(event, name, function, &mut hinted, session),
             None if event.reason.is_note() => {}
             None => {
                 bad += 1;
                 match &event.llvm {
-                    Some(fault) => messages.warning(name, &fault_text(fault)),
-                    None => messages.warning(name, &event.message),
+                    Some(fault) => session.warning(name, &fault_text(fault)),
+                    None => session.warning(name, &event.message),
                 }
             }
         }
@@ -243,7 +244,13 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, messages: &Messages) -> us
 }
 
 /// A line about a function, and after the first of its code a hint.
-fn function_line(event: &Event, file: &[u8], function: &[u8], hinted: &mut Vec<LlvmCode>) {
+fn function_line(
+    event: &Event,
+    file: &[u8],
+    function: &[u8],
+    hinted: &mut Vec<LlvmCode>,
+    session: &Session<'_>,
+) {
     let Some(fault) = &event.llvm else { return };
     let mut lines = Vec::new();
     for part in [file, function] {
@@ -264,7 +271,7 @@ fn function_line(event: &Event, file: &[u8], function: &[u8], hinted: &mut Vec<L
             lines.push(b'\n');
         }
     }
-    messages::put(&lines);
+    session.put(&lines);
 }
 
 /// Whether a function that is written has no name, as one whose name hash is damaged.
@@ -284,12 +291,12 @@ pub(super) fn write(
     parsed: &Parsed,
     profile: &InstrProfile,
     text: bool,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<(), Fault> {
     let name = parsed.output();
     let sparse = parsed.flag("sparse");
     if text {
-        let output = output::create(name, Content::Text)?;
+        let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
         // LLVM stops behind the directives if it meets a name that was not in its file, and warns.
         let unnamed = has_unnamed(profile, sparse);
@@ -298,23 +305,23 @@ pub(super) fn write(
             ..InstrProfile::default()
         };
         let profile = if unnamed { &directives } else { profile };
-        output::write_bytes(output, name, |sink| {
+        output::write_bytes(session, output, name, |sink| {
             TextWriter::write(sink, profile, options).map(Ok)
         })?;
         if unnamed {
             let text = "malformed instrumentation profile data: symbol name is empty";
-            messages.warning(b"", text);
+            session.warning(b"", text);
         }
         return Ok(());
     }
-    let output = output::create(name, Content::Binary)?;
+    let output = output::create(session, name, Content::Binary)?;
     let options = match parsed.flag("write-prev-version") {
         true => IndexedWriteOptions::for_version(PREVIOUS_VERSION).unknown_vtable_sites(true),
         false => IndexedWriteOptions::for_llvm(RELEASE),
     };
     let plan = IndexedPlan::new(profile, &options.sparse(sparse))
         .map_err(|error| Fault::profile(name, &error))?;
-    output::write_bytes(output, name, |sink| {
+    output::write_bytes(session, output, name, |sink| {
         write_indexed(&plan, None, sink).map(Ok)
     })
 }

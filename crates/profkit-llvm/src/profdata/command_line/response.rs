@@ -1,5 +1,5 @@
 //! Response files: `@FILE` stands for the arguments in the file, in the quoting of GNU tools.
-use crate::llvm_profdata::path_from_bytes;
+use crate::profdata::path_from_bytes;
 use profkit_merge::files::system_text;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! `merge --supplement-instr-with-sample` (`supplementInstrProfile` in `llvm-profdata.cpp`).
 use super::super::command_line::{FORMAT, Parsed};
 use super::super::inputs::InputList;
-use super::super::messages::{Fault, Messages, fault_text};
-use super::super::{input, merge};
+use super::super::merge;
+use super::super::messages::{Fault, Session, fault_text};
 use super::{fault, read_options};
 use profkit_data::instr::InstrProfile;
 use profkit_data::sample::{SampleProfile, read_with, summarize};
@@ -11,7 +11,7 @@ use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};
 use std::num::NonZeroUsize;
 
 /// Runs it.
-pub fn run(parsed: &Parsed, inputs: &InputList, messages: &Messages) -> Result<(), Fault> {
+pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result<(), Fault> {
     if parsed.output() == b"-" {
         return Err(Fault::new("cannot write indexed profdata format to stdout"));
     }
@@ -22,7 +22,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, messages: &Messages) -> Result<(
         return Err(Fault::new("expect instr profile doesn't have weight"));
     }
     let name = parsed.text("supplement-instr-with-sample");
-    let bytes = input::read(name)?;
+    let bytes = session.read(name)?;
     let mut samples = SampleProfile::new();
     let report = read_with(bytes.as_ref(), &mut samples, 1, read_options(parsed));
     if let Some(error) = report.faults.first() {
@@ -65,15 +65,15 @@ pub fn run(parsed: &Parsed, inputs: &InputList, messages: &Messages) -> Result<(
         let name = String::from_utf8_lossy(name);
         let text =
             format!("Static function {name} has multiple promoted names, cannot adjust profile.");
-        messages.warning(b"", &text);
+        session.warning(b"", &text);
     }
     for _ in 0..done.overflows {
-        messages.warning(b"", "counter overflow");
+        session.warning(b"", "counter overflow");
     }
     merge::write(
         parsed,
         &profile,
         parsed.word(FORMAT) == Some("text"),
-        messages,
+        session,
     )
 }

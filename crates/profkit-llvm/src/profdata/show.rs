@@ -1,9 +1,9 @@
 //! `show`: functions, totals and lists as `showInstrProfile` in `llvm-profdata.cpp` prints them.
 use super::command_line::{Parsed, SHOW_KIND};
-use super::input::{self, Profile};
+use super::input::Profile;
 use super::lines::Lines;
 use super::memprof;
-use super::messages::{Fault, Messages};
+use super::messages::{Fault, Session};
 use super::values::{ValueStatistics, detailed_summary};
 use super::{correlate, output};
 use profkit_abi::{indexed, value_kind};
@@ -89,7 +89,7 @@ impl Options {
 const HOT_CUTOFF: u64 = 990_000;
 
 /// Runs `show`.
-pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fault> {
+pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let name = parsed
         .positionals
         .first()
@@ -111,21 +111,21 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         false => parsed.word("show-format"),
     };
     let options = Options::new(parsed);
-    let output = output::create(parsed.output(), Content::Text)?;
+    let output = output::create(session, parsed.output(), Content::Text)?;
     if options.all_functions && !options.function.is_empty() {
-        messages.warning(b"", "-function argument ignored: showing all functions");
+        session.warning(b"", "-function argument ignored: showing all functions");
     }
     if !debug_info.is_empty() {
-        return correlate::show(parsed, format, output, messages);
+        return correlate::show(parsed, format, output, session);
     }
     match parsed.word(SHOW_KIND) {
-        Some("sample") => return super::sample::show(name, parsed, format, output, messages),
+        Some("sample") => return super::sample::show(name, parsed, format, output, session),
         Some("memory") => {
             if format == Some("json") {
                 return Err(Fault::new("JSON output is not supported for MemProf"));
             }
-            return output::write(output, parsed.output(), |lines| {
-                memprof::show(name, parsed, lines)
+            return output::write(session, output, parsed.output(), |lines| {
+                memprof::show(session, name, parsed, lines)
             });
         }
         _ => {}
@@ -143,10 +143,10 @@ pub fn run(program: &str, parsed: &Parsed, messages: &Messages) -> Result<(), Fa
         }
         _ => {}
     }
-    let bytes = input::read(name)?;
+    let bytes = session.read(name)?;
     let mut profile = Profile::open(bytes.as_ref(), options.looks_up_names())
         .map_err(|error| Fault::profile(name, &error))?;
-    output::write(output, parsed.output(), |lines| {
+    output::write(session, output, parsed.output(), |lines| {
         Show::new(&options, name, lines).show(&mut profile)
     })
 }

@@ -1,8 +1,8 @@
 //! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): how alike two profiles are.
 use super::super::command_line::Parsed;
 use super::super::lines::Lines;
-use super::super::messages::Fault;
-use super::super::{input, output};
+use super::super::messages::{Fault, Session};
+use super::super::output;
 use super::show::{context, sound};
 use super::{fault, read_options};
 use profkit_analysis::overlap::{
@@ -16,16 +16,16 @@ use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::Content;
 
 /// Runs `overlap --sample`.
-pub fn run(parsed: &Parsed) -> Result<(), Fault> {
+pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let name = parsed.output();
-    let output = output::create(name, Content::Text)?;
+    let output = output::create(session, name, Content::Text)?;
     let [base, test] = [0, 1].map(|index| {
         let file = parsed.positionals.get(index);
         file.map_or(b"".as_slice(), Vec::as_slice)
     });
     let cutoff = parsed.number("profile-summary-cutoff-hot");
     let options = read_options(parsed);
-    let loaded = load(base, test, options, cutoff.unwrap_or(HOT_CUTOFF))?;
+    let loaded = load(session, base, test, options, cutoff.unwrap_or(HOT_CUTOFF))?;
     let [base, test] = loaded.each_ref().map(|loaded| Side {
         file: loaded.file,
         profile: &loaded.profile,
@@ -39,7 +39,7 @@ pub fn run(parsed: &Parsed) -> Result<(), Fault> {
             Incomparable::Contexts => "cannot compare CS profile with non-CS profile",
         })
     })?;
-    output::write(output, name, |lines| {
+    output::write(session, output, name, |lines| {
         let mut has_samples = true;
         for side in [&base, &test] {
             if side.sums.samples() == 0 {
@@ -82,13 +82,14 @@ impl Side<'_> {
 
 /// Both headers are looked at before either profile is read.
 fn load<'n>(
+    session: &Session<'_>,
     base: &'n [u8],
     test: &'n [u8],
     options: ReadOptions,
     cutoff: u64,
 ) -> Result<[Loaded<'n>; 2], Fault> {
     let open = |file: &'n [u8]| {
-        let bytes = input::read(file)?;
+        let bytes = session.read(file)?;
         let data = bytes.as_ref();
         let header = match encoding(data) {
             None => Err(Error::new(

@@ -2,18 +2,16 @@
 //!
 //! Errors come in LLVM's order: the dumps' headers, the binary, the dumps, symbolising (`RawMemProfReader`).
 use super::command_line::Parsed;
-use super::input;
 use super::inputs::InputList;
 use super::lines::Lines;
-use super::messages::{Fault, Messages};
+use super::messages::{Fault, Session};
 use super::path_from_bytes;
-use crate::memprof::read_section;
 use profkit_analysis::heap::{OneBinary, symbolize};
 use profkit_data::bytes::{Cursor, Endian, Sink};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::MemProfSection;
 use profkit_data::instr::indexed::IndexedProfile;
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode, read_section};
 use profkit_data::memprof::raw::{HEADER_LEN, MAGIC, RawMemProf, Segment};
 use profkit_data::memprof::{Field, MemProfSummary, MemProfile, Record, StackId, yaml};
 use profkit_merge::Inputs;
@@ -287,7 +285,7 @@ pub fn load(
     parsed: &Parsed,
     inputs: &InputList,
     indexes: &[usize],
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<Option<Heap>, Fault> {
     let mut sum = MemProfSum::new(ContextRule::Append);
     let mut bad = 0;
@@ -311,12 +309,12 @@ pub fn load(
         if let Err(error) = &read
             && error.kind() != profkit_data::ErrorKind::Empty
         {
-            super::messages::put(format!("{}\n", yaml_text(error)).as_bytes());
+            session.put(format!("{}\n", yaml_text(error)).as_bytes());
         }
         match read {
             Ok(profile) if !profile.is_empty() => sum.add(&profile),
             _ => {
-                messages.warning(name, "The profile is empty.");
+                session.warning(name, "The profile is empty.");
                 bad += 1;
             }
         }
@@ -377,8 +375,13 @@ pub fn section(
 ///
 /// # Errors
 /// As LLVM; of an indexed profile without a MemProf section, on which LLVM crashes, what is wrong.
-pub fn show(name: &[u8], parsed: &Parsed, lines: &mut Lines<'_>) -> Result<(), Fault> {
-    let bytes = input::read(name)?;
+pub fn show(
+    session: &Session<'_>,
+    name: &[u8],
+    parsed: &Parsed,
+    lines: &mut Lines<'_>,
+) -> Result<(), Fault> {
+    let bytes = session.read(name)?;
     let data = bytes.as_ref();
     if is_raw(data) {
         let raw = read_raw(name, data, parsed).map_err(|refusal| Fault::new(refusal.text()))?;

@@ -1,23 +1,44 @@
 //! Writing outputs. LLVM truncates its output before it has anything to write; here an output appears whole or not at
 //! all, and a failed write is a failed command.
+use super::inputs::STDIN;
 use super::lines::Lines;
-use super::messages::Fault;
+use super::messages::{Fault, Session};
 use super::path_from_bytes;
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::{Content, Output, OutputError, OutputProblem};
+use profkit_merge::files::{self, Content, OutputError, OutputProblem, write_to};
 use std::io;
+
+/// Where text or a profile goes.
+#[derive(Debug)]
+pub enum Output {
+    /// Standard output.
+    Standard,
+    /// A file.
+    File(files::Output),
+}
 
 /// Checks that an output can be written; `-` is standard output.
 ///
 /// # Errors
 /// In the system's words.
-pub fn create(name: &[u8], content: Content) -> Result<Output, Fault> {
+pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Output, Fault> {
     if name.is_empty() {
         // An empty path is no file, whatever the current folder takes.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    Output::new(&path_from_bytes(name), content).map_err(|error| fault(name, &error))
+    // LLVM has one name for standard input and output.
+    if name == STDIN {
+        return if content == Content::Binary && session.stdout_is_terminal() {
+            Err(fault_of_terminal())
+        } else {
+            Ok(Output::Standard)
+        };
+    }
+    let output = files::Output::new(&path_from_bytes(name), content);
+    output
+        .map(Output::File)
+        .map_err(|error| fault(name, &error))
 }
 
 /// Fills an output with text.
@@ -26,11 +47,12 @@ pub fn create(name: &[u8], content: Content) -> Result<Output, Fault> {
 /// What `print` returns, or why the text cannot be written. What was printed until then stays on standard output, and
 /// a file is as it was.
 pub fn write(
+    session: &Session<'_>,
     output: Output,
     name: &[u8],
     print: impl FnOnce(&mut Lines<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    write_bytes(output, name, |sink| {
+    write_bytes(session, output, name, |sink| {
         let mut lines = Lines::new(sink);
         let printed = print(&mut lines);
         lines.finish()?;
@@ -43,17 +65,22 @@ pub fn write(
 /// # Errors
 /// As [`write`].
 pub fn write_bytes(
+    session: &Session<'_>,
     output: Output,
     name: &[u8],
     write: impl FnOnce(&mut dyn Sink) -> Result<Result<(), Fault>, Error>,
 ) -> Result<(), Fault> {
     let mut stopped = None;
-    let written = output.write(|sink| {
+    let fill = |sink: &mut dyn Sink| {
         write(sink)?.map_err(|fault| {
             stopped = Some(fault);
             Error::new(ErrorKind::WriteFailed, "stopped")
         })
-    });
+    };
+    let written = match output {
+        Output::Standard => write_to("standard output", &mut **session.stdout(), fill),
+        Output::File(output) => output.write(fill),
+    };
     match (written, stopped) {
         (_, Some(fault)) => Err(fault),
         (Err(error), None) => Err(fault(name, &error)),
@@ -63,13 +90,15 @@ pub fn write_bytes(
 
 fn fault(name: &[u8], error: &OutputError) -> Fault {
     match error.problem() {
-        OutputProblem::Terminal => {
-            Fault::new("cannot write a non-text format profile to the terminal")
-        }
+        OutputProblem::Terminal => fault_of_terminal(),
         OutputProblem::Data(error) => Fault::profile(name, error),
         _ => match error.system() {
             Some(system) => Fault::io(name, system),
             None => Fault::new(error.to_string()),
         },
     }
+}
+
+fn fault_of_terminal() -> Fault {
+    Fault::new("cannot write a non-text format profile to the terminal")
 }

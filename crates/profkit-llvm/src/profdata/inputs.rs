@@ -1,8 +1,7 @@
 //! The inputs of `merge`: files, folders, weights and lists (`addWeightedInput` and `parseInputFilenamesFile` in
 //! `llvm-profdata.cpp`).
 use super::command_line::Parsed;
-use super::input;
-use super::messages::Fault;
+use super::messages::{Fault, Session};
 use super::path_from_bytes;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
@@ -11,9 +10,9 @@ use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-const STDIN: &[u8] = b"-";
+/// How standard input is named.
+pub const STDIN: &[u8] = b"-";
 const NOT_FOUND: &str = "No such file or directory";
 /// How deep folders may nest before we take it for a loop.
 const MOST_FOLDERS: usize = 256;
@@ -33,7 +32,8 @@ pub struct InputFile {
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    stdin: OnceLock<io::Result<Vec<u8>>>,
+    /// What standard input held, once it was read.
+    stdin: Option<io::Result<Vec<u8>>>,
 }
 
 impl InputList {
@@ -41,7 +41,7 @@ impl InputList {
     ///
     /// # Errors
     /// A file that is not there, a weight that is none, a list that cannot be read.
-    pub fn new(parsed: &Parsed) -> Result<Self, Fault> {
+    pub fn new(parsed: &Parsed, session: &Session<'_>) -> Result<Self, Fault> {
         let mut list = InputList::default();
         for name in &parsed.positionals {
             list.add(name, 1)?;
@@ -51,7 +51,7 @@ impl InputList {
         }
         let listed = parsed.text("input-files");
         if !listed.is_empty() {
-            let bytes = input::read(listed)?;
+            let bytes = session.read(listed)?;
             for line in bytes.as_ref().split(|&byte| byte == b'\n') {
                 if !line.is_empty() {
                     list.add_line(line)?;
@@ -147,6 +147,13 @@ impl InputList {
         });
     }
 
+    /// Reads standard input if it is among the inputs. An error is left to whoever loads it.
+    pub fn read_stdin(&mut self, session: &Session<'_>) {
+        if self.files.iter().any(|file| file.name == STDIN) {
+            self.stdin = Some(session.read_stdin());
+        }
+    }
+
     /// The indexes of what LLVM takes for heap profiles (raw dumps, and text that begins like YAML), and of the rest. An
     /// input that cannot be read is left to the merge.
     pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
@@ -196,13 +203,10 @@ impl Inputs for InputList {
             return Err(io::ErrorKind::NotFound.into());
         };
         if file.name == STDIN {
-            let read = self.stdin.get_or_init(|| {
-                let mut bytes = Vec::new();
-                read_into(Path::new("-"), &mut bytes).map(|_| bytes)
-            });
-            return match read {
-                Ok(bytes) => Ok(InputData::Borrowed(bytes)),
-                Err(error) => Err(error.kind().into()),
+            return match &self.stdin {
+                Some(Ok(bytes)) => Ok(InputData::Borrowed(bytes)),
+                Some(Err(error)) => Err(error.kind().into()),
+                None => Err(io::ErrorKind::NotFound.into()),
             };
         }
         match read_into(&path_from_bytes(&file.name), scratch)? {

@@ -1,9 +1,9 @@
 //! `show --sample`.
 use super::super::command_line::Parsed;
 use super::super::lines::Lines;
-use super::super::messages::{Fault, Messages};
+use super::super::messages::{Fault, Session};
+use super::super::output::{self, Output};
 use super::super::values::detailed_summary;
-use super::super::{input, output};
 use super::{fault, json, read_options};
 use profkit_abi::sample::{flag, section};
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
@@ -13,7 +13,6 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::Output;
 use profkit_merge::sample::head_estimate;
 
 /// Runs `show --sample` on a file.
@@ -22,7 +21,7 @@ pub fn run(
     parsed: &Parsed,
     format: Option<&str>,
     output: Output,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<(), Fault> {
     if format == Some("yaml") {
         return Err(Fault::new(
@@ -30,7 +29,7 @@ pub fn run(
         ));
     }
     let is_json = format == Some("json");
-    let bytes = input::read(name)?;
+    let bytes = session.read(name)?;
     let data = bytes.as_ref();
     let found = encoding(data);
     if found.is_none() {
@@ -38,7 +37,7 @@ pub fn run(
         return Err(fault(name, data, &error));
     }
     if parsed.flag("show-sec-info-only") {
-        return sections(name, parsed, data, output, messages);
+        return sections(name, parsed, data, output, session);
     }
     let filter = parsed.text("function");
     let all = parsed.flag("all-functions") || filter.is_empty();
@@ -70,7 +69,7 @@ pub fn run(
         ranks: profile.names.ranks(),
         contexts: profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE),
     };
-    output::write(output, parsed.output(), |lines| {
+    output::write(session, output, parsed.output(), |lines| {
         if is_json && all {
             json::profile(lines, &profile, &show);
         } else if all {
@@ -123,10 +122,10 @@ fn sections(
     parsed: &Parsed,
     data: &[u8],
     output: Output,
-    messages: &Messages,
+    session: &Session<'_>,
 ) -> Result<(), Fault> {
     if encoding(data) != Some(SampleEncoding::ExtBinary) {
-        messages.warning(
+        session.warning(
             b"",
             "-show-sec-info-only is only supported for sample profile in extbinary format and is \
              ignored for other formats.",
@@ -134,7 +133,7 @@ fn sections(
         return Ok(());
     }
     let opened = ExtBinaryProfile::parse(data).map_err(|error| fault(name, data, &error))?;
-    output::write(output, parsed.output(), |lines| {
+    output::write(session, output, parsed.output(), |lines| {
         let mut total = 0u64;
         for entry in opened.sections() {
             lines

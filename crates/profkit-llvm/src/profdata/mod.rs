@@ -1,0 +1,102 @@
+//! What LLVM 22's llvm-profdata does, to the letter: its options, its text, its exit codes, its bytes. docs/formats/llvm-profdata.md lists every difference with its reason.
+mod command_line;
+mod correlate;
+mod help;
+mod input;
+mod inputs;
+mod lines;
+mod memprof;
+mod merge;
+mod messages;
+mod output;
+mod pattern;
+mod sample;
+mod show;
+mod values;
+mod yaml;
+
+use crate::Io;
+use command_line::{Commands, KIND, Outcome, Parsed, parse};
+use messages::{Fault, Session};
+#[cfg(unix)]
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const SUCCESS: u8 = 0;
+const FAILURE: u8 = 1;
+
+/// Shown under `profkit --help`.
+pub const EXAMPLE: &str = "\
+Example:
+  profkit llvm-profdata merge -sparse *.profraw -o out.profdata";
+
+/// Does what LLVM's tool does with these arguments, of which the first is the program's name, and returns its exit
+/// code. `-` as an input or output is that of `io`.
+///
+/// ```
+/// use profkit_llvm::{Io, profdata};
+///
+/// let (mut text, mut errors) = (Vec::new(), Vec::new());
+/// let mut stdin = b":ir\nmain\n12\n2\n90\n10\n".as_slice();
+/// let mut io = Io::new(&mut stdin, &mut text, &mut errors);
+/// let args = ["llvm-profdata", "merge", "--text", "-", "-o", "-"];
+/// assert_eq!(profdata::run(args.map(Into::into).to_vec(), &mut io), 0);
+/// assert!(String::from_utf8_lossy(&text).contains("main\n# Func Hash:\n12"));
+/// ```
+pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
+    let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
+    let mut wrong = Vec::new();
+    let outcome = parse(&args, &mut wrong);
+    // Nobody is left to read it if standard error is closed; the exit code still says it.
+    let _ = io.stderr.write_all(&wrong);
+    let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
+    let program = String::from_utf8_lossy(&command_line::file_name(typed)).into_owned();
+    match outcome {
+        Outcome::Wrong => FAILURE,
+        Outcome::Help(command, kind) => print(io, &help::help(&program, command, kind)),
+        Outcome::Version => print(io, &help::version()),
+        Outcome::Run(parsed) => {
+            let session = Session::new(io, parsed.given_flag("color"));
+            match run_command(&program, &parsed, &session) {
+                Ok(()) => SUCCESS,
+                Err(fault) => {
+                    session.error(&fault);
+                    FAILURE
+                }
+            }
+        }
+    }
+}
+
+fn run_command(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
+    match parsed.command {
+        Commands::ORDER => Err(Fault::later("order")),
+        Commands::OVERLAP => match parsed.word(KIND) {
+            Some("sample") => sample::overlap(parsed, session),
+            _ => Err(Fault::later("overlap of instrumentation profiles")),
+        },
+        Commands::SHOW => show::run(program, parsed, session),
+        _ => merge::run(program, parsed, session),
+    }
+}
+
+fn print(io: &mut Io<'_>, text: &str) -> u8 {
+    match io.stdout.write_all(text.as_bytes()) {
+        Ok(()) => SUCCESS,
+        Err(_) => FAILURE,
+    }
+}
+
+/// A path from the bytes of an argument or of a list of files.
+pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        PathBuf::from(OsStr::from_bytes(bytes))
+    }
+    #[cfg(not(unix))]
+    {
+        PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+    }
+}

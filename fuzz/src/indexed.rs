@@ -86,6 +86,7 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
         let values = format!("{:?}", record.values);
         (
             record.name.clone(),
+            record.name_ref,
             record.func_hash,
             counts,
             bitmap,

@@ -1,5 +1,6 @@
-//! The index on disk: a line a file. `SIZE MTIME CONTENTS IDS PATH`, where CONTENTS is `-` for what is no binary, IDS
-//! are joined by commas or `-`, and PATH is absolute and goes to the end of the line.
+//! The index on disk: one line per file. `SIZE MTIME CONTENTS IDS PATH`, where CONTENTS is `-` for a file that is not a
+//! binary, IDS are joined by commas or `-`, and PATH is absolute and goes to the end of the line. A path with a line feed
+//! or a carriage return has no line.
 use super::{Contents, modified};
 use crate::build_id::parse_build_id;
 use profkit_data::ids::BuildId;
@@ -10,6 +11,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// What a path in the file cannot hold: where one line ends and the next begins would be in doubt.
+const LINE_BREAKS: [char; 2] = ['\n', '\r'];
 const FIRST_LINE: &str = "profkit binaries 1";
 /// Larger files are not read: nothing that this program writes gets there.
 const MOST_BYTES: u64 = 256 << 20;
@@ -57,7 +60,7 @@ impl IndexCache {
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let entries = match lines.next() {
-            Some(FIRST_LINE) => lines.filter_map(parse).take(MOST_ENTRIES).collect(),
+            Some(FIRST_LINE) => lines.filter_map(parse_line).take(MOST_ENTRIES).collect(),
             _ => FxHashMap::default(),
         };
         IndexCache {
@@ -120,7 +123,7 @@ impl IndexCache {
         let fresh = time == 0 || now.saturating_sub(time) < FRESH_NANOS;
         let plain = path
             .to_str()
-            .is_some_and(|path| !path.contains(['\n', '\r']));
+            .is_some_and(|path| !path.contains(LINE_BREAKS));
         if fresh || !plain || self.entries.len() >= MOST_ENTRIES {
             return;
         }
@@ -163,7 +166,10 @@ impl IndexCache {
     }
 }
 
-fn parse(line: &str) -> Option<(PathBuf, Entry)> {
+fn parse_line(line: &str) -> Option<(PathBuf, Entry)> {
+    if line.contains(LINE_BREAKS) {
+        return None;
+    }
     let mut parts = line.splitn(5, ' ');
     let size = parts.next()?.parse().ok()?;
     let modified = parts.next()?.parse().ok()?;

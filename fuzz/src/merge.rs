@@ -172,8 +172,8 @@ impl Inputs for Memory {
         self.files.len()
     }
 
-    fn name(&self, _: usize) -> &str {
-        "input"
+    fn name(&self, _: usize) -> std::borrow::Cow<'_, str> {
+        "input".into()
     }
 
     fn weight(&self, index: usize) -> Weight {
@@ -183,7 +183,7 @@ impl Inputs for Memory {
         }
     }
 
-    fn load<'s>(&'s self, index: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
         match self.files.get(index) {
             Some(bytes) => Ok(InputData::Borrowed(bytes)),
             None => Err(std::io::ErrorKind::NotFound.into()),

@@ -16,10 +16,10 @@ impl Inputs for One<'_> {
     fn len(&self) -> usize {
         1
     }
-    fn name(&self, _: usize) -> &str {
-        "input"
+    fn name(&self, _: usize) -> std::borrow::Cow<'_, str> {
+        "input".into()
     }
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
         Ok(InputData::Borrowed(self.0))
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn raw(data: &[u8]) {
         profile: empty.clone(),
     };
     let one = MipMergeOptions::new().threads(std::num::NonZeroUsize::new(1));
-    let outcome = merge_mip(vec![target], &One(data), &one);
+    let outcome = merge_mip(vec![target], &One(data), &one).expect("nobody cancels it");
     for target in &outcome.targets {
         written_and_read(&target.profile);
     }

@@ -1,8 +1,21 @@
-//! Where the bytes of the inputs come from: memory, or files through [`files`](crate::files).
+//! Where the bytes of the inputs come from: files, memory, or whatever implements [`Inputs`].
 use crate::Weight;
+use std::borrow::Cow;
 use std::fmt;
+use std::io;
 
 /// The inputs of a merge, in the order in which the user named them.
+///
+/// Slices and vectors of bytes, of `(name, bytes)` and of `(name, weight, bytes)` are inputs:
+///
+/// ```
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let runs: [&[u8]; 2] = [b"main\n1\n1\n5\n", b"main\n1\n1\n7\n"];
+/// let merged = merge_instr(&runs[..], &MergeOptions::new())?;
+/// assert_eq!(merged.report.totals.files_kept, 2);
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
 pub trait Inputs: Sync {
     /// How many there are.
     fn len(&self) -> usize;
@@ -13,7 +26,7 @@ pub trait Inputs: Sync {
     }
 
     /// The name that reports print, usually the path as typed.
-    fn name(&self, index: usize) -> &str;
+    fn name(&self, index: usize) -> Cow<'_, str>;
 
     /// How much the input counts.
     fn weight(&self, index: usize) -> Weight {
@@ -21,27 +34,50 @@ pub trait Inputs: Sync {
         Weight::ONE
     }
 
-    /// The bytes of an input: mapped, owned, or read into `scratch`, which one thread passes again and again. An
-    /// input may be loaded more than once and by any thread; what is loaded must be the same each time.
+    /// Opens an input: its bytes are mapped, borrowed, or read. An implementer that reads takes `buffer`
+    /// (`std::mem::take`), clears it and gives it back as [`InputData::Buffer`]: the driver passes the same buffer
+    /// again for the next input.
+    ///
+    /// Any thread may call this. A merge opens an input once, and again only if [`can_reopen`](Self::can_reopen) allows
+    /// it and keeping the bytes would take too much memory.
     ///
     /// # Errors
     /// Whatever opening or reading says; the input is then reported and left out.
-    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>)
-    -> std::io::Result<InputData<'s>>;
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
+
+    /// Whether the input can be opened a second time and has the same bytes then. False for pipes and standard input,
+    /// whose bytes are kept as long as they may be needed.
+    fn can_reopen(&self, index: usize) -> bool {
+        let _ = index;
+        true
+    }
 }
 
 /// The bytes of one input.
 pub enum InputData<'s> {
-    /// In a buffer of the implementer or of the caller.
+    /// In memory of the implementer.
     Borrowed(&'s [u8]),
+    /// Read into the buffer that [`Inputs::open`] was given, or into another one.
+    Buffer(Vec<u8>),
     /// In something that is given up after use, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
+}
+
+impl InputData<'_> {
+    /// How many bytes of memory are held for this input alone.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            InputData::Borrowed(_) | InputData::Owned(_) => 0,
+            InputData::Buffer(bytes) => bytes.capacity(),
+        }
+    }
 }
 
 impl AsRef<[u8]> for InputData<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
             InputData::Borrowed(bytes) => bytes,
+            InputData::Buffer(bytes) => bytes,
             InputData::Owned(owner) => (**owner).as_ref(),
         }
     }
@@ -53,25 +89,139 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
-/// Inputs that lie in memory: `(name, weight, bytes)`.
-impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> Inputs for [(N, Weight, B)] {
+impl<I: Inputs + ?Sized> Inputs for &I {
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        (**self).name(index)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        (**self).weight(index)
+    }
+
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+        (**self).open(index, buffer)
+    }
+
+    fn can_reopen(&self, index: usize) -> bool {
+        (**self).can_reopen(index)
+    }
+}
+
+/// One input that lies in memory.
+trait InMemory: Sync {
+    fn name(&self) -> Option<&str>;
+    fn weight(&self) -> Weight;
+    fn bytes(&self) -> &[u8];
+}
+
+impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> InMemory for (N, Weight, B) {
+    fn name(&self) -> Option<&str> {
+        Some(self.0.as_ref())
+    }
+
+    fn weight(&self) -> Weight {
+        self.1
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.2.as_ref()
+    }
+}
+
+impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> InMemory for (N, B) {
+    fn name(&self) -> Option<&str> {
+        Some(self.0.as_ref())
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::ONE
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.1.as_ref()
+    }
+}
+
+impl InMemory for &[u8] {
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::ONE
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl InMemory for Vec<u8> {
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::ONE
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Inputs that lie in memory. Those without a name are called `input 1` and so on.
+#[allow(
+    private_bounds,
+    reason = "the shapes of an input are listed at `Inputs`"
+)]
+impl<T: InMemory> Inputs for [T] {
     fn len(&self) -> usize {
         <[_]>::len(self)
     }
 
-    fn name(&self, index: usize) -> &str {
-        self.get(index).map_or("", |(name, ..)| name.as_ref())
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        match self.get(index).and_then(InMemory::name) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(format!("input {}", index + 1)),
+        }
     }
 
     fn weight(&self, index: usize) -> Weight {
-        self.get(index)
-            .map_or(Weight::ONE, |&(_, weight, _)| weight)
+        self.get(index).map_or(Weight::ONE, InMemory::weight)
     }
 
-    fn load<'s>(&'s self, index: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         match self.get(index) {
-            Some((.., bytes)) => Ok(InputData::Borrowed(bytes.as_ref())),
-            None => Err(std::io::ErrorKind::NotFound.into()),
+            Some(input) => Ok(InputData::Borrowed(input.bytes())),
+            None => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+}
+
+/// As the slice of its elements.
+impl<T> Inputs for Vec<T>
+where
+    [T]: Inputs,
+    T: Sync,
+{
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        self.as_slice().name(index)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        self.as_slice().weight(index)
+    }
+
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+        self.as_slice().open(index, buffer)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
         let (odd, rest): (Vec<&Seen>, Vec<&Seen>) =
             known().partition(|seen| seen.kind.contains(bit) == odd_has_bit);
         let kind = rest.first().map_or(InstrKind::UNKNOWN, |seen| seen.kind);
-        let name = |seen: &&Seen| (seen.input, inputs.name(seen.input).to_owned(), seen.kind);
+        let name = |seen: &&Seen| (seen.input, inputs.name(seen.input).into_owned(), seen.kind);
         return Err(Box::new(KindConflict {
             message,
             majority: (kind, rest.len()),
@@ -104,13 +104,13 @@ mod tests {
             fn len(&self) -> usize {
                 self.0.len()
             }
-            fn name(&self, index: usize) -> &str {
-                &self.0[index].0
+            fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
+                self.0[index].0.as_str().into()
             }
-            fn load<'s>(
+            fn open<'s>(
                 &'s self,
                 _: usize,
-                _: &'s mut Vec<u8>,
+                _: &mut Vec<u8>,
             ) -> std::io::Result<crate::InputData<'s>> {
                 unreachable!("kinds are checked without bytes")
             }

@@ -36,6 +36,7 @@
 //! reservoir takes nothing from inputs with fewer traces than it has room for.
 
 mod accumulate;
+mod driver;
 mod engine;
 mod error;
 pub mod files;
@@ -51,6 +52,7 @@ pub mod sample;
 mod traces;
 mod weight;
 
+pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 #[doc(hidden)]
 pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};

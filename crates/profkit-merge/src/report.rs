@@ -1,14 +1,18 @@
-//! What a merge did with its inputs, in a form that does not depend on the number of threads.
+//! What a merge of any kind did with its inputs, in a form that does not depend on the number of threads.
 //!
 //! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]; a field may be
 //! added without raising the version, none changes its meaning.
-use profkit_data::{Error, ErrorKind, Structure};
+mod details;
+
+pub use details::{HeapDetails, MipDetails, TargetReport};
+
+use profkit_data::{Error, ErrorKind};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of the serialised form.
-pub const REPORT_VERSION: u32 = 1;
+/// The version of the serialised form. Version 2 is the first that all kinds of profiles share.
+pub const REPORT_VERSION: u32 = 2;
 /// How many events of one reason are listed; the rest is counted. Raising it costs some 200 bytes an event and thread.
 pub const EVENTS_PER_REASON: usize = 1000;
 
@@ -23,11 +27,45 @@ pub struct Report {
     pub omitted: BTreeMap<Reason, u64>,
     /// Sums.
     pub totals: Totals,
-    /// The newest indexed version whose meaning fits what the inputs carry.
+    /// Of instrumentation profiles: the newest indexed version whose meaning fits what the inputs carry; 0 for others.
+    #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
+    /// What only MIP merges have to report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mip: Option<MipDetails>,
+    /// What only heap profiles have to report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<HeapDetails>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Report {
+    /// A report of nothing.
+    pub fn new() -> Self {
+        Report {
+            version: REPORT_VERSION,
+            ..Report::default()
+        }
+    }
+
+    /// Adds the report of a merge of other inputs.
+    pub fn absorb(&mut self, other: Report) {
+        self.events.extend(other.events);
+        for (reason, count) in other.omitted {
+            *self.omitted.entry(reason).or_default() += count;
+        }
+        self.totals.absorb(&other.totals);
+        self.mip = self.mip.take().or(other.mip);
+        self.heap = self.heap.or(other.heap);
+    }
+
     /// Whether every input was kept as it was: no event says otherwise.
     pub fn is_clean(&self) -> bool {
         self.omitted.keys().all(|reason| reason.is_note())
@@ -68,8 +106,28 @@ pub struct Totals {
     pub collisions: u64,
 }
 
+impl Totals {
+    /// Adds the sums over other inputs.
+    pub(crate) fn absorb(&mut self, other: &Totals) {
+        self.files += other.files;
+        self.files_kept += other.files_kept;
+        self.files_repaired += other.files_repaired;
+        self.files_dropped += other.files_dropped;
+        self.files_empty += other.files_empty;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.functions += other.functions;
+        self.functions_filtered += other.functions_filtered;
+        self.records_merged += other.records_merged;
+        self.records_dropped += other.records_dropped;
+        self.records_overflowed += other.records_overflowed;
+        self.layouts += other.layouts;
+        self.fast_profiles += other.fast_profiles;
+        self.collisions += other.collisions;
+    }
+}
+
 /// Something that happened to an input or to one function of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
     /// Index of the input.
     pub input: usize,
@@ -99,9 +157,9 @@ pub struct Event {
     /// What LLVM's tool would call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// The parts of the file that were being read, innermost first; the message has their words.
+    /// The reader's error that this was made of, for code that decides by its kind.
     #[serde(skip)]
-    pub structures: Vec<Structure>,
+    pub error: Option<Error>,
 }
 
 fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -150,7 +208,7 @@ impl Event {
             expected: None,
             hint: None,
             llvm: None,
-            structures: Vec::new(),
+            error: None,
         }
     }
 
@@ -170,7 +228,7 @@ impl Event {
         event.expected = error.expected_text().map(str::to_owned);
         event.hint = error.hint().map(str::to_owned);
         event.llvm = Some(LlvmFault::from(error));
-        event.structures = error.structures().to_vec();
+        event.error = Some(error.clone());
         event
     }
 
@@ -227,7 +285,7 @@ pub enum Reason {
     Unreadable,
     /// The file holds no bytes.
     EmptyFile,
-    /// The file is no instrumentation profile.
+    /// The file is no profile of the kind that is merged.
     NotAProfile,
     /// The file's header is damaged or of an unknown version.
     BadHeader,
@@ -267,6 +325,16 @@ pub enum Reason {
     MemProfDropped,
     /// A result would not fit the tables.
     TooLarge,
+    /// The checksum of the file does not fit its bytes.
+    ChecksumWrong,
+    /// The file is of another build than the profiles that it could go into.
+    OtherBuild,
+    /// The file is of the build, but its records are not laid out as in the profile.
+    OtherLayout,
+    /// A function was compiled differently from that of the profile.
+    SignatureChanged,
+    /// The profile had no build id and took that of the first raw file.
+    BuildIdTaken,
 }
 
 impl Reason {
@@ -274,7 +342,10 @@ impl Reason {
     pub fn is_note(self) -> bool {
         matches!(
             self,
-            Reason::EmptyFile | Reason::HashGenerations | Reason::HashGenerationUnknown
+            Reason::EmptyFile
+                | Reason::HashGenerations
+                | Reason::HashGenerationUnknown
+                | Reason::BuildIdTaken
         )
     }
 
@@ -292,6 +363,7 @@ impl Reason {
             ErrorKind::Empty => Reason::EmptyFile,
             ErrorKind::CounterTooLarge => Reason::ImplausibleCounter,
             ErrorKind::TooLarge | ErrorKind::LimitExceeded => Reason::TooLarge,
+            ErrorKind::ChecksumMismatch => Reason::ChecksumWrong,
             _ => Reason::Malformed,
         }
     }
@@ -373,6 +445,8 @@ pub(crate) struct EventLog {
     /// With their places among the events of an input, where threads could mix them.
     events: Vec<(u64, Event)>,
     counts: BTreeMap<Reason, u64>,
+    /// Events that were never listed, however few there are of their reason.
+    unlisted: BTreeMap<Reason, u64>,
     limit: u64,
 }
 
@@ -381,6 +455,7 @@ impl Default for EventLog {
         EventLog {
             events: Vec::new(),
             counts: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
             limit: EVENTS_PER_REASON as u64,
         }
     }
@@ -409,7 +484,12 @@ impl EventLog {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.counts.is_empty() && self.unlisted.is_empty()
+    }
+
+    /// Counts an event that is not to be listed.
+    pub(crate) fn count_omitted(&mut self, reason: Reason) {
+        *self.unlisted.entry(reason).or_default() += 1;
     }
 
     /// Whether more events than are kept of this reason came; callers may then save the work of making one.
@@ -443,6 +523,9 @@ impl EventLog {
         for (reason, count) in other.counts {
             *self.counts.entry(reason).or_default() += count;
         }
+        for (reason, count) in other.unlisted {
+            *self.unlisted.entry(reason).or_default() += count;
+        }
     }
 
     /// The events in input order (those of one input as they came), and how many of each reason are not among them.
@@ -455,12 +538,13 @@ impl EventLog {
             *count += 1;
             *count <= self.limit
         });
-        let omitted = self
-            .counts
-            .into_iter()
-            .map(|(reason, count)| (reason, count.saturating_sub(self.limit)))
-            .filter(|&(_, count)| count > 0)
-            .collect();
+        let mut omitted = self.unlisted;
+        for (reason, count) in self.counts {
+            let more = count.saturating_sub(self.limit);
+            if more > 0 {
+                *omitted.entry(reason).or_default() += more;
+            }
+        }
         let events = self.events.into_iter().map(|(_, event)| event);
         (events.collect(), omitted)
     }

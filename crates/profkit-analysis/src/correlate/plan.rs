@@ -139,7 +139,7 @@ fn keys_of(inputs: &dyn Inputs, input: usize, path: Option<&Path>) -> Vec<KeyOf>
         return keys;
     }
     let mut scratch = Vec::new();
-    let Ok(data) = inputs.load(input, &mut scratch) else {
+    let Ok(data) = inputs.open(input, &mut scratch) else {
         return Vec::new();
     };
     let profiles = profiles_in(data.as_ref());

@@ -14,6 +14,7 @@ use profkit_data::memprof::{
     Allocations, Field, Hotness, MemInfoBlock, MemProfile, StackId, Thresholds,
 };
 use profkit_data::{Error, ErrorKind};
+use profkit_merge::RunOptions;
 use profkit_merge::files::{Input, SingleInput};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -101,11 +102,12 @@ impl Heap {
         let found = binaries.index(&mut notes, false)?;
         let source =
             IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
-        let loaded: Loaded = load(&SingleInput(input), &[0], &source);
-        let raw = loaded.dumps > 0;
+        let loaded: Loaded =
+            load(&SingleInput(input), &RunOptions::new(), &source).map_err(Failure::input)?;
+        let raw = loaded.dumps() > 0;
         notes.extend(loaded.notes());
-        if loaded.kept == 0 || loaded.profile.is_empty() {
-            let first = loaded.damage.first().map(|(_, error)| error);
+        if loaded.kept() == 0 || loaded.profile.is_empty() {
+            let first = loaded.errors().next();
             let failure = match first {
                 Some(error) => Failure::file(input.name(), error),
                 None if raw && !binaries.is_used() => Failure::usage(
@@ -116,12 +118,12 @@ impl Heap {
             return Err(notes.iter().fold(failure, Failure::with_hint));
         }
         let mut damage = Faults::default();
-        for (_, error) in loaded.damage {
-            damage.push(error);
+        for error in loaded.errors() {
+            damage.push(error.clone());
         }
         Ok(Heap {
             form: if raw { "raw" } else { "YAML" },
-            version: raw.then_some(loaded.newest_raw),
+            version: raw.then_some(loaded.details().newest_raw_version),
             profile: loaded.profile,
             locations: loaded.locations,
             notes,

@@ -1,15 +1,12 @@
 //! Reading inputs that are heap profiles.
 use crate::merge::report::{grouped, plural};
-use profkit_analysis::faults::Faults;
-use profkit_analysis::heap::{BinarySource, ModuleReport, SourceLocation, Symbolized, symbolize};
+use profkit_analysis::heap::{BinarySource, ModuleReport, SourceLocation, symbolize};
+use profkit_data::Error;
 use profkit_data::detect::{FileKind, detect};
-use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
-use profkit_data::{Error, ErrorKind, Result, Structure};
-use profkit_merge::Inputs;
-use profkit_merge::memprof::{ContextRule, MemProfSum, Module, RawContexts};
-use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use profkit_merge::memprof::{HeapOutcome, Module, merge_heap};
+use profkit_merge::report::HeapDetails;
+use profkit_merge::{Cancelled, Inputs, Report, RunOptions};
 
 /// Whether a file is a heap profile of its own: raw, or YAML with one of LLVM's keys.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
@@ -23,43 +20,56 @@ pub fn is_memprof_input(bytes: &[u8]) -> bool {
             .any(|key| memchr::memmem::find(bytes, key).is_some())
 }
 
-/// The sum of heap profiles, and what there is to tell.
+/// The sum of heap profiles, and what there is to report.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// The sum.
     pub profile: MemProfile,
     /// Where the frames of raw dumps are, if all inputs are raw: in the order of the profile's frames.
     pub locations: Vec<SourceLocation>,
-    /// What was wrong with inputs, by index: of each the first faults, and how many more there are.
-    pub damage: Vec<(usize, Error)>,
+    /// What was done with the inputs.
+    pub report: Report,
     /// The modules of raw dumps.
     pub modules: Vec<ModuleReport>,
-    /// Dumps that were added.
-    pub dumps: usize,
     /// Contexts of raw dumps.
     pub contexts: usize,
     /// Those of which no frame is known.
     pub contexts_dropped: usize,
-    /// The newest raw version.
-    pub newest_raw: u32,
-    /// Inputs of which something is in the sum.
-    pub kept: usize,
-    /// Indexes of those of which nothing is.
-    pub dropped: FxHashSet<usize>,
 }
 
 /// How many modules messages name.
 const MOST_NAMED: usize = 8;
 
 impl Loaded {
+    /// What only heap profiles have to report.
+    pub fn details(&self) -> HeapDetails {
+        self.report.heap.unwrap_or_default()
+    }
+
+    /// How many raw dumps were added.
+    pub fn dumps(&self) -> u64 {
+        self.details().dumps
+    }
+
+    /// What was wrong with inputs.
+    pub fn errors(&self) -> impl Iterator<Item = &Error> {
+        let events = self.report.events.iter();
+        events.filter_map(|event| event.error.as_ref())
+    }
+
+    /// How many inputs have something in the sum.
+    pub fn kept(&self) -> u64 {
+        self.report.totals.files_kept + self.report.totals.files_repaired
+    }
+
     /// What could not be symbolised, by module, and contexts that are left out for it.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.dumps > 0 {
+        if self.dumps() > 0 {
             notes.push(format!(
                 "{} in {} of heap profiles",
                 plural(self.contexts as u64, "context"),
-                plural(self.dumps as u64, "dump"),
+                plural(self.dumps(), "dump"),
             ));
         }
         let odd = || self.modules.iter().filter(|module| module.unknown > 0);
@@ -151,134 +161,28 @@ pub fn module_name(module: &ModuleReport) -> Option<String> {
     }
 }
 
-/// What a share of the inputs came to.
-#[derive(Default)]
-struct Share {
-    contexts: RawContexts,
-    yaml: Vec<(usize, MemProfile)>,
-    damage: Vec<(usize, Error)>,
-    kept: usize,
-    dropped: FxHashSet<usize>,
-}
-
-/// Adds up inputs (by index) in their order: raw ones by address, symbolised once, then YAML.
-pub fn load(inputs: &dyn Inputs, indexes: &[usize], source: &dyn BinarySource) -> Loaded {
-    let lanes = rayon::current_num_threads().clamp(1, indexes.len().max(1));
-    let lane_len = indexes.len().div_ceil(lanes).max(1);
-    let shares: Vec<Share> = indexes
-        .par_chunks(lane_len)
-        .map(|indexes| {
-            let mut share = Share::default();
-            let mut scratch = Vec::new();
-            for &index in indexes {
-                share.add(inputs, index, &mut scratch);
-            }
-            share
-        })
-        .collect();
-    let mut all = Share::default();
-    for share in shares {
-        match all.kept {
-            0 => all.contexts = share.contexts,
-            _ => all.contexts.absorb(share.contexts),
-        }
-        all.yaml.extend(share.yaml);
-        all.damage.extend(share.damage);
-        all.kept += share.kept;
-        all.dropped.extend(share.dropped);
-    }
+/// Adds up heap profiles in their order: raw ones by address, symbolised once, then YAML.
+///
+/// # Errors
+/// If the merge was cancelled.
+pub fn load(
+    inputs: &dyn Inputs,
+    run: &RunOptions,
+    source: &dyn BinarySource,
+) -> Result<Loaded, Cancelled> {
+    let HeapOutcome { parts, report } = merge_heap(inputs, run)?;
     let mut loaded = Loaded {
-        dumps: all.contexts.dumps(),
-        newest_raw: all.contexts.newest_version(),
-        damage: all.damage,
-        kept: all.kept,
-        dropped: all.dropped,
+        report,
         ..Loaded::default()
     };
-    if loaded.dumps > 0 {
-        let Symbolized {
-            profile,
-            locations,
-            modules,
-            contexts_dropped,
-            contexts,
-            ..
-        } = symbolize(&all.contexts, source);
-        drop(all.contexts);
-        loaded.profile = profile;
-        loaded.locations = locations;
-        loaded.modules = modules;
-        loaded.contexts = contexts;
-        loaded.contexts_dropped = contexts_dropped;
+    if parts.contexts.dumps() > 0 {
+        let symbolized = run.threads.install(|| symbolize(&parts.contexts, source));
+        loaded.profile = symbolized.profile;
+        loaded.locations = symbolized.locations;
+        loaded.modules = symbolized.modules;
+        loaded.contexts = symbolized.contexts;
+        loaded.contexts_dropped = symbolized.contexts_dropped;
     }
-    if !all.yaml.is_empty() {
-        let mut sum = MemProfSum::new(ContextRule::Add);
-        sum.add(&loaded.profile);
-        for (_, profile) in &all.yaml {
-            sum.add(profile);
-        }
-        loaded.profile = sum.finish();
-    }
-    loaded
-}
-
-impl Share {
-    fn add(&mut self, inputs: &dyn Inputs, index: usize, scratch: &mut Vec<u8>) {
-        scratch.clear();
-        let result = (|| -> Result<bool> {
-            let data = inputs.load(index, scratch).map_err(|error| {
-                Error::new(
-                    ErrorKind::Truncated,
-                    format!(
-                        "cannot be read: {}",
-                        profkit_merge::files::system_text(&error)
-                    ),
-                )
-            })?;
-            let data = data.as_ref();
-            if detect(data) != FileKind::MemProfRaw {
-                let profile = yaml::parse(data)?;
-                if profile.is_empty() {
-                    return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
-                        .within(Structure::MemProfYaml)
-                        .expected("records under HeapProfileRecords or DataAccessProfiles")
-                        .with_hint("leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does"));
-                }
-                self.yaml.push((index, profile));
-                return Ok(true);
-            }
-            let profile = RawMemProf::parse(data)?;
-            let mut kept = false;
-            let before = self.contexts.dumps();
-            let mut faults = Faults::default();
-            self.contexts.add(&profile, |skipped| {
-                kept |= skipped.kept > 0;
-                faults.push(skipped.error);
-            });
-            let more = faults.more();
-            let told = faults.first.into_iter();
-            self.damage.extend(told.map(|error| (index, error)));
-            if more > 0 {
-                let error = Error::new(
-                    ErrorKind::Malformed,
-                    format!(
-                        "there are {} more faults of dumps like these",
-                        grouped(more)
-                    ),
-                )
-                .within(Structure::RawMemProf)
-                .with_hint("the file is damaged in many places: profile the program again");
-                self.damage.push((index, error));
-            }
-            Ok(kept || self.contexts.dumps() > before)
-        })();
-        match result {
-            Ok(true) => self.kept += 1,
-            Ok(false) => drop(self.dropped.insert(index)),
-            Err(error) => {
-                self.damage.push((index, error));
-                self.dropped.insert(index);
-            }
-        }
-    }
+    loaded.profile = parts.sum(loaded.profile);
+    Ok(loaded)
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use profkit_analysis::heap::NoBinaries;
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, SingleInput};
-use profkit_merge::{InputData, Inputs, MergeOptions};
+use profkit_merge::{InputData, Inputs, MergeOptions, RunOptions};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,9 @@ pub fn convert(args: ConvertArgs) -> Result {
                 "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
             ));
         }
-        (true, _) => Some(load(&one, &[0], &NoBinaries::default())),
+        (true, _) => {
+            Some(load(&one, &RunOptions::new(), &NoBinaries::default()).map_err(Failure::input)?)
+        }
     };
     Job {
         correlation: None,
@@ -85,8 +87,6 @@ pub fn convert(args: ConvertArgs) -> Result {
         options: MergeOptions::new(),
         memprof: Some(MemProfJob {
             loaded,
-            names: vec![input.name().to_owned()],
-            inputs: (1, input.bytes().len() as u64),
             ..MemProfJob::default()
         })
         .filter(|job| job.loaded.is_some()),
@@ -115,11 +115,11 @@ impl Inputs for Nothing {
         0
     }
 
-    fn name(&self, _: usize) -> &str {
-        ""
+    fn name(&self, _: usize) -> std::borrow::Cow<'_, str> {
+        "".into()
     }
 
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
         Err(std::io::ErrorKind::NotFound.into())
     }
 }

@@ -23,5 +23,5 @@ fn is_heap_profile(inputs: &InputList, index: usize) -> io::Result<bool> {
         }
     }
     let mut scratch = Vec::new();
-    Ok(is_memprof_input(inputs.load(index, &mut scratch)?.as_ref()))
+    Ok(is_memprof_input(inputs.open(index, &mut scratch)?.as_ref()))
 }

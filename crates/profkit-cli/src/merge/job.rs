@@ -16,12 +16,9 @@ use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section
 use profkit_merge::files::{Content, Output};
 use profkit_merge::memprof::{ContextRule, MemProfSum};
 use profkit_merge::{
-    Action, Event, Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report,
-    merge_instr,
+    Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
 };
-use rustc_hash::FxHashSet;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// The last release with the older ids of frames.
@@ -59,10 +56,6 @@ pub struct Job {
 pub struct MemProfJob {
     /// The sum of raw dumps and YAML.
     pub loaded: Option<Loaded>,
-    /// Names of the inputs of the damage that `loaded` tells.
-    pub names: Vec<String>,
-    /// How many inputs, and their bytes.
-    pub inputs: (u64, u64),
     /// The version that was asked for.
     pub version: Option<u32>,
     /// Write all fields.
@@ -178,7 +171,7 @@ impl Job {
         merged();
         let outcome = match (outcome, &self.memprof) {
             (Err(MergeError::NothingLeft(mut report)), Some(memprof)) => {
-                let kept = memprof.loaded.as_ref().map_or(0, |loaded| loaded.kept);
+                let kept = memprof.loaded.as_ref().map_or(0, Loaded::kept);
                 if kept == 0 {
                     memprof.tell(&mut report);
                     return self.nothing_merged(&MergeError::NothingLeft(report), &notes);
@@ -398,23 +391,11 @@ impl Job {
         let full = FullReport {
             report,
             correlation: self.correlation.as_ref(),
+            correlation_printed: self.correlation_told,
             notes,
             outputs,
         };
-        if print
-            && !self.correlation_told
-            && let Some(correlation) = &self.correlation
-        {
-            let _ = write!(std::io::stderr(), "{correlation}");
-        }
-        if print {
-            // Nobody is left to be told if stderr is closed.
-            let _ = write!(std::io::stderr(), "{full}");
-        }
-        match &self.report.report {
-            Some(path) => full.write_json(path),
-            None => Ok(()),
-        }
+        full.put(print, self.report.report.as_deref())
     }
 }
 
@@ -424,27 +405,7 @@ impl MemProfJob {
         let Some(loaded) = &self.loaded else {
             return;
         };
-        let (files, bytes) = self.inputs;
-        let totals = &mut report.totals;
-        totals.files += files;
-        totals.bytes += bytes;
-        let mut damaged = FxHashSet::default();
-        for (input, error) in &loaded.damage {
-            damaged.insert(*input);
-            let action = match loaded.dropped.contains(input) {
-                true => Action::Dropped,
-                false => Action::Repaired,
-            };
-            let mut event = Event::from_error(*input, action, Reason::of(error), error);
-            event.file = self.names.get(*input).cloned().unwrap_or_default();
-            report.events.push(event);
-        }
-        let kept = loaded.kept as u64;
-        let dropped = files.saturating_sub(kept);
-        let repaired = (damaged.len() as u64).saturating_sub(dropped);
-        totals.files_dropped += dropped;
-        totals.files_repaired += repaired;
-        totals.files_kept += kept - repaired.min(kept);
+        report.absorb(loaded.report.clone());
     }
 }
 

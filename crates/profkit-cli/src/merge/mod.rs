@@ -24,7 +24,9 @@ use profkit_analysis::correlate::Plan;
 use profkit_analysis::heap::IndexedBinaries;
 use profkit_merge::files::{InputList, Subset};
 use profkit_merge::files::{is_stdio, read_into};
-use profkit_merge::{Inputs, MergeOptions, Remapping, TraceOptions, ValueWeights};
+use profkit_merge::{
+    Inputs, MergeOptions, Remapping, RunOptions, Threads, TraceOptions, ValueWeights,
+};
 use progress::Progress;
 use regex::bytes::Regex;
 use sample_job::{SampleForm, SampleJob};
@@ -140,7 +142,10 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .collect();
         let correlated = Subset::new(&inputs, rest.clone());
         let plan = Plan::new(&correlated, &paths, &binaries);
-        let told = CorrelationReport::new(&plan, |input| correlated.name(input));
+        let told = CorrelationReport::new(&plan, |input| {
+            let file = rest.get(input).and_then(|&index| inputs.files.get(index));
+            file.map_or("", |file| &file.name)
+        });
         match reporting {
             Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
@@ -155,7 +160,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let progress = Progress::over(&mut inputs, !args.report.quiet);
     let loaded = match heap.is_empty() {
         true => None,
-        false => Some(load_heap(&args, &inputs, &heap, &mut notes)?),
+        false => Some(load_heap(&args, &Subset::new(&inputs, heap), &mut notes)?),
     };
     if loaded.is_some() && args.destination.by_build_id.is_some() {
         return Err(Failure::usage(
@@ -165,8 +170,6 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     }
     let memprof = MemProfJob {
         loaded,
-        names: inputs.files.iter().map(|file| file.name.clone()).collect(),
-        inputs: inputs.sizes(&heap),
         version: args.memprof_version,
         full_schema: args.memprof_full_schema,
     };
@@ -186,18 +189,14 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 }
 
 /// Adds up heap profiles, and notes what could not be symbolised.
-fn load_heap(
-    args: &MergeArgs,
-    inputs: &InputList,
-    heap: &[usize],
-    notes: &mut Vec<String>,
-) -> Result<Loaded> {
+fn load_heap(args: &MergeArgs, inputs: &dyn Inputs, notes: &mut Vec<String>) -> Result<Loaded> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
-    let loaded = load(inputs, heap, &source);
-    if loaded.dumps > 0 && !binaries.is_used() {
+    let run = RunOptions::new().threads(Threads::new(args.threads));
+    let loaded = load(inputs, &run, &source).map_err(Failure::input)?;
+    if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(
             "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",
@@ -208,10 +207,10 @@ fn load_heap(
         }));
     }
     notes.extend(loaded.notes());
-    if loaded.dumps > 0 && loaded.profile.is_empty() {
+    if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let mut failure = Failure::input("none of the contexts could be symbolised");
-        for (index, error) in &loaded.damage {
-            failure = failure.with_hint(format!("{}: {error}", inputs.name(*index)));
+        for event in &loaded.report.events {
+            failure = failure.with_hint(event);
         }
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }

@@ -39,7 +39,7 @@ impl Progress {
         progress
     }
 
-    /// Another input was loaded. (One that is loaded twice counts twice, so the bar stops at its end.)
+    /// Another input is done. (One that is loaded twice counts twice, so the bar stops at its end.)
     pub fn step(&self) {
         let Some(started) = self.started else { return };
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -62,5 +62,11 @@ impl Progress {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl profkit_merge::Progress for Progress {
+    fn input_done(&self, _: usize) {
+        self.step();
     }
 }

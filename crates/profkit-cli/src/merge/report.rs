@@ -1,29 +1,37 @@
-//! What a merge tells: lines for people on stderr, or JSON.
+//! The report of a merge of any kind: lines for people on stderr, and JSON.
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result};
 use profkit_merge::files::{Content, Output, is_stdio};
+use profkit_merge::report::MipDetails;
 use profkit_merge::{Reason, Report, Totals};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 /// How many events of one reason people get to read; `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
 
 /// A profile that was written.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Written {
     /// Its path, `-` for standard output.
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// `indexed` or `text`.
+    /// `indexed`, `text`, `MIP` and so on.
     pub format: &'static str,
     /// The indexed version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
     /// How many functions (names) it has.
     pub functions: u64,
+    /// Of a MIP profile: how many functions a run entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered: Option<u64>,
+    /// Of a MIP profile: how many runs it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
     /// Build ids of the programs whose profile it is.
     pub build_ids: Vec<String>,
     /// What the format has no place for, in words.
@@ -49,6 +57,9 @@ pub struct FullReport<'a> {
     /// Which profile went to which binary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<&'a CorrelationReport>,
+    /// Whether that was printed before.
+    #[serde(skip)]
+    pub correlation_printed: bool,
     /// What is odd about how the inputs were named.
     pub notes: &'a [String],
     /// What was written; nothing under `--strict` when something was repaired or dropped.
@@ -56,12 +67,22 @@ pub struct FullReport<'a> {
 }
 
 impl FullReport<'_> {
-    /// Writes the report as JSON, `-` for standard output.
+    /// Prints the report on stderr if `print`, and writes it as JSON where that was asked for; `-` is standard output.
     ///
     /// # Errors
-    /// If it cannot be written.
-    pub fn write_json(&self, path: &Path) -> Result<()> {
-        write_json(path, self)
+    /// If the JSON cannot be written.
+    pub fn put(&self, print: bool, json: Option<&Path>) -> Result<()> {
+        if print {
+            if let Some(correlation) = self.correlation.filter(|_| !self.correlation_printed) {
+                let _ = write!(std::io::stderr(), "{correlation}");
+            }
+            // If stderr is closed, nobody reads this.
+            let _ = write!(std::io::stderr(), "{self}");
+        }
+        match json {
+            Some(path) => write_json(path, self),
+            None => Ok(()),
+        }
     }
 }
 
@@ -93,10 +114,46 @@ impl fmt::Display for FullReport<'_> {
                 writeln!(f, "warning: {}: {loss}", written.name())?;
             }
         }
+        if let Some(mip) = &self.report.mip {
+            return self.write_mip(f, mip);
+        }
         if !self.outputs.is_empty() {
             writeln!(f, "{}", totals(&self.report.totals, self.outputs))?;
         }
         Ok(())
+    }
+}
+
+impl FullReport<'_> {
+    /// What only a merge of MIP files has to say, and its line of sums.
+    fn write_mip(&self, f: &mut fmt::Formatter<'_>, mip: &MipDetails) -> fmt::Result {
+        if mip.samples_dropped > 0 {
+            writeln!(
+                f,
+                "warning: {} left out: what they call is not a function of the profile",
+                plural(mip.samples_dropped, "sample")
+            )?;
+        }
+        for written in self.outputs {
+            writeln!(
+                f,
+                "wrote {}: {} of {} covered, {}",
+                written.name(),
+                grouped(written.covered.unwrap_or(0)),
+                plural(written.functions, "function"),
+                plural(written.runs.unwrap_or(0), "run"),
+            )?;
+        }
+        if self.outputs.is_empty() {
+            return Ok(());
+        }
+        let totals = &self.report.totals;
+        let used = totals.files_kept + totals.files_repaired;
+        write!(f, "merged {} from ", plural(mip.runs, "run"))?;
+        if used < totals.files {
+            write!(f, "{} of ", grouped(used))?;
+        }
+        writeln!(f, "{}", plural(totals.files, "file"))
     }
 }
 
@@ -283,7 +340,7 @@ mod tests {
             expected: None,
             hint: hint.map(str::to_owned),
             llvm: None,
-            structures: Vec::new(),
+            error: None,
         }
     }
 
@@ -295,7 +352,7 @@ mod tests {
             indexed_version: Some(12),
             functions: 16_531,
             build_ids: vec!["b142".to_owned()],
-            losses: Vec::new(),
+            ..Written::default()
         }
     }
 
@@ -329,6 +386,7 @@ mod tests {
         let full = FullReport {
             report: &report,
             correlation: None,
+            correlation_printed: false,
             notes: &["a and b are the same file, which is counted for each".to_owned()],
             outputs: &[lossy],
         };

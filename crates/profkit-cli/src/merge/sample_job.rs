@@ -15,7 +15,6 @@ use profkit_merge::sample::{
 };
 use profkit_merge::{Inputs, NameFilter, Remapping, Report};
 use std::fmt;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -32,7 +31,7 @@ pub fn is_sample(data: &[u8]) -> bool {
 pub fn are_samples(inputs: &dyn Inputs) -> bool {
     let mut scratch = Vec::new();
     for index in 0..inputs.len() {
-        let Ok(data) = inputs.load(index, &mut scratch) else {
+        let Ok(data) = inputs.open(index, &mut scratch) else {
             continue;
         };
         if is_sample(data.as_ref()) {
@@ -222,12 +221,10 @@ impl SampleJob<'_> {
         }
         let mut written = Written {
             path: self.output.display().to_string(),
-            bytes: 0,
             format: self.form.name(),
-            indexed_version: None,
             functions: profile.functions().len() as u64,
-            build_ids: Vec::new(),
             losses,
+            ..Written::default()
         };
         // The process ends soon: the system takes the memory back at once, where giving back piece by piece takes a tenth
         // of the whole time.
@@ -309,17 +306,11 @@ impl SampleJob<'_> {
         let full = FullReport {
             report,
             correlation: None,
+            correlation_printed: false,
             notes,
             outputs,
         };
-        if print {
-            // Nobody is left to be told if stderr is closed.
-            let _ = write!(std::io::stderr(), "{full}");
-        }
-        match &self.report.report {
-            Some(path) => full.write_json(path),
-            None => Ok(()),
-        }
+        full.put(print, self.report.report.as_deref())
     }
 }
 
@@ -328,7 +319,7 @@ fn gcov_options(version: GcovVersion, profile: &SampleProfile, inputs: &dyn Inpu
     let mut options = GcovOptions::new(version);
     let mut scratch = Vec::new();
     if inputs.len() == 1
-        && let Ok(data) = inputs.load(0, &mut scratch)
+        && let Ok(data) = inputs.open(0, &mut scratch)
         && detect(data.as_ref()) == FileKind::SampleGcov
         && let Ok(input) = GcovProfile::parse(data.as_ref())
     {

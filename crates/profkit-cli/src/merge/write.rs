@@ -36,12 +36,9 @@ pub fn write_profile(
     let name = output.name().to_owned();
     let mut written = Written {
         path: name.clone(),
-        bytes: 0,
         format: "text",
-        indexed_version: None,
-        functions: 0,
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
-        losses: Vec::new(),
+        ..Written::default()
     };
     match encoding {
         Encoding::Text(options) => {

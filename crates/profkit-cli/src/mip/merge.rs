@@ -3,19 +3,17 @@ use super::profile::{FormatVersion, ImageArgs, make, open, write};
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
 use crate::merge::progress::Progress;
-use crate::merge::report::{grouped, plural};
+use crate::merge::report::{FullReport, Written, plural};
 use clap::Args;
-use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
-use profkit_merge::Weight;
-use profkit_merge::files::InputList;
-use profkit_merge::files::{Content, Output, is_stdio};
-use profkit_merge::mip::{MipMergeOptions, MipReason, MipReport, MipTarget, merge_mip};
+use profkit_data::mip::{Identity, ProfileVersion};
+use profkit_merge::files::{Content, InputList, Output};
+use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
+use profkit_merge::{RunOptions, Threads, Weight};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Raw files find their profile by build id. Those of other builds, cut short or damaged are reported; of a file that is
@@ -25,9 +23,6 @@ Examples:
   profkit mip merge -p program.mip *.mipraw
   profkit mip merge -p program.mip --binary program runs/
   profkit mip merge -p profiles/ --binary bin/ --strict -f list.txt";
-
-/// How many events of one reason people get to read; `--report` has up to a hundred times as many.
-const LINES_PER_REASON: usize = 10;
 
 /// Arguments of `profkit mip merge`.
 #[derive(Debug, Args)]
@@ -129,42 +124,63 @@ pub fn run(args: &MergeArgs) -> Result {
         // Known before profiles are written, not after.
         Output::new(report, Content::Text)?;
     }
-    let progress = Progress::over(&mut inputs, !args.quiet);
+    let progress = Arc::new(Progress::new(inputs.files.len(), !args.quiet));
+    let run = RunOptions::new()
+        .threads(Threads::new(args.threads))
+        .progress(Arc::clone(&progress) as _);
     let options = MipMergeOptions::new()
-        .threads(args.threads)
+        .run(run)
         .take_profiles(profiles.folder.is_some() || profiles.new_file.is_some());
-    let outcome = merge_mip(std::mem::take(&mut profiles.targets), &inputs, &options);
+    let merged = merge_mip(std::mem::take(&mut profiles.targets), &inputs, &options);
     progress.finish();
-    let report = outcome.report;
-    let used = report.totals.raw_parts + report.totals.profiles;
+    let MipOutcome { targets, report } = merged.map_err(Failure::input)?;
+    let details = report.mip.clone().unwrap_or_default();
+    let used = details.raw_parts + details.profiles;
+    let put = |outputs: &[Written], print| {
+        let full = FullReport {
+            report: &report,
+            correlation: None,
+            correlation_printed: false,
+            notes: &notes,
+            outputs,
+        };
+        full.put(print, args.report.as_deref())
+    };
     if args.strict && !report.is_clean() {
-        tell(&report, &notes, &[], true, args)?;
+        put(&[], true)?;
         return Err(Failure::input(
             "nothing was written, because --strict allows nothing to be left out",
         ));
     }
     if used == 0 {
-        tell(&report, &notes, &[], true, args)?;
+        put(&[], true)?;
         return Err(Failure::input(format_args!(
             "nothing of {} could be merged, nothing was written",
             plural(report.totals.files, "file")
         )));
     }
     let mut written = Vec::new();
-    for (index, target) in outcome.targets.iter().enumerate() {
-        let changed = report
-            .targets
-            .get(index)
-            .is_some_and(|target| target.runs_added > 0);
+    for (index, target) in targets.iter().enumerate() {
+        let added = details.targets.get(index);
+        let changed = added.is_some_and(|target| target.runs_added > 0);
         let place = profiles.place(index, &target.profile.identity)?;
         if !changed && !place.is_new {
             continue;
         }
         let version = args.format_version.map_or(place.version, Into::into);
-        write(&place.path, &target.profile, version)?;
-        written.push((place.path, &target.profile));
+        let bytes = write(&place.path, &target.profile, version)?;
+        let (functions, covered) = target.profile.function_counts();
+        written.push(Written {
+            path: place.path.display().to_string(),
+            bytes,
+            format: "MIP",
+            functions,
+            covered: Some(covered),
+            runs: Some(target.profile.runs),
+            ..Written::default()
+        });
     }
-    tell(&report, &notes, &written, !args.quiet, args)?;
+    put(&written, !args.quiet)?;
     Ok(Status::Done)
 }
 
@@ -340,106 +356,4 @@ fn file_name(identity: &Identity) -> String {
         Identity::BuildId(_) => "no-build-id.mip".to_owned(),
         Identity::ModuleHash(hash) => format!("{hash:08x}.mip"),
     }
-}
-
-/// Prints the report, and writes it as JSON where that was asked for.
-fn tell(
-    report: &MipReport,
-    notes: &[String],
-    written: &[(PathBuf, &MipProfile)],
-    print: bool,
-    args: &MergeArgs,
-) -> Result<()> {
-    if print {
-        // Nobody is left to be told if stderr is closed.
-        let _ = std::io::stderr().write_all(text(report, notes, written).as_bytes());
-    }
-    let Some(path) = &args.report else {
-        return Ok(());
-    };
-    #[derive(serde::Serialize)]
-    struct Full<'a> {
-        #[serde(flatten)]
-        report: &'a MipReport,
-        notes: &'a [String],
-        outputs: Vec<String>,
-    }
-    let full = Full {
-        report,
-        notes,
-        outputs: written
-            .iter()
-            .map(|(path, _)| path.display().to_string())
-            .collect(),
-    };
-    let mut json = serde_json::to_vec_pretty(&full)
-        .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
-    json.push(b'\n');
-    let output = Output::new(path, Content::Text)?;
-    match output.write(|sink| sink.put(&json)) {
-        Ok(_) => Ok(()),
-        // Whoever read the report has seen enough.
-        Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn text(report: &MipReport, notes: &[String], written: &[(PathBuf, &MipProfile)]) -> String {
-    let mut out = String::new();
-    for note in notes {
-        let _ = writeln!(out, "note: {note}");
-    }
-    let mut reasons: Vec<MipReason> = Vec::new();
-    for event in &report.events {
-        if !reasons.contains(&event.reason) {
-            reasons.push(event.reason);
-        }
-    }
-    for reason in reasons {
-        let label = if reason.is_note() { "note" } else { "warning" };
-        let events = || report.events.iter().filter(|event| event.reason == reason);
-        for event in events().take(LINES_PER_REASON) {
-            let _ = writeln!(out, "{label}: {event}");
-        }
-        let more = events().skip(LINES_PER_REASON).count() as u64
-            + report.omitted.get(&reason).copied().unwrap_or(0);
-        if more > 0 {
-            let _ = writeln!(out, "{label}: … and {} more of this kind", grouped(more));
-        }
-        let mut hints: Vec<&str> = Vec::new();
-        for hint in events().filter_map(|event| event.hint.as_deref()) {
-            if !hints.contains(&hint) {
-                hints.push(hint);
-                let _ = writeln!(out, "hint: {hint}");
-            }
-        }
-    }
-    let totals = &report.totals;
-    if totals.samples_dropped > 0 {
-        let _ = writeln!(
-            out,
-            "warning: {} of calls to no function of the profile were left out",
-            plural(totals.samples_dropped, "sample")
-        );
-    }
-    for (path, profile) in written {
-        let (functions, covered) = profile.function_counts();
-        let _ = writeln!(
-            out,
-            "wrote {}: {} of {} covered, {}",
-            path.display(),
-            grouped(covered),
-            plural(functions, "function"),
-            plural(profile.runs, "run"),
-        );
-    }
-    if !written.is_empty() {
-        let used = totals.files_kept + totals.files_repaired;
-        let _ = write!(out, "merged {} from ", plural(totals.runs, "run"));
-        if used < totals.files {
-            let _ = write!(out, "{} of ", grouped(used));
-        }
-        let _ = writeln!(out, "{}", plural(totals.files, "file"));
-    }
-    out
 }

@@ -75,18 +75,17 @@ pub fn open(path: &Path) -> Result<Opened> {
     })
 }
 
-/// Writes a profile.
+/// Writes a profile. Returns how many bytes it has.
 ///
 /// # Errors
 /// If the version has no place for something of it, or it cannot be written.
-pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<()> {
+pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<u64> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
     profile
         .write(version, &mut bytes)
         .map_err(|error| Failure::file(path.display(), &error))?;
-    output.write(|sink| sink.put(&bytes))?;
-    Ok(())
+    Ok(output.write(|sink| sink.put(&bytes))?)
 }
 
 /// An empty profile, and what to print about it.

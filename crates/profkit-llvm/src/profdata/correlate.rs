@@ -286,7 +286,7 @@ fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, session: &Sessio
     };
     let mut scratch = Vec::new();
     for input in 0..inputs.len() {
-        let Ok(data) = inputs.load(input, &mut scratch) else {
+        let Ok(data) = inputs.open(input, &mut scratch) else {
             continue;
         };
         for profile in profiles_in(data.as_ref()) {

@@ -5,7 +5,7 @@ use super::messages::{Fault, Session};
 use super::path_from_bytes;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
-use profkit_merge::files::read_into;
+use profkit_merge::files::{open_file, read_into};
 use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
 use std::io::{self, Read};
@@ -167,7 +167,7 @@ impl InputList {
         let is = |head: &[u8]| detect(head) == FileKind::MemProfRaw || yaml::is_yaml(head);
         if file.name == STDIN {
             let mut scratch = Vec::new();
-            return Ok(is(self.load(index, &mut scratch)?.as_ref()));
+            return Ok(is(self.open(index, &mut scratch)?.as_ref()));
         }
         let mut head = [0; 8];
         let read = fs::File::open(path_from_bytes(&file.name))?.read(&mut head)?;
@@ -189,8 +189,8 @@ impl Inputs for InputList {
         self.files.len()
     }
 
-    fn name(&self, index: usize) -> &str {
-        self.files.get(index).map_or("", |file| &file.text)
+    fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
+        self.files.get(index).map_or("", |file| &file.text).into()
     }
 
     fn weight(&self, index: usize) -> Weight {
@@ -198,7 +198,7 @@ impl Inputs for InputList {
         file.map_or(Weight::ONE, |file| Weight::integer(file.weight))
     }
 
-    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, scratch: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
         };
@@ -209,9 +209,6 @@ impl Inputs for InputList {
                 None => Err(io::ErrorKind::NotFound.into()),
             };
         }
-        match read_into(&path_from_bytes(&file.name), scratch)? {
-            Some(map) => Ok(InputData::Owned(Box::new(map))),
-            None => Ok(InputData::Borrowed(scratch)),
-        }
+        open_file(&path_from_bytes(&file.name), scratch)
     }
 }

@@ -296,7 +296,7 @@ pub fn load(
             .get(index)
             .map_or(b"".as_slice(), |file| &file.name);
         let data = inputs
-            .load(index, &mut scratch)
+            .open(index, &mut scratch)
             .map_err(|error| Fault::io(name, &error))?;
         let data = data.as_ref();
         if is_raw(data) {

@@ -175,7 +175,7 @@ impl<'a> Lane<'a> {
     /// Reads one input and adds what is good of it.
     pub(crate) fn take(&mut self, input: usize) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        match self.context.inputs.load(input, &mut scratch) {
+        match self.context.inputs.open(input, &mut scratch) {
             Ok(data) => self.take_data(input, data.as_ref()),
             Err(error) => {
                 let event = Event::new(
@@ -325,7 +325,7 @@ impl<'a> Lane<'a> {
         let names = all_names(&self.groups);
         let mut scratch = std::mem::take(&mut self.scratch);
         for PutOff { input, done } in pending {
-            match self.context.inputs.load(input, &mut scratch) {
+            match self.context.inputs.open(input, &mut scratch) {
                 Ok(data) => self.read_tolerant(input, data.as_ref(), Some(&names), done),
                 Err(error) => {
                     self.totals.files_dropped += 1;

@@ -106,7 +106,7 @@ impl Sum {
         scratch: &mut Vec<u8>,
         faults: &mut Vec<Error>,
     ) -> Result<()> {
-        let data = inputs.load(input, scratch).map_err(|error| {
+        let data = inputs.open(input, scratch).map_err(|error| {
             Error::new(
                 profkit_data::ErrorKind::Truncated,
                 format!("the input cannot be read a second time: {error}"),

@@ -10,6 +10,7 @@ mod vtables;
 
 use crate::Weight;
 use crate::accumulate::{Accumulator, Keep, Rule, SiteRule};
+use crate::driver::cores;
 use crate::error::MergeError;
 use crate::inputs::Inputs;
 use crate::kinds;
@@ -21,8 +22,8 @@ use profkit_data::ids::BuildId;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 use trace_queue::TraceQueue;
 
 /// What a merge gives.
@@ -53,9 +54,13 @@ pub struct MergedProfile {
 /// and [`MergeError::NothingLeft`] if no input is of use; with [`Policy::Llvm`] [`MergeError::Llvm`] where LLVM's tool
 /// ends at once. LLVM's decision about failed inputs (`--failure-mode`) is the caller's to make, from the report.
 pub fn merge_instr(
-    inputs: &dyn Inputs,
+    inputs: &(impl Inputs + ?Sized),
     options: &MergeOptions,
 ) -> Result<MergeOutcome, MergeError> {
+    merge(&inputs, options)
+}
+
+fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, MergeError> {
     if inputs.is_empty() {
         return Err(MergeError::NoInputs);
     }
@@ -245,12 +250,6 @@ fn thread_count(inputs: usize, options: &MergeOptions) -> usize {
         (Policy::Llvm, None) => cores().min(inputs.div_ceil(2)),
         (_, threads) => threads.map_or_else(cores, NonZeroUsize::get).min(inputs),
     }
-}
-
-/// How many threads can run at the same time. Asked once: on Linux the answer takes several files.
-pub(crate) fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
 /// Reads the inputs from `first` on. With [`SiteRule::Llvm`] there is a lane for each writer that LLVM would have and that
@@ -478,7 +477,7 @@ fn finish_group(
 fn name_files(events: &mut [Event], inputs: &dyn Inputs) {
     for event in events {
         if event.input < inputs.len() {
-            inputs.name(event.input).clone_into(&mut event.file);
+            event.file = inputs.name(event.input).into_owned();
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn total_of(
     options: &MergeOptions,
     scratch: &mut Vec<u8>,
 ) -> u64 {
-    let Ok(data) = inputs.load(input, scratch) else {
+    let Ok(data) = inputs.open(input, scratch) else {
         return 0;
     };
     let Ok(mut source) = Source::open(data.as_ref(), true, options) else {

@@ -22,7 +22,7 @@ pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
     let mut scratch = std::mem::take(&mut lane.scratch);
     let mut done = 0;
     while done < context.inputs.len() {
-        let Ok(data) = context.inputs.load(done, &mut scratch) else {
+        let Ok(data) = context.inputs.open(done, &mut scratch) else {
             break;
         };
         let data = data.as_ref();

@@ -2,6 +2,7 @@
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -106,11 +107,11 @@ impl Inputs for SingleInput<'_> {
         1
     }
 
-    fn name(&self, _: usize) -> &str {
-        self.0.name()
+    fn name(&self, _: usize) -> Cow<'_, str> {
+        self.0.name().into()
     }
 
-    fn load<'s>(&'s self, _: usize, _: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         Ok(InputData::Borrowed(self.0.bytes()))
     }
 }
@@ -138,6 +139,17 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
     }
     file.read_to_end(buffer)?;
     Ok(None)
+}
+
+/// Opens a file as one input of a merge: [`read_into`] with what [`Inputs::open`] gives.
+///
+/// # Errors
+/// As [`read_into`].
+pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
+    Ok(match read_into(path, buffer)? {
+        Some(map) => InputData::Owned(Box::new(map)),
+        None => InputData::Buffer(std::mem::take(buffer)),
+    })
 }
 
 #[allow(unsafe_code)]

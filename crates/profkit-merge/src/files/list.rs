@@ -1,7 +1,8 @@
 //! What to merge: files, folders, lists and weights, as a flat list of files.
-use super::{STDIN_NAME, is_stdio, read_into, system_text};
+use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -539,15 +540,20 @@ fn number(text: &[u8]) -> Option<&str> {
 }
 
 /// Some of the inputs.
-#[derive(Debug)]
 pub struct Subset<'a> {
-    inputs: &'a InputList,
+    inputs: &'a dyn Inputs,
     indexes: Vec<usize>,
+}
+
+impl fmt::Debug for Subset<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Subset").field(&self.indexes).finish()
+    }
 }
 
 impl<'a> Subset<'a> {
     /// The inputs with these indexes.
-    pub fn new(inputs: &'a InputList, indexes: Vec<usize>) -> Self {
+    pub fn new(inputs: &'a dyn Inputs, indexes: Vec<usize>) -> Self {
         Subset { inputs, indexes }
     }
 
@@ -561,7 +567,7 @@ impl Inputs for Subset<'_> {
         self.indexes.len()
     }
 
-    fn name(&self, index: usize) -> &str {
+    fn name(&self, index: usize) -> Cow<'_, str> {
         self.inputs.name(self.index(index))
     }
 
@@ -569,8 +575,12 @@ impl Inputs for Subset<'_> {
         self.inputs.weight(self.index(index))
     }
 
-    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
-        self.inputs.load(self.index(index), scratch)
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+        self.inputs.open(self.index(index), buffer)
+    }
+
+    fn can_reopen(&self, index: usize) -> bool {
+        self.inputs.can_reopen(self.index(index))
     }
 }
 
@@ -579,8 +589,8 @@ impl Inputs for InputList {
         self.files.len()
     }
 
-    fn name(&self, index: usize) -> &str {
-        self.files.get(index).map_or("", |file| &file.name)
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        self.files.get(index).map_or("", |file| &file.name).into()
     }
 
     fn weight(&self, index: usize) -> Weight {
@@ -589,7 +599,7 @@ impl Inputs for InputList {
             .map_or(Weight::ONE, |file| file.weight)
     }
 
-    fn load<'s>(&'s self, index: usize, scratch: &'s mut Vec<u8>) -> io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
         };
@@ -597,7 +607,7 @@ impl Inputs for InputList {
             on_load();
         }
         if is_stdio(&file.path) {
-            // Read once, because a second load must see the same bytes.
+            // Kept here, so that it can be opened again like a file.
             let stdin = self.stdin.get_or_init(|| {
                 let mut bytes = Vec::new();
                 read_into(&file.path, &mut bytes)?;
@@ -608,9 +618,13 @@ impl Inputs for InputList {
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
         }
-        Ok(match read_into(&file.path, scratch)? {
-            Some(map) => InputData::Owned(Box::new(map)),
-            None => InputData::Borrowed(scratch),
+        open_file(&file.path, buffer)
+    }
+
+    fn can_reopen(&self, index: usize) -> bool {
+        let file = self.files.get(index);
+        file.is_some_and(|file| {
+            is_stdio(&file.path) || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
         })
     }
 }

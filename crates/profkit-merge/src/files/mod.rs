@@ -9,7 +9,7 @@ mod list;
 mod output;
 
 pub use indexed::write_indexed;
-pub use input::{Input, ReadError, STDIN_NAME, SingleInput, is_stdio, read_into};
+pub use input::{Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, read_into};
 pub use list::{
     InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
 };

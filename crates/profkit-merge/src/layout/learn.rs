@@ -1,6 +1,7 @@
 //! Learning a layout from its first profile.
 use super::{Layout, LayoutRecord, fixed_header};
-use crate::engine::{cores, read::origin_of};
+use crate::driver::cores;
+use crate::engine::read::origin_of;
 use profkit_abi::variant;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::raw::{AddressMap, RawMetadata, RawName, RawProfile, RecordLayout};

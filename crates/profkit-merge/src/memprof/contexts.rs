@@ -291,6 +291,10 @@ impl RawContexts {
 
     /// Adds contexts whose inputs came later. Sums of neighbouring inputs may be added up in any grouping.
     pub fn absorb(&mut self, later: RawContexts) {
+        if self.modules.is_empty() && self.dumps == 0 {
+            *self = later;
+            return;
+        }
         let modules: Vec<u32> = later
             .modules
             .into_iter()

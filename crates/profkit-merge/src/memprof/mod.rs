@@ -1,6 +1,6 @@
-//! Merging heap profiles.
+//! Merging heap profiles ([`merge_heap`]).
 //!
-//! Raw dumps are added up by stack of addresses ([`RawContexts`]): addresses are told by build id and place in the
+//! Raw dumps are added up by stack of addresses ([`RawContexts`]): addresses are known by build id and place in the
 //! module, so that runs at other addresses meet. Symbolised once, the sum becomes a profile. Profiles are added up by
 //! call stack ([`MemProfSum`]).
 //!
@@ -15,9 +15,11 @@
 //! | the same context in two profiles | stands there twice (up to 20) | added up |
 //! | most accesses, largest size (14, 15) | the smaller one is taken | the larger one |
 mod contexts;
+mod engine;
 mod sum;
 #[cfg(test)]
 mod tests;
 
 pub use contexts::{ContextRef, Module, Modules, RawContexts, Skipped};
+pub use engine::{HeapOutcome, HeapParts, merge_heap};
 pub use sum::{ContextRule, MemProfSum};

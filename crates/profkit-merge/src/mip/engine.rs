@@ -1,17 +1,20 @@
-//! From inputs to profiles: one lane a thread, joined at the end.
+//! MIP files on the driver: raw files summed up by target, profiles by identity.
 use super::plan::RecordPlan;
 use super::profile::{Refused, add_profile};
-use super::report::{MipAction, MipEvent, MipReason, MipReport, TargetReport, reason_of};
 use super::sums::RecordSums;
 use crate::Inputs;
+use crate::driver::{
+    Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,
+};
+use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
     Identity, ImageId, MipKind, MipProfile, RawPart, RawParts, has_magic, is_map, preamble,
 };
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A profile to merge into.
 #[derive(Clone, Debug)]
@@ -26,8 +29,8 @@ pub struct MipTarget {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MipMergeOptions {
-    /// Threads to use; one a core by default.
-    pub threads: Option<NonZeroUsize>,
+    /// Threads, progress, cancelling.
+    pub run: RunOptions,
     /// Whether a profile among the inputs whose build has no target becomes one.
     pub take_profiles: bool,
 }
@@ -38,10 +41,17 @@ impl MipMergeOptions {
         Self::default()
     }
 
-    /// Sets the number of threads.
+    /// Sets how the merge is run.
+    #[must_use]
+    pub fn run(mut self, run: RunOptions) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// Sets the number of threads; by default one per core.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
-        self.threads = threads;
+        self.run.threads = Threads::new(threads);
         self
     }
 
@@ -56,142 +66,232 @@ impl MipMergeOptions {
 /// What came out.
 #[derive(Clone, Debug)]
 pub struct MipOutcome {
-    /// The targets in their order, then profiles that became targets, by identity. [`TargetReport`]s are in the same
-    /// order.
+    /// The targets in their order, then profiles that became targets, by identity. [`MipDetails::targets`] is in the
+    /// same order.
     pub targets: Vec<MipTarget>,
-    /// What happened.
-    pub report: MipReport,
+    /// What happened; [`Report::mip`] is there.
+    pub report: Report,
 }
 
-/// A thread takes so many inputs at once: few enough to share the last ones out, enough not to fight for the counter.
+/// A worker takes so many inputs at once: few enough to share the last ones out, enough not to fight for the counter.
 const TAKEN_AT_ONCE: usize = 16;
 /// How many functions of one profile are named that are not those of its target.
 const MOST_NAMED: usize = 3;
 
 /// Merges raw files and profiles into the targets of their build. Targets must differ in their identity; if several
 /// are the same, the first takes all.
+///
+/// # Errors
+/// If the merge was cancelled.
 pub fn merge_mip(
+    targets: Vec<MipTarget>,
+    inputs: &(impl Inputs + ?Sized),
+    options: &MipMergeOptions,
+) -> Result<MipOutcome, Cancelled> {
+    merge(targets, &inputs, options)
+}
+
+fn merge(
     mut targets: Vec<MipTarget>,
     inputs: &dyn Inputs,
     options: &MipMergeOptions,
-) -> MipOutcome {
-    let mut report = MipReport::default();
+) -> Result<MipOutcome, Cancelled> {
+    let driver = Driver::new(inputs, &options.run);
+    let mut part = ReportPart::default();
+    let mut all: Vec<usize> = (0..inputs.len()).collect();
+    let mut profiles = Profiles::default();
+    let mut details = MipDetails::default();
     if options.take_profiles && targets.is_empty() {
-        targets = among(inputs);
+        // Raw files can be added when it is known which profiles they go into.
+        let kind = ProfilesFirst;
+        let (worker, report) = driver.merge(&kind, &all)?;
+        part.absorb(report);
+        profiles = worker.profiles;
+        details = worker.details;
+        targets = profiles.targets();
+        all = worker.pending;
+        all.sort_unstable();
     }
-    take_build_id(&mut targets, inputs, &mut report);
+    take_build_id(&mut targets, &driver, &mut part);
     let plans: Vec<RecordPlan> = targets
         .iter()
         .map(|target| RecordPlan::new(&target.profile))
         .collect();
-    let index = Index::new(&targets);
-    let shared = Shared {
+    let kind = Mip {
+        index: Index::new(&targets),
         targets: &targets,
         plans: &plans,
-        index: &index,
-        inputs,
         take_profiles: options.take_profiles,
-        next: AtomicUsize::new(0),
     };
-    let most = inputs.len().div_ceil(TAKEN_AT_ONCE).max(1);
-    let threads = options.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    );
-    let lanes = run_lanes(&shared, threads.min(most));
-    let mut joined = Lane::new(targets.len());
-    for lane in lanes {
-        joined.join(lane, inputs);
-    }
-    finish(targets, &plans, joined, inputs, report)
+    let (mut worker, report) = driver.merge(&kind, &all)?;
+    part.absorb(report);
+    details.absorb(&worker.details);
+    worker.details = details;
+    worker.profiles.join(profiles, &mut part);
+    Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// The images whose profiles are among the inputs, without what runs did: that is added with the other inputs.
-fn among(inputs: &dyn Inputs) -> Vec<MipTarget> {
-    let mut targets: Vec<MipTarget> = Vec::new();
-    let mut scratch = Vec::new();
-    for input in 0..inputs.len() {
-        let Ok(data) = inputs.load(input, &mut scratch) else {
-            continue;
-        };
-        let data = data.as_ref();
-        if !preamble(data).is_ok_and(|preamble| preamble.kind == MipKind::Profile) {
-            continue;
-        }
-        // What is wrong with it is told when it is merged.
-        let Ok(mut profile) = MipProfile::parse(data) else {
-            continue;
-        };
-        let known = |target: &MipTarget| target.profile.identity == profile.identity;
-        if targets.iter().any(known) {
-            continue;
-        }
-        profile.clear_runs();
-        targets.push(MipTarget {
-            name: profile.identity.to_string(),
-            profile,
-        });
-    }
-    targets.sort_by(|one, two| one.profile.identity.cmp(&two.profile.identity));
-    targets
+/// Profiles among the inputs, by identity.
+#[derive(Default)]
+struct Profiles {
+    /// The sum of each identity, with the input that came first.
+    sums: FxHashMap<Identity, (usize, MipProfile)>,
+    /// The first profile of each identity without what runs did, where profiles are to become targets.
+    bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
-fn run_lanes(shared: &Shared<'_>, threads: usize) -> Vec<Lane> {
-    if threads <= 1 {
-        return vec![shared.lane()];
+impl Profiles {
+    fn add(&mut self, input: usize, profile: &MipProfile, part: &mut ReportPart) -> u64 {
+        let place = self.sums.entry(profile.identity.clone());
+        let (_, sum) = place.or_insert_with(|| (input, MipProfile::default()));
+        let refused = add_profile(sum, profile);
+        report_refused(input, &refused, part);
+        refused.len() as u64
     }
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads)
-            .map(|_| scope.spawn(|| shared.lane()))
-            .collect();
-        let mut lanes = vec![shared.lane()];
-        for other in others {
-            match other.join() {
-                Ok(lane) => lanes.push(lane),
-                Err(panic) => std::panic::resume_unwind(panic),
+
+    /// Remembers a profile as what raw files of its identity may go into.
+    fn add_base(&mut self, input: usize, mut profile: MipProfile) {
+        match self.bases.entry(profile.identity.clone()) {
+            Entry::Occupied(place) if place.get().0 < input => {}
+            place => {
+                profile.clear_runs();
+                place.insert_entry((input, profile));
             }
         }
-        lanes
-    })
+    }
+
+    /// The targets that raw files may go into, by identity.
+    fn targets(&mut self) -> Vec<MipTarget> {
+        let bases = std::mem::take(&mut self.bases).into_iter();
+        let mut targets: Vec<_> = bases
+            .map(|(identity, (_, profile))| MipTarget {
+                name: identity.to_string(),
+                profile,
+            })
+            .collect();
+        targets.sort_by(|one, two| one.profile.identity.cmp(&two.profile.identity));
+        targets
+    }
+
+    fn join(&mut self, other: Profiles, part: &mut ReportPart) {
+        for (_, (input, base)) in other.bases {
+            self.add_base(input, base);
+        }
+        for (identity, (input, profile)) in other.sums {
+            match self.sums.entry(identity) {
+                Entry::Vacant(place) => {
+                    place.insert((input, profile));
+                }
+                Entry::Occupied(mut place) => {
+                    let (first, mine) = place.get_mut();
+                    // What came first wins where functions contradict each other.
+                    let (mut base, more) = if *first <= input {
+                        (std::mem::take(mine), profile)
+                    } else {
+                        (profile, std::mem::take(mine))
+                    };
+                    let refused = add_profile(&mut base, &more);
+                    report_refused_later(input.max(*first), &refused, part);
+                    *first = input.min(*first);
+                    *mine = base;
+                }
+            }
+        }
+    }
+}
+
+/// Adds the profiles among the inputs, and leaves raw files for later.
+struct ProfilesFirst;
+
+#[derive(Default)]
+struct FirstWorker {
+    profiles: Profiles,
+    details: MipDetails,
+    /// Inputs that are no profiles.
+    pending: Vec<usize>,
+}
+
+impl MergeKind for ProfilesFirst {
+    type Worker = FirstWorker;
+    type Error = Cancelled;
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Shared {
+            batch: TAKEN_AT_ONCE,
+        }
+    }
+
+    fn worker(&self) -> FirstWorker {
+        FirstWorker::default()
+    }
+
+    fn take(
+        &self,
+        worker: &mut FirstWorker,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        if !is_profile(input.bytes()) {
+            worker.pending.push(input.index);
+            return Outcome::Pending;
+        }
+        let profile = match MipProfile::parse(input.bytes()) {
+            Ok(profile) => profile,
+            Err(error) => {
+                report_error(input.index, Action::Dropped, &error, part);
+                return Outcome::Dropped;
+            }
+        };
+        worker.details.count_profile(&profile);
+        let lost = worker.profiles.add(input.index, &profile, part);
+        worker.profiles.add_base(input.index, profile);
+        outcome_of(1, lost)
+    }
+
+    fn join(
+        &self,
+        (worker, part): (&mut FirstWorker, &mut ReportPart),
+        (later, later_part): (FirstWorker, ReportPart),
+    ) -> Result<(), Cancelled> {
+        part.absorb(later_part);
+        worker.profiles.join(later.profiles, part);
+        worker.details.absorb(&later.details);
+        worker.pending.extend(later.pending);
+        Ok(())
+    }
+}
+
+fn is_profile(data: &[u8]) -> bool {
+    preamble(data).is_ok_and(|preamble| preamble.kind == MipKind::Profile)
 }
 
 /// A profile that was made of a map alone does not know its build id: it takes that of the first raw file.
-fn take_build_id(targets: &mut [MipTarget], inputs: &dyn Inputs, report: &mut MipReport) {
+fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
         .find(|target| target.profile.identity.is_unknown())
     else {
         return;
     };
-    let mut scratch = Vec::new();
-    for input in 0..inputs.len() {
-        let Ok(data) = inputs.load(input, &mut scratch) else {
-            continue;
-        };
-        let part = RawParts::new(data.as_ref()).find_map(Result::ok);
-        let Some(RawPart {
-            id: ImageId::BuildId(id),
-            ..
-        }) = part
-        else {
-            continue;
-        };
-        if id.is_empty() {
+    for input in 0..driver.inputs.len() {
+        let first_id = driver.inputs.peek(input, |data| {
+            match RawParts::new(data).find_map(Result::ok)?.id {
+                ImageId::BuildId(id) => Some(BuildId(id.to_vec())),
+                ImageId::ModuleHash(_) => None,
+            }
+        });
+        // What is wrong with an input is reported when it is merged.
+        let Ok(Some(id)) = first_id else { continue };
+        if id.0.is_empty() {
             return;
         }
-        target.profile.identity = Identity::BuildId(BuildId(id.to_vec()));
-        report.push(MipEvent {
-            input,
-            file: inputs.name(input).to_owned(),
-            offset: None,
-            action: MipAction::Noted,
-            reason: MipReason::BuildIdTaken,
-            message: format!(
-                "{} was made of a map without its binary and has no build id: it takes {} from here",
-                target.name, target.profile.identity
-            ),
-            hint: None,
-        });
+        target.profile.identity = Identity::BuildId(id);
+        let message = format!(
+            "{} takes {} from here, because it was made of a map without its binary",
+            target.name, target.profile.identity
+        );
+        let (action, reason) = (Action::Kept, Reason::BuildIdTaken);
+        part.log.push(Event::new(input, action, reason, message));
         return;
     }
 }
@@ -232,177 +332,145 @@ impl Index {
     }
 }
 
-struct Shared<'a> {
+/// MIP on the driver.
+struct Mip<'a> {
     targets: &'a [MipTarget],
     plans: &'a [RecordPlan],
-    index: &'a Index,
-    inputs: &'a dyn Inputs,
+    index: Index,
     take_profiles: bool,
-    next: AtomicUsize,
 }
 
-/// What one thread has merged.
-struct Lane {
+/// What one worker has merged.
+struct MipWorker {
+    /// By target.
     sums: Vec<Option<RecordSums>>,
-    /// Profiles among the inputs, with the number of the input that came first.
-    profiles: FxHashMap<Identity, (usize, MipProfile)>,
-    report: MipReport,
+    profiles: Profiles,
+    details: MipDetails,
 }
 
-impl Lane {
-    fn new(targets: usize) -> Self {
-        Lane {
-            sums: vec![None; targets],
-            profiles: FxHashMap::default(),
-            report: MipReport::default(),
+impl MergeKind for Mip<'_> {
+    type Worker = MipWorker;
+    type Error = Cancelled;
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Shared {
+            batch: TAKEN_AT_ONCE,
         }
     }
 
-    fn join(&mut self, other: Lane, inputs: &dyn Inputs) {
-        for (mine, theirs) in self.sums.iter_mut().zip(other.sums) {
+    fn worker(&self) -> MipWorker {
+        MipWorker {
+            sums: vec![None; self.targets.len()],
+            profiles: Profiles::default(),
+            details: MipDetails::default(),
+        }
+    }
+
+    fn take(
+        &self,
+        worker: &mut MipWorker,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        let data = input.bytes();
+        if is_profile(data) {
+            self.profile(input.index, data, worker, part)
+        } else if data.is_empty() || has_magic(data) {
+            let outcome = self.raw(input.index, data, worker, part);
+            if data.is_empty() {
+                Outcome::Empty
+            } else {
+                outcome
+            }
+        } else {
+            report_error(input.index, Action::Dropped, &not_mip(data), part);
+            Outcome::Dropped
+        }
+    }
+
+    fn join(
+        &self,
+        (worker, part): (&mut MipWorker, &mut ReportPart),
+        (later, later_part): (MipWorker, ReportPart),
+    ) -> Result<(), Cancelled> {
+        part.absorb(later_part);
+        for (mine, theirs) in worker.sums.iter_mut().zip(later.sums) {
             match (mine.as_mut(), theirs) {
                 (_, None) => {}
                 (Some(mine), Some(theirs)) => mine.join(theirs),
                 (None, theirs) => *mine = theirs,
             }
         }
-        for (identity, (input, profile)) in other.profiles {
-            match self.profiles.entry(identity) {
-                std::collections::hash_map::Entry::Vacant(place) => {
-                    place.insert((input, profile));
-                }
-                std::collections::hash_map::Entry::Occupied(mut place) => {
-                    let (first, mine) = place.get_mut();
-                    // What came first wins where functions contradict each other.
-                    let (mut base, more) = if *first <= input {
-                        (std::mem::take(mine), profile)
-                    } else {
-                        (profile, std::mem::take(mine))
-                    };
-                    let refused = add_profile(&mut base, &more);
-                    let later = input.max(*first);
-                    self.report
-                        .refused_late(later, inputs.name(later), &refused);
-                    *first = input.min(*first);
-                    *mine = base;
-                }
-            }
-        }
-        self.report.join(other.report);
+        worker.profiles.join(later.profiles, part);
+        worker.details.absorb(&later.details);
+        Ok(())
     }
 }
 
-/// What became of one input.
-#[derive(Default)]
-struct Fate {
-    kept: u64,
-    lost: u64,
+/// What became of an input of which so many things were added, and so many not.
+fn outcome_of(kept: u64, lost: u64) -> Outcome {
+    match (kept, lost) {
+        (_, 0) => Outcome::Kept,
+        (0, _) => Outcome::Dropped,
+        _ => Outcome::Repaired,
+    }
 }
 
-impl Shared<'_> {
-    fn lane(&self) -> Lane {
-        let mut lane = Lane::new(self.targets.len());
-        let mut scratch = Vec::new();
-        loop {
-            let start = self.next.fetch_add(TAKEN_AT_ONCE, Ordering::Relaxed);
-            let end = (start + TAKEN_AT_ONCE).min(self.inputs.len());
-            if start >= end {
-                return lane;
-            }
-            for input in start..end {
-                self.input(input, &mut lane, &mut scratch);
-            }
-        }
-    }
-
-    fn input(&self, input: usize, lane: &mut Lane, scratch: &mut Vec<u8>) {
-        lane.report.totals.files += 1;
-        let data = match self.inputs.load(input, scratch) {
-            Ok(data) => data,
-            Err(error) => {
-                let message = error.to_string();
-                let message = match message.find(" (os error ") {
-                    Some(end) => message.get(..end).unwrap_or(&message).to_owned(),
-                    None => message,
-                };
-                self.event(
-                    lane,
-                    input,
-                    MipAction::Dropped,
-                    MipReason::Unreadable,
-                    message,
-                );
-                lane.report.totals.files_dropped += 1;
-                return;
-            }
-        };
-        let data = data.as_ref();
-        let totals = &mut lane.report.totals;
-        totals.bytes = totals.bytes.saturating_add(data.len() as u64);
-        let mut fate = Fate::default();
-        match preamble(data) {
-            Ok(preamble) if preamble.kind == MipKind::Profile => {
-                self.profile(input, data, lane, &mut fate);
-            }
-            _ if data.is_empty() || has_magic(data) => self.raw(input, data, lane, &mut fate),
-            _ => {
-                self.error(lane, input, MipAction::Dropped, &not_mip(data));
-                fate.lost += 1;
-            }
-        }
-        let totals = &mut lane.report.totals;
-        *match fate {
-            _ if data.is_empty() => &mut totals.files_empty,
-            Fate { lost: 0, .. } => &mut totals.files_kept,
-            Fate { kept: 0, .. } => &mut totals.files_dropped,
-            Fate { .. } => &mut totals.files_repaired,
-        } += 1;
-    }
-
-    fn raw(&self, input: usize, data: &[u8], lane: &mut Lane, fate: &mut Fate) {
+impl Mip<'_> {
+    fn raw(
+        &self,
+        input: usize,
+        data: &[u8],
+        worker: &mut MipWorker,
+        report: &mut ReportPart,
+    ) -> Outcome {
+        let (mut kept, mut lost) = (0, 0);
         for part in RawParts::new(data) {
             let part = match part {
                 Ok(part) => part,
                 Err(error) => {
-                    self.error(lane, input, MipAction::Dropped, &error);
-                    fate.lost += 1;
+                    report_error(input, Action::Dropped, &error, report);
+                    lost += 1;
                     continue;
                 }
             };
-            match self.part(&part, lane) {
+            match self.part(&part, worker) {
                 Ok(()) => {
-                    fate.kept += 1;
-                    lane.report.totals.raw_parts += 1;
-                    lane.report.totals.runs += u64::from(part.runs);
+                    kept += 1;
+                    worker.details.raw_parts += 1;
+                    worker.details.runs += u64::from(part.runs);
                     if let Some(damage) = &part.damage {
-                        self.error(lane, input, MipAction::Repaired, damage);
-                        fate.lost += 1;
+                        report_error(input, Action::Repaired, damage, report);
+                        lost += 1;
                     }
                 }
                 Err((reason, error)) => {
-                    fate.lost += 1;
-                    self.event_of(lane, input, MipAction::Dropped, reason, &error);
+                    lost += 1;
+                    report
+                        .log
+                        .push(event_of(input, Action::Dropped, reason, &error));
                 }
             }
         }
+        outcome_of(kept, lost)
     }
 
-    fn part(&self, part: &RawPart<'_>, lane: &mut Lane) -> Result<(), (MipReason, Error)> {
+    fn part(&self, part: &RawPart<'_>, worker: &mut MipWorker) -> Result<(), (Reason, Error)> {
         let found = self.index.find(part.id);
         let target = found.and_then(|index| {
             Some((
                 self.targets.get(index)?,
                 self.plans.get(index)?,
-                lane.sums.get_mut(index)?,
+                worker.sums.get_mut(index)?,
             ))
         });
         let Some((target, plan, sums)) = target else {
-            return Err((MipReason::OtherBuild, self.other_build(part)));
+            return Err((Reason::OtherBuild, self.other_build(part)));
         };
         fits(part, &target.profile, plan).map_err(|error| {
             let reason = match error.kind() {
-                ErrorKind::Malformed => MipReason::Malformed,
-                _ => MipReason::OtherLayout,
+                ErrorKind::Malformed => Reason::Malformed,
+                _ => Reason::OtherLayout,
             };
             (reason, error)
         })?;
@@ -435,12 +503,18 @@ impl Shared<'_> {
             .with_hint(hint)
     }
 
-    fn profile(&self, input: usize, data: &[u8], lane: &mut Lane, fate: &mut Fate) {
+    fn profile(
+        &self,
+        input: usize,
+        data: &[u8],
+        worker: &mut MipWorker,
+        part: &mut ReportPart,
+    ) -> Outcome {
         let profile = match MipProfile::parse(data) {
             Ok(profile) => profile,
             Err(error) => {
-                fate.lost += 1;
-                return self.error(lane, input, MipAction::Dropped, &error);
+                report_error(input, Action::Dropped, &error, part);
+                return Outcome::Dropped;
             }
         };
         if !self.take_profiles && self.index.find_identity(&profile.identity).is_none() {
@@ -449,118 +523,89 @@ impl Shared<'_> {
                 .within(Structure::MipProfile)
                 .found(&profile.identity)
                 .with_hint("profiles of several builds go into a folder: -p FOLDER");
-            fate.lost += 1;
-            return self.event_of(
-                lane,
-                input,
-                MipAction::Dropped,
-                MipReason::OtherBuild,
-                &error,
-            );
+            let reason = Reason::OtherBuild;
+            part.log
+                .push(event_of(input, Action::Dropped, reason, &error));
+            return Outcome::Dropped;
         }
-        fate.kept += 1;
-        lane.report.totals.profiles += 1;
-        lane.report.totals.runs = lane.report.totals.runs.saturating_add(profile.runs);
-        let place = lane.profiles.entry(profile.identity.clone());
-        let (_, sum) = place.or_insert_with(|| (input, MipProfile::default()));
-        let refused = add_profile(sum, &profile);
-        fate.lost += refused.len() as u64;
-        lane.report
-            .refused(input, self.inputs.name(input), &refused);
-    }
-
-    fn error(&self, lane: &mut Lane, input: usize, action: MipAction, error: &Error) {
-        self.event_of(lane, input, action, reason_of(error), error);
-    }
-
-    fn event_of(
-        &self,
-        lane: &mut Lane,
-        input: usize,
-        action: MipAction,
-        reason: MipReason,
-        error: &Error,
-    ) {
-        let action = if reason.is_note() {
-            MipAction::Noted
-        } else {
-            action
-        };
-        lane.report.push(MipEvent {
-            input,
-            file: self.inputs.name(input).to_owned(),
-            offset: error.offset(),
-            action,
-            reason,
-            message: error.to_string(),
-            hint: error.hint().map(str::to_owned),
-        });
-    }
-
-    fn event(
-        &self,
-        lane: &mut Lane,
-        input: usize,
-        action: MipAction,
-        reason: MipReason,
-        message: String,
-    ) {
-        lane.report.push(MipEvent {
-            input,
-            file: self.inputs.name(input).to_owned(),
-            offset: None,
-            action,
-            reason,
-            message,
-            hint: None,
-        });
+        worker.details.count_profile(&profile);
+        let lost = worker.profiles.add(input, &profile, part);
+        outcome_of(1, lost)
     }
 }
 
-impl MipReport {
-    /// Tells what of a profile was refused that was taken for kept before.
-    fn refused_late(&mut self, input: usize, file: &str, refused: &[Refused]) {
-        if !refused.is_empty() && self.totals.files_kept > 0 {
-            self.totals.files_kept -= 1;
-            self.totals.files_repaired += 1;
-        }
-        self.refused(input, file, refused);
+impl MipDetails {
+    fn count_profile(&mut self, profile: &MipProfile) {
+        self.profiles += 1;
+        self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Tells what of a profile was refused.
-    fn refused(&mut self, input: usize, file: &str, refused: &[Refused]) {
-        for (index, one) in refused.iter().enumerate() {
-            let (reason, message) = match one {
-                Refused::Profile { found, expected } => (
-                    MipReason::OtherLayout,
-                    format!("a profile of another build: found {found}, expected {expected}"),
-                ),
-                Refused::Function {
-                    name,
-                    found,
-                    expected,
-                } if index < MOST_NAMED => (
-                    MipReason::SignatureChanged,
-                    format!(
-                        "function `{}` is compiled otherwise: found signature {found:#x}, expected {expected:#x}",
-                        String::from_utf8_lossy(name)
-                    ),
-                ),
-                Refused::Function { .. } => {
-                    *self.omitted.entry(MipReason::SignatureChanged).or_default() += 1;
-                    continue;
-                }
-            };
-            self.push(MipEvent {
-                input,
-                file: file.to_owned(),
-                offset: None,
-                action: MipAction::Dropped,
-                reason,
-                message,
-                hint: None,
-            });
-        }
+    /// Adds the sums over other inputs.
+    fn absorb(&mut self, other: &MipDetails) {
+        self.raw_parts += other.raw_parts;
+        self.profiles += other.profiles;
+        self.runs = self.runs.saturating_add(other.runs);
+        self.samples_dropped = self.samples_dropped.saturating_add(other.samples_dropped);
+    }
+}
+
+/// Reports a reader's error.
+fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPart) {
+    let reason = match error.kind() {
+        ErrorKind::Unsupported => Reason::NotAProfile,
+        _ => Reason::of(error),
+    };
+    let action = if reason.is_note() {
+        Action::Dropped
+    } else {
+        action
+    };
+    part.log.push(event_of(input, action, reason, error));
+}
+
+/// The event of a reader's error. LLVM knows nothing of MIP, and has no code for it.
+fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Event {
+    Event {
+        llvm: None,
+        ..Event::from_error(input, action, reason, error)
+    }
+}
+
+/// Reports records of an input that were accepted at first and are rejected now.
+fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
+    if !refused.is_empty() {
+        part.repaired_after_all();
+    }
+    report_refused(input, refused, part);
+}
+
+/// Reports what of a profile was not added.
+fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
+    for (index, one) in refused.iter().enumerate() {
+        let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
+        let event = match one {
+            Refused::Profile { found, expected } => {
+                event(Reason::OtherLayout, "a profile of another build").sides(found, expected)
+            }
+            Refused::Function {
+                name,
+                found,
+                expected,
+            } if index < MOST_NAMED => event(
+                Reason::SignatureChanged,
+                "it was compiled differently from that of the profile",
+            )
+            .function(name)
+            .sides(
+                format_args!("signature {found:#x}"),
+                format_args!("{expected:#x}"),
+            ),
+            Refused::Function { .. } => {
+                part.log.count_omitted(Reason::SignatureChanged);
+                continue;
+            }
+        };
+        part.log.push(event);
     }
 }
 
@@ -632,19 +677,19 @@ fn not_mip(data: &[u8]) -> Error {
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],
-    joined: Lane,
+    worker: MipWorker,
+    mut part: ReportPart,
     inputs: &dyn Inputs,
-    mut report: MipReport,
 ) -> MipOutcome {
-    report.join(joined.report);
+    let mut details = worker.details;
     let before: Vec<u64> = targets.iter().map(|target| target.profile.runs).collect();
-    for ((target, plan), sums) in targets.iter_mut().zip(plans).zip(joined.sums) {
+    for ((target, plan), sums) in targets.iter_mut().zip(plans).zip(worker.sums) {
         if let Some(sums) = sums {
             let lost = sums.add_to(plan, &mut target.profile);
-            report.totals.samples_dropped = report.totals.samples_dropped.saturating_add(lost);
+            details.samples_dropped = details.samples_dropped.saturating_add(lost);
         }
     }
-    let mut profiles: Vec<_> = joined.profiles.into_iter().collect();
+    let mut profiles: Vec<_> = worker.profiles.sums.into_iter().collect();
     profiles.sort_by(|one, two| one.0.cmp(&two.0));
     for (identity, (input, profile)) in profiles {
         let target = targets
@@ -653,7 +698,7 @@ fn finish(
         match target {
             Some(target) => {
                 let refused = add_profile(&mut target.profile, &profile);
-                report.refused_late(input, inputs.name(input), &refused);
+                report_refused_later(input, &refused, &mut part);
             }
             None => targets.push(MipTarget {
                 name: identity.to_string(),
@@ -661,7 +706,7 @@ fn finish(
             }),
         }
     }
-    report.targets = targets
+    details.targets = targets
         .iter()
         .enumerate()
         .map(|(index, target)| {
@@ -679,6 +724,9 @@ fn finish(
             }
         })
         .collect();
-    report.finish();
+    let report = Report {
+        mip: Some(details),
+        ..part.finish(inputs)
+    };
     MipOutcome { targets, report }
 }

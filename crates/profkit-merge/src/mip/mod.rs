@@ -2,14 +2,13 @@
 //!
 //! Raw files of one image hold the same records at the same places, so that they are not parsed record by record: from
 //! a profile's functions a *plan* is made once, which parts of the record section are coverage bytes, unary bytes or
-//! counts with ordinals, and each file is added to plain arrays part by part ([`RecordSums`]). Every thread has arrays
-//! of its own; at the end they are added up and go into the profile. All sums are commutative, so that neither order
+//! counts with ordinals, and each file is added to plain arrays part by part ([`RecordSums`]). Every worker has
+//! arrays of its own; at the end they are added up and go into the profile. All sums are commutative, so that neither order
 //! nor threads change a result.
 mod edges;
 mod engine;
 mod plan;
 mod profile;
-mod report;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -17,7 +16,4 @@ mod tests;
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 pub use plan::RecordPlan;
 pub use profile::{Refused, add_profile};
-pub use report::{
-    MIP_REPORT_VERSION, MipAction, MipEvent, MipReason, MipReport, MipTotals, TargetReport,
-};
 pub use sums::RecordSums;

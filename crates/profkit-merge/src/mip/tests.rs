@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Inputs, Weight};
+use crate::{Inputs, Report, Weight};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::mip::{
     CallEdge, Function, ImageFacts, MipMap, MipProfile, Modes, ProfileVersion, RawParts, Width,
@@ -41,21 +41,17 @@ fn target(profile: &MipProfile) -> MipTarget {
     }
 }
 
-fn merged(profile: &MipProfile, files: &Files) -> (MipProfile, MipReport) {
+fn merged(profile: &MipProfile, files: &Files) -> (MipProfile, Report) {
     run(vec![target(profile)], files, &MipMergeOptions::new())
 }
 
-fn run(
-    targets: Vec<MipTarget>,
-    files: &Files,
-    options: &MipMergeOptions,
-) -> (MipProfile, MipReport) {
-    let mut outcome = merge_mip(targets, &Owned(files), options);
+fn run(targets: Vec<MipTarget>, files: &Files, options: &MipMergeOptions) -> (MipProfile, Report) {
+    let mut outcome = merge_mip(targets, &Owned(files), options).unwrap();
     (outcome.targets.swap_remove(0).profile, outcome.report)
 }
 
 /// The events, one a line, with their hints.
-fn events(report: &MipReport) -> String {
+fn events(report: &Report) -> String {
     let lines = report.events.iter().map(|event| match &event.hint {
         Some(hint) => format!("{event}\n  hint: {hint}"),
         None => event.to_string(),
@@ -329,7 +325,7 @@ fn samples_become_call_edges() {
             edge(Some(1), 0x40, 0, 2),
         ]
     );
-    assert_eq!(report.totals.samples_dropped, 2);
+    assert_eq!(report.mip.as_ref().unwrap().samples_dropped, 2);
 }
 
 #[test]
@@ -370,7 +366,7 @@ fn what_is_dropped_and_why() {
     inputs.push(("unreadable".to_owned(), Weight::ONE, Vec::new()));
     let (profile, report) = merged(&profile_of(&image), &inputs);
     insta::assert_snapshot!(events(&report), @r"
-1.mipraw: the file is empty
+1.mipraw: dropped: the file is empty
   hint: the program ended before it wrote its records, or another still holds the file open
 2.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found an ELF file
   hint: binaries are given with --binary; raw files are what the program wrote when it ran
@@ -386,7 +382,7 @@ fn what_is_dropped_and_why() {
 8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
 9.mipraw: dropped: records of another mode in raw file at offset 0x0: found 0x1, expected bits of 0x3f
-10.mipraw: kept in part: a raw file that is cut short in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
+10.mipraw: repaired: a raw file that is cut short in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
 11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
@@ -394,8 +390,8 @@ fn what_is_dropped_and_why() {
   hint: give the profile of its own link unit
 13.mipraw: dropped: a profile of another build in MIP profile at offset 0x0: found build id 0102
   hint: profiles of several builds go into a folder: -p FOLDER
-14.mipraw: dropped: function `_ZN3one3twoEi` is compiled otherwise: found signature 0x7, expected 0x1000
-unreadable: dropped: no luck
+14.mipraw: dropped function `_ZN3one3twoEi`: it was compiled differently from that of the profile: found signature 0x7, expected 0x1000
+unreadable: dropped: cannot be read: no luck
 ");
     assert!(!report.is_clean());
     let counts: Vec<_> = profile
@@ -477,7 +473,7 @@ fn a_profile_without_build_id_takes_the_first() {
     insta::assert_snapshot!(events(&report), @r"
 0.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found other bytes
   hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
-1.mipraw: out.mip was made of a map without its binary and has no build id: it takes build id abababababababababababababababababababab from here
+1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from here, because it was made of a map without its binary
 2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
 ");
@@ -494,10 +490,12 @@ fn several_builds_at_once_each_to_its_own() {
         .map(|image| target(&profile_of(image)))
         .collect();
     let inputs = files(raws);
-    let outcome = merge_mip(targets, &Owned(&inputs), &MipMergeOptions::new());
+    let outcome = merge_mip(targets, &Owned(&inputs), &MipMergeOptions::new()).unwrap();
     assert!(outcome.report.is_clean());
     let runs: Vec<_> = outcome
         .report
+        .mip
+        .unwrap()
         .targets
         .iter()
         .map(|target| (target.runs_added, target.covered))
@@ -512,14 +510,10 @@ impl Inputs for Owned<'_> {
     fn len(&self) -> usize {
         self.0.len()
     }
-    fn name(&self, index: usize) -> &str {
-        &self.0[index].0
+    fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
+        self.0[index].0.as_str().into()
     }
-    fn load<'s>(
-        &'s self,
-        index: usize,
-        _: &'s mut Vec<u8>,
-    ) -> std::io::Result<crate::InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> std::io::Result<crate::InputData<'s>> {
         match self.0[index].0.as_str() {
             "unreadable" => Err(std::io::Error::other("no luck")),
             _ => Ok(crate::InputData::Borrowed(&self.0[index].2)),

@@ -118,6 +118,13 @@ impl std::error::Error for SampleMergeError {}
 /// # Errors
 /// If there is no result.
 pub fn merge_sample(
+    inputs: &(impl Inputs + ?Sized),
+    options: &SampleMergeOptions,
+) -> Result<SampleOutcome, SampleMergeError> {
+    merge(&inputs, options)
+}
+
+fn merge(
     inputs: &dyn Inputs,
     options: &SampleMergeOptions,
 ) -> Result<SampleOutcome, SampleMergeError> {
@@ -284,7 +291,7 @@ impl Lane {
         let mut scratch = Vec::new();
         for index in share {
             let weight = inputs.weight(index).as_integer()?;
-            let data = inputs.load(index, &mut scratch).ok()?;
+            let data = inputs.open(index, &mut scratch).ok()?;
             let bytes = data.as_ref();
             let report = sample::read_with(bytes, &mut lane.profile, weight, options.read);
             if report.fault_count > 0 || report.outcome != AddOutcome::default() {
@@ -396,7 +403,7 @@ impl<'a> Careful<'a> {
         let mut scratch = Vec::new();
         for index in 0..self.inputs.len() {
             self.totals.files += 1;
-            let data = match self.inputs.load(index, &mut scratch) {
+            let data = match self.inputs.open(index, &mut scratch) {
                 Ok(data) => data,
                 Err(error) if self.options.policy == Policy::Llvm => {
                     return Err(SampleMergeError::Unreadable(index, Arc::new(error)));
@@ -418,14 +425,14 @@ impl<'a> Careful<'a> {
         apply_fs_word(&mut self.profile, self.is_fs, self.options.policy);
         let (mut events, omitted) = self.log.finish();
         for event in &mut events {
-            self.inputs.name(event.input).clone_into(&mut event.file);
+            event.file = self.inputs.name(event.input).into_owned();
         }
         let report = Report {
             version: REPORT_VERSION,
             events,
             omitted,
             totals: self.totals,
-            suggested_indexed_version: 0,
+            ..Report::default()
         };
         Ok((self.profile, report))
     }
@@ -574,7 +581,7 @@ impl<'a> Careful<'a> {
             let slot = if has { &mut *with } else { &mut *without };
             slot.get_or_insert(index);
             if let (Some(with), Some(without)) = (*with, *without) {
-                let named = |index| (index, self.inputs.name(index).to_owned());
+                let named = |index| (index, self.inputs.name(index).into_owned());
                 return Err(SampleMergeError::Kinds {
                     what,
                     with: named(with),

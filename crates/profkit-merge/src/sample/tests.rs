@@ -23,7 +23,7 @@ impl Inputs for List<'_> {
         self.0.len()
     }
 
-    fn name(&self, index: usize) -> &str {
+    fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
         Inputs::name(self.0, index)
     }
 
@@ -31,12 +31,8 @@ impl Inputs for List<'_> {
         Inputs::weight(self.0, index)
     }
 
-    fn load<'s>(
-        &'s self,
-        index: usize,
-        scratch: &'s mut Vec<u8>,
-    ) -> std::io::Result<InputData<'s>> {
-        Inputs::load(self.0, index, scratch)
+    fn open<'s>(&'s self, index: usize, scratch: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+        Inputs::open(self.0, index, scratch)
     }
 }
 

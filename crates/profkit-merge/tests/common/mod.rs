@@ -34,15 +34,15 @@ impl Inputs for Files {
         self.0.len()
     }
 
-    fn name(&self, index: usize) -> &str {
-        &self.0[index].0
+    fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
+        self.0[index].0.as_str().into()
     }
 
     fn weight(&self, index: usize) -> Weight {
         self.0[index].1
     }
 
-    fn load<'s>(&'s self, index: usize, _: &'s mut Vec<u8>) -> std::io::Result<InputData<'s>> {
+    fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
         Ok(InputData::Borrowed(&self.0[index].2))
     }
 }

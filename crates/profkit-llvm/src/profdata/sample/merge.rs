@@ -101,7 +101,12 @@ fn event_text(event: &Event) -> &'static str {
     match event.reason {
         Reason::NotAProfile | Reason::EmptyFile => code(ErrorKind::UnrecognizedFormat),
         Reason::BadHeader => code(ErrorKind::UnsupportedVersion),
-        Reason::Truncated if event.structures.contains(&Structure::NameTable) => {
+        Reason::Truncated
+            if event
+                .error
+                .as_ref()
+                .is_some_and(|error| error.is_within(&Structure::NameTable)) =>
+        {
             "Truncated function name table"
         }
         Reason::Truncated => code(ErrorKind::Truncated),
@@ -131,7 +136,7 @@ fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
         } => Fault::new("cannot merge CS profile with non-CS profile"),
         SampleMergeError::Damaged(index, error) => {
             let mut scratch = Vec::new();
-            match inputs.load(*index, &mut scratch) {
+            match inputs.open(*index, &mut scratch) {
                 Ok(data) => fault(name(*index), data.as_ref(), error),
                 Err(_) => Fault::of(name(*index), code_text(error)),
             }

@@ -1,0 +1,539 @@
+//! The driver of all merges: it opens inputs, deals them out to workers on a pool of threads, joins what the workers
+//! have, and keeps the report. What a worker does with an input is the matter of a [`MergeKind`].
+mod store;
+mod threads;
+
+pub use store::InputStore;
+pub use threads::Threads;
+pub(crate) use threads::cores;
+
+use crate::inputs::{InputData, Inputs};
+use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
+use profkit_data::detect::{FileKind, detect};
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Hears of inputs as a merge gets on with them.
+pub trait Progress: Send + Sync {
+    /// An input was merged, or could not be. Called once per input, by any thread.
+    fn input_done(&self, index: usize);
+}
+
+/// How a merge of any kind is run. None of this changes the result.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// The threads that work.
+    pub threads: Threads,
+    /// Who hears of inputs that are done.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Once this is true, the merge ends before the next input, with an error.
+    pub cancel: Option<Arc<AtomicBool>>,
+}
+
+impl RunOptions {
+    /// One thread per core, no progress, never cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the threads.
+    #[must_use]
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets who hears of inputs that are done.
+    #[must_use]
+    pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Sets the flag that ends the merge.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("threads", &self.threads)
+            .field("progress", &self.progress.is_some())
+            .field("cancel", &self.cancel)
+            .finish()
+    }
+}
+
+/// A merge was cancelled: the flag of [`RunOptions::cancel`] was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the merge was cancelled")
+    }
+}
+
+impl std::error::Error for Cancelled {}
+
+/// A kind of profile on the driver.
+pub(crate) trait MergeKind: Sync {
+    /// What one worker has merged.
+    type Worker: Send;
+    /// Why there is no result.
+    type Error: From<Cancelled> + Send;
+
+    /// How inputs are dealt out to workers.
+    fn schedule(&self) -> Schedule;
+
+    /// A worker without inputs.
+    fn worker(&self) -> Self::Worker;
+
+    /// Where a worker's events go.
+    fn log(&self) -> EventLog {
+        EventLog::default()
+    }
+
+    /// Adds what is good of an input, and reports the rest.
+    fn take(
+        &self,
+        worker: &mut Self::Worker,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome;
+
+    /// Reports an input that could not be opened or read.
+    fn unreadable(
+        &self,
+        worker: &mut Self::Worker,
+        index: usize,
+        error: io::Error,
+        part: &mut ReportPart,
+    ) {
+        let _ = worker;
+        part.log.push(unreadable(index, &error));
+    }
+
+    /// Called when a worker has taken all of its inputs. If it returns [`Next::TakeAgain`], the worker starts anew with
+    /// what [`worker_again`](Self::worker_again) gives, and takes the same inputs.
+    fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
+        let _ = (worker, part);
+        Next::Join
+    }
+
+    /// A worker without inputs, that replaces one of which [`taken_all`](Self::taken_all) asked to be done again.
+    fn worker_again(&self) -> Self::Worker {
+        self.worker()
+    }
+
+    /// Adds what a later worker has: one whose inputs come later, unless inputs are [`Schedule::Shared`].
+    ///
+    /// # Errors
+    /// If the inputs do not go together.
+    fn join(
+        &self,
+        into: (&mut Self::Worker, &mut ReportPart),
+        later: (Self::Worker, ReportPart),
+    ) -> Result<(), Self::Error>;
+}
+
+/// How inputs are dealt out to workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    /// A worker that is free takes the next inputs, so many at a time. For sums that do not depend on the order.
+    Shared {
+        /// How many at a time.
+        batch: usize,
+    },
+    /// Each worker takes inputs that follow one another. Workers are joined in the order of their inputs.
+    Ranges {
+        /// The fewest inputs that a worker is started for.
+        at_least: usize,
+    },
+    /// As LLVM deals inputs out to its writers: in turn, whether or not there are so many threads. Workers are joined as
+    /// LLVM joins its writers: the upper half into the lower half, again and again.
+    #[allow(dead_code, reason = "for instrumentation profiles, which come next")]
+    InTurn {
+        /// How many writers.
+        writers: usize,
+    },
+}
+
+/// What is to be done with a worker that has taken all of its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is joined with the others.
+    Join,
+    /// It takes its inputs again, from the beginning.
+    #[allow(dead_code, reason = "for instrumentation profiles, which come next")]
+    TakeAgain,
+}
+
+/// What became of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All of it was added.
+    Kept,
+    /// A part of it was added.
+    Repaired,
+    /// Nothing of it was added.
+    Dropped,
+    /// It is empty, which is no error.
+    Empty,
+    /// It is kept open, and taken or counted later.
+    Pending,
+}
+
+/// An input that was opened, and what it is by its content.
+#[derive(Debug)]
+pub(crate) struct OpenedInput<'i> {
+    pub(crate) index: usize,
+    pub(crate) kind: FileKind,
+    data: InputData<'i>,
+    keep: Cell<bool>,
+}
+
+impl<'i> OpenedInput<'i> {
+    pub(crate) fn new(index: usize, data: InputData<'i>) -> Self {
+        OpenedInput {
+            index,
+            kind: detect(data.as_ref()),
+            data,
+            keep: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.data.as_ref()
+    }
+
+    /// Asks the driver to keep this input open: it will be needed again.
+    pub(crate) fn keep_open(&self) {
+        self.keep.set(true);
+    }
+}
+
+/// What one worker has to report.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReportPart {
+    pub(crate) log: EventLog,
+    pub(crate) totals: Totals,
+}
+
+impl ReportPart {
+    pub(crate) fn new(log: EventLog) -> Self {
+        ReportPart {
+            log,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Counts an input, and what became of it, unless that is not known yet.
+    pub(crate) fn count(&mut self, outcome: Outcome, bytes: usize) {
+        let totals = &mut self.totals;
+        *match outcome {
+            Outcome::Kept => &mut totals.files_kept,
+            Outcome::Repaired => &mut totals.files_repaired,
+            Outcome::Dropped => &mut totals.files_dropped,
+            Outcome::Empty => &mut totals.files_empty,
+            Outcome::Pending => return,
+        } += 1;
+        totals.files += 1;
+        totals.bytes = totals.bytes.saturating_add(bytes as u64);
+    }
+
+    /// Counts an input as repaired that was counted as kept: what is wrong with it was found later.
+    pub(crate) fn repaired_after_all(&mut self) {
+        if self.totals.files_kept > 0 {
+            self.totals.files_kept -= 1;
+            self.totals.files_repaired += 1;
+        }
+    }
+
+    /// Adds what another worker has to report.
+    pub(crate) fn absorb(&mut self, other: ReportPart) {
+        self.log.absorb(other.log);
+        self.totals.absorb(&other.totals);
+    }
+
+    /// The report of the merge, without what only some kinds have.
+    pub(crate) fn finish(self, inputs: &dyn Inputs) -> Report {
+        let (mut events, omitted) = self.log.finish();
+        name_inputs(&mut events, inputs);
+        Report {
+            events,
+            omitted,
+            totals: self.totals,
+            ..Report::new()
+        }
+    }
+}
+
+/// Gives events the names of their inputs.
+pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
+    for event in events {
+        if event.input < inputs.len() {
+            event.file = inputs.name(event.input).into_owned();
+        }
+    }
+}
+
+/// The event of an input that could not be opened or read.
+pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
+    let text = crate::files::system_text(error);
+    let message = format!("cannot be read: {text}");
+    Event::new(index, Action::Dropped, Reason::Unreadable, message)
+}
+
+/// What a worker has merged, and what it has to report.
+pub(crate) type Done<K> = (<K as MergeKind>::Worker, ReportPart);
+
+/// One merge: its inputs, and how it is run.
+pub(crate) struct Driver<'a> {
+    pub(crate) inputs: InputStore<'a>,
+    pub(crate) run: &'a RunOptions,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(inputs: &'a dyn Inputs, run: &'a RunOptions) -> Self {
+        Driver {
+            inputs: InputStore::new(inputs),
+            run,
+        }
+    }
+
+    /// Opens an input that was kept open, or opens it again.
+    pub(crate) fn open(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<OpenedInput<'a>> {
+        Ok(OpenedInput::new(index, self.inputs.take(index, buffer)?))
+    }
+
+    /// Is done with an input: keeps it if the kind asked for that, and reuses its buffer if it did not.
+    pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
+        match input.data {
+            data if input.keep.get() => self.inputs.keep(input.index, data),
+            InputData::Buffer(bytes) => *buffer = bytes,
+            InputData::Borrowed(_) | InputData::Owned(_) => {}
+        }
+    }
+
+    /// Merges some of the inputs.
+    ///
+    /// # Errors
+    /// If the merge is cancelled, or workers cannot be joined.
+    pub(crate) fn merge<K: MergeKind>(
+        &self,
+        kind: &K,
+        indexes: &[usize],
+    ) -> Result<Done<K>, K::Error> {
+        let workers = self.work(kind, indexes)?;
+        self.join(kind, workers)
+    }
+
+    /// Lets workers take some of the inputs.
+    ///
+    /// # Errors
+    /// If the merge is cancelled.
+    pub(crate) fn work<K: MergeKind>(
+        &self,
+        kind: &K,
+        indexes: &[usize],
+    ) -> Result<Vec<Done<K>>, Cancelled> {
+        let dealer = Dealer::new(kind.schedule(), indexes.len(), self.run.threads.count());
+        let done = self.run.threads.run(dealer.workers, |number| {
+            self.run_worker(kind, indexes, &dealer, number)
+        });
+        done.into_iter().collect()
+    }
+
+    fn run_worker<K: MergeKind>(
+        &self,
+        kind: &K,
+        indexes: &[usize],
+        dealer: &Dealer,
+        number: usize,
+    ) -> Result<Done<K>, Cancelled> {
+        let mut buffer = Vec::new();
+        let mut worker = kind.worker();
+        let mut is_first_time = true;
+        loop {
+            let mut part = ReportPart::new(kind.log());
+            for turn in 0.. {
+                let dealt = indexes.get(dealer.deal(number, turn)).unwrap_or_default();
+                if dealt.is_empty() {
+                    break;
+                }
+                for &index in dealt {
+                    let outcome = self.take(kind, &mut worker, &mut part, index, &mut buffer)?;
+                    if is_first_time {
+                        self.progress(index, outcome);
+                    }
+                }
+            }
+            match kind.taken_all(&mut worker, &mut part) {
+                Next::TakeAgain if is_first_time && dealer.deals_again() => {
+                    worker = kind.worker_again();
+                    is_first_time = false;
+                }
+                _ => return Ok((worker, part)),
+            }
+        }
+    }
+
+    /// Opens an input and lets a worker take it. It is counted when its outcome is known.
+    ///
+    /// # Errors
+    /// If the merge is cancelled.
+    fn take<K: MergeKind>(
+        &self,
+        kind: &K,
+        worker: &mut K::Worker,
+        part: &mut ReportPart,
+        index: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Outcome, Cancelled> {
+        self.check_cancelled()?;
+        let input = match self.open(index, buffer) {
+            Ok(input) => input,
+            Err(error) => {
+                part.count(Outcome::Dropped, 0);
+                kind.unreadable(worker, index, error, part);
+                return Ok(Outcome::Dropped);
+            }
+        };
+        let outcome = kind.take(worker, &input, part);
+        part.count(outcome, input.bytes().len());
+        if outcome == Outcome::Pending {
+            input.keep_open();
+        }
+        self.close(input, buffer);
+        Ok(outcome)
+    }
+
+    /// Ends a merge that was cancelled.
+    ///
+    /// # Errors
+    /// If it was.
+    pub(crate) fn check_cancelled(&self) -> Result<(), Cancelled> {
+        let cancel = self.run.cancel.as_ref();
+        if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Passes on that an input is done.
+    pub(crate) fn progress(&self, index: usize, outcome: Outcome) {
+        if outcome != Outcome::Pending
+            && let Some(progress) = &self.run.progress
+        {
+            progress.input_done(index);
+        }
+    }
+
+    /// Joins workers in the way that their schedule asks for.
+    ///
+    /// # Errors
+    /// If they cannot be joined.
+    pub(crate) fn join<K: MergeKind>(
+        &self,
+        kind: &K,
+        workers: Vec<Done<K>>,
+    ) -> Result<Done<K>, K::Error> {
+        let mut workers: Vec<_> = workers.into_iter().map(Some).collect();
+        let (Schedule::Shared { .. } | Schedule::Ranges { .. }) = kind.schedule() else {
+            join_halves(kind, &mut workers)?;
+            let first = workers.into_iter().next().flatten();
+            return Ok(first.unwrap_or_else(|| (kind.worker(), ReportPart::new(kind.log()))));
+        };
+        let mut workers = workers.into_iter().flatten();
+        let (mut worker, mut part) = match workers.next() {
+            Some(first) => first,
+            None => (kind.worker(), ReportPart::new(kind.log())),
+        };
+        for later in workers {
+            kind.join((&mut worker, &mut part), later)?;
+        }
+        Ok((worker, part))
+    }
+}
+
+/// Joins workers as LLVM joins its writers: the upper half into the lower, again and again. Writers beyond the workers have
+/// got no input and are empty.
+fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
+    let Schedule::InTurn { writers } = kind.schedule() else {
+        return Ok(());
+    };
+    let mut end = writers;
+    let mut middle = end / 2;
+    while middle > 0 {
+        let odd = (end % 2 == 1).then_some((0, end - 1));
+        let low_half = 0..middle.min(workers.len());
+        for (into, from) in low_half.map(|low| (low, low + middle)).chain(odd) {
+            let from = workers.get_mut(from).and_then(Option::take);
+            if let (Some(from), Some(Some((worker, part)))) = (from, workers.get_mut(into)) {
+                kind.join((worker, part), from)?;
+            }
+        }
+        end = middle;
+        middle /= 2;
+    }
+    Ok(())
+}
+
+/// Deals inputs out to workers.
+struct Dealer {
+    schedule: Schedule,
+    inputs: usize,
+    workers: usize,
+    /// The next input, where workers share them.
+    next: AtomicUsize,
+}
+
+impl Dealer {
+    fn new(schedule: Schedule, inputs: usize, threads: usize) -> Self {
+        let workers = match schedule {
+            Schedule::Shared { batch } => threads.min(inputs.div_ceil(batch)),
+            Schedule::Ranges { at_least } => threads.min(inputs.div_ceil(at_least)),
+            Schedule::InTurn { writers } => writers.min(inputs),
+        };
+        Dealer {
+            schedule,
+            inputs,
+            workers: workers.max(1),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The inputs that a worker takes when it asks for the `turn`th time, from 0; none if it is done.
+    fn deal(&self, worker: usize, turn: usize) -> Range<usize> {
+        let inputs = self.inputs;
+        match self.schedule {
+            Schedule::Shared { batch } => {
+                let start = self.next.fetch_add(batch, Ordering::Relaxed).min(inputs);
+                start..(start + batch).min(inputs)
+            }
+            Schedule::Ranges { .. } if turn == 0 => {
+                inputs * worker / self.workers..inputs * (worker + 1) / self.workers
+            }
+            Schedule::Ranges { .. } => 0..0,
+            Schedule::InTurn { writers } => {
+                let input = writers.saturating_mul(turn).saturating_add(worker);
+                input.min(inputs)..input.saturating_add(1).min(inputs)
+            }
+        }
+    }
+
+    /// Whether a worker can ask for its inputs from the beginning.
+    fn deals_again(&self) -> bool {
+        !matches!(self.schedule, Schedule::Shared { .. })
+    }
+}

@@ -1,0 +1,111 @@
+//! The threads of a merge.
+use rayon::prelude::*;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock};
+
+/// A pool of threads, which are started when there is work for a second one. Clones share them, so that reading,
+/// joining, symbolising and writing need one pool.
+#[derive(Clone, Default)]
+pub struct Threads {
+    wanted: Option<NonZeroUsize>,
+    pool: Arc<OnceLock<Option<rayon::ThreadPool>>>,
+}
+
+impl Threads {
+    /// So many threads, or one per core.
+    pub fn new(wanted: Option<NonZeroUsize>) -> Self {
+        Threads {
+            wanted,
+            pool: Arc::default(),
+        }
+    }
+
+    /// The number that was asked for.
+    pub fn wanted(&self) -> Option<NonZeroUsize> {
+        self.wanted
+    }
+
+    /// How many threads work at most.
+    pub fn count(&self) -> usize {
+        self.wanted.map_or_else(cores, NonZeroUsize::get)
+    }
+
+    /// Does `tasks` tasks, each known by its number. Returns what they give, in the order of their numbers.
+    pub fn run<T: Send>(&self, tasks: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+        self.map((0..tasks).collect(), task)
+    }
+
+    /// Does one task per item. Returns what they give, in the order of the items.
+    pub fn map<I: Send, T: Send>(
+        &self,
+        items: Vec<I>,
+        task: impl Fn(I) -> T + Sync + Send,
+    ) -> Vec<T> {
+        let pool = match items.len() {
+            0 | 1 => None,
+            _ if self.count() == 1 => None,
+            _ => self.pool(),
+        };
+        match pool {
+            Some(pool) => pool.install(|| {
+                let items = items.into_par_iter().with_max_len(1);
+                items.map(task).collect()
+            }),
+            None => items.into_iter().map(task).collect(),
+        }
+    }
+
+    /// Runs work whose `rayon` iterators are to use these threads and no others.
+    pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match self.pool() {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+
+    /// `None` if the system gives no threads: the work is then done by the thread that asks for it.
+    fn pool(&self) -> Option<&rayon::ThreadPool> {
+        let start = || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(self.count())
+                .build()
+                .ok()
+        };
+        self.pool.get_or_init(start).as_ref()
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Threads").field(&self.wanted).finish()
+    }
+}
+
+/// How many threads can run at the same time. Asked once: on Linux the answer takes several files.
+pub(crate) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    #[test]
+    fn tasks_come_back_in_order_and_run_on_no_more_threads_than_wanted() {
+        for count in 1..=4 {
+            let threads = Threads::new(NonZeroUsize::new(count));
+            let seen = Mutex::new(HashSet::new());
+            let done = threads.run(100, |number| {
+                seen.lock().unwrap().insert(std::thread::current().id());
+                number * 2
+            });
+            assert_eq!(done, (0..100).map(|number| number * 2).collect::<Vec<_>>());
+            assert!(seen.lock().unwrap().len() <= count);
+            assert_eq!(threads.install(rayon::current_num_threads), count);
+        }
+    }
+}

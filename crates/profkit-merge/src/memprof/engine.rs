@@ -1,0 +1,198 @@
+//! Heap profiles on the driver: raw dumps by address, profiles as YAML one by one.
+use super::{ContextRule, MemProfSum, RawContexts};
+use crate::Inputs;
+use crate::driver::{
+    Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule,
+};
+use crate::report::{Action, Event, HeapDetails, Reason, Report};
+use profkit_data::detect::FileKind;
+use profkit_data::memprof::raw::RawMemProf;
+use profkit_data::memprof::{MemProfile, yaml};
+use profkit_data::{Error, ErrorKind, Structure};
+
+/// How many faults of one file are reported one by one: the first ones explain the others.
+const MOST_FAULTS: u64 = 10;
+
+/// Heap profiles of many inputs. Raw dumps know addresses only: symbolise [`contexts`](Self::contexts), then let
+/// [`sum`](Self::sum) add the profiles that came as YAML.
+#[derive(Clone, Debug, Default)]
+pub struct HeapParts {
+    /// The contexts of all raw dumps, by address.
+    pub contexts: RawContexts,
+    /// The profiles of inputs that are YAML, in their order.
+    pub profiles: Vec<MemProfile>,
+}
+
+impl HeapParts {
+    /// The sum of the raw dumps, which are symbolised now, and of all profiles.
+    pub fn sum(&self, symbolized: MemProfile) -> MemProfile {
+        if self.profiles.is_empty() {
+            return symbolized;
+        }
+        let mut sum = MemProfSum::new(ContextRule::Add);
+        sum.add(&symbolized);
+        for profile in &self.profiles {
+            sum.add(profile);
+        }
+        sum.finish()
+    }
+
+    /// Whether there is nothing of any input.
+    pub fn is_empty(&self) -> bool {
+        self.contexts.dumps() == 0 && self.profiles.is_empty()
+    }
+}
+
+/// What a merge of heap profiles gives.
+#[derive(Clone, Debug, Default)]
+pub struct HeapOutcome {
+    /// What is to be symbolised and summed.
+    pub parts: HeapParts,
+    /// What was done with the inputs; [`Report::heap`] is there.
+    pub report: Report,
+}
+
+/// Merges heap profiles: raw dumps and YAML. Weights do not apply, as in LLVM.
+///
+/// # Errors
+/// If the merge was cancelled.
+pub fn merge_heap(
+    inputs: &(impl Inputs + ?Sized),
+    run: &RunOptions,
+) -> Result<HeapOutcome, Cancelled> {
+    let inputs: &dyn Inputs = &inputs;
+    let driver = Driver::new(inputs, run);
+    let indexes: Vec<usize> = (0..inputs.len()).collect();
+    let (worker, part) = driver.merge(&Heap, &indexes)?;
+    let details = worker.details(&part);
+    Ok(HeapOutcome {
+        parts: worker.parts,
+        report: Report {
+            heap: Some(details),
+            ..part.finish(inputs)
+        },
+    })
+}
+
+/// Heap profiles on the driver.
+pub(crate) struct Heap;
+
+/// What one worker has merged.
+#[derive(Debug, Default)]
+pub(crate) struct HeapWorker {
+    pub(crate) parts: HeapParts,
+}
+
+impl HeapWorker {
+    pub(crate) fn details(&self, part: &ReportPart) -> HeapDetails {
+        HeapDetails {
+            files: part.totals.files,
+            files_dropped: part.totals.files_dropped,
+            dumps: self.parts.contexts.dumps() as u64,
+            newest_raw_version: self.parts.contexts.newest_version(),
+            profiles: self.parts.profiles.len() as u64,
+        }
+    }
+
+    /// Adds all that is sound of a raw file. Returns whether anything is.
+    fn add_raw(&mut self, profile: &RawMemProf<'_>, faults: &mut Faults) -> bool {
+        let before = self.parts.contexts.dumps();
+        let mut kept = false;
+        self.parts.contexts.add(profile, |skipped| {
+            kept |= skipped.kept > 0;
+            faults.push(skipped.error);
+        });
+        kept || self.parts.contexts.dumps() > before
+    }
+
+    fn add(&mut self, input: &OpenedInput<'_>, faults: &mut Faults) -> Result<bool, Error> {
+        if input.kind == FileKind::MemProfRaw {
+            let profile = RawMemProf::parse(input.bytes())?;
+            return Ok(self.add_raw(&profile, faults));
+        }
+        let profile = yaml::parse(input.bytes())?;
+        if profile.is_empty() {
+            return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
+                .within(Structure::MemProfYaml)
+                .expected("records under HeapProfileRecords or DataAccessProfiles")
+                .with_hint("leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does"));
+        }
+        self.parts.profiles.push(profile);
+        Ok(true)
+    }
+}
+
+/// What is wrong with a file: the first faults, and how many there are.
+#[derive(Default)]
+struct Faults {
+    first: Vec<Error>,
+    count: u64,
+}
+
+impl Faults {
+    fn push(&mut self, error: Error) {
+        self.count += 1;
+        if self.count <= MOST_FAULTS {
+            self.first.push(error);
+        }
+    }
+}
+
+impl MergeKind for Heap {
+    type Worker = HeapWorker;
+    type Error = Cancelled;
+
+    /// Timestamps, CPUs and overlaps depend on the order of inputs.
+    fn schedule(&self) -> Schedule {
+        Schedule::Ranges { at_least: 1 }
+    }
+
+    fn worker(&self) -> HeapWorker {
+        HeapWorker::default()
+    }
+
+    fn take(
+        &self,
+        worker: &mut HeapWorker,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        let mut faults = Faults::default();
+        let kept = worker.add(input, &mut faults).unwrap_or_else(|error| {
+            faults.push(error);
+            false
+        });
+        let (action, outcome) = match (kept, faults.count) {
+            (false, _) => (Action::Dropped, Outcome::Dropped),
+            (true, 0) => (Action::Kept, Outcome::Kept),
+            (true, _) => (Action::Repaired, Outcome::Repaired),
+        };
+        for error in &faults.first {
+            let event = Event::from_error(input.index, action, Reason::of(error), error);
+            part.log.push(event);
+        }
+        let more = faults.count.saturating_sub(MOST_FAULTS);
+        if more > 0 {
+            let error = Error::new(
+                ErrorKind::Malformed,
+                format!("there are {more} more faults of dumps like these"),
+            )
+            .within(Structure::RawMemProf)
+            .with_hint("the file is damaged in many places: profile the program again");
+            let event = Event::from_error(input.index, action, Reason::Malformed, &error);
+            part.log.push(event);
+        }
+        outcome
+    }
+
+    fn join(
+        &self,
+        (worker, part): (&mut HeapWorker, &mut ReportPart),
+        (later, later_part): (HeapWorker, ReportPart),
+    ) -> Result<(), Cancelled> {
+        worker.parts.contexts.absorb(later.parts.contexts);
+        worker.parts.profiles.extend(later.parts.profiles);
+        part.absorb(later_part);
+        Ok(())
+    }
+}

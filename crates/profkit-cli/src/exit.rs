@@ -10,6 +10,7 @@
 //!
 //! An error is one line or several on stderr that begin with `error: `, and where there is something to do about
 //! it, a line that begins with `hint: `.
+use crate::print;
 use profkit_merge::files::system_text;
 use std::fmt;
 use std::io::{self, Write};
@@ -135,7 +136,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
             // Nobody is left to be told if stderr is closed; the exit code still says it.
-            let _ = write!(io::stderr(), "{failure}");
+            let _ = write!(print::stderr(), "{failure}");
             failure.code
         }
     };

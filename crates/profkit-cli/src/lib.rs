@@ -14,6 +14,7 @@ pub mod matching;
 pub mod memprof;
 pub mod merge;
 pub mod mip;
+pub mod print;
 pub mod show;
 
 mod completions;

@@ -4,8 +4,7 @@ mod text;
 mod words;
 
 use crate::exit::{self, Failure, Status};
-use crate::io::printer;
-use crate::show::Format;
+use crate::print::{Format, stdout_for};
 use clap::Args;
 use profkit_analysis::doctor::{Diagnosis, Verdict, examine, unreadable};
 use profkit_data::detect::{FileKind, detect};
@@ -54,7 +53,7 @@ struct Counts {
 pub fn run(args: &DoctorArgs) -> exit::Result {
     let mut reporter = Reporter {
         format: args.format,
-        out: printer(),
+        out: stdout_for(args.format),
         counts: Counts::default(),
         files: 0,
     };

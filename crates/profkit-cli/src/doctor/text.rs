@@ -1,7 +1,7 @@
 //! Diagnoses for people.
 use super::Counts;
 use super::words;
-use crate::show::text::grouped;
+use crate::print::grouped;
 use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
 use profkit_analysis::names::printable;
 use std::io::{self, Write};

@@ -1,16 +1,7 @@
-//! What the command adds to [`profkit_merge::files`]: failures made of its errors, and standard output to print to.
+//! What the command adds to [`profkit_merge::files`]: failures made of its errors.
 use crate::exit::Failure;
-use crate::merge::report::grouped;
+use crate::print::grouped;
 use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
-use std::io::{self, BufWriter};
-
-/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
-const BUFFER: usize = 256 << 10;
-
-/// Buffered standard output for what a command prints. [`Failure::print`] makes a failure of its errors.
-pub fn printer() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER, io::stdout().lock())
-}
 
 impl From<ReadError> for Failure {
     #[cold]

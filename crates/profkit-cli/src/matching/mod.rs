@@ -2,7 +2,8 @@
 mod report;
 
 use crate::exit::{self, Failure, Status};
-use clap::{Args, ValueEnum};
+use crate::print::{self, Format};
+use clap::Args;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_merge::files::Input;
 use report::MatchReport;
@@ -45,15 +46,6 @@ pub struct MatchArgs {
     format: Format,
 }
 
-/// The form of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
 /// Runs `profkit match`.
 ///
 /// # Errors
@@ -75,10 +67,10 @@ pub fn run(args: &MatchArgs) -> exit::Result {
     }
     let report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     let printed = match args.format {
-        Format::Text => write!(std::io::stdout(), "{report}"),
+        Format::Text => write!(print::stdout(), "{report}"),
         Format::Json => {
             let json = serde_json::to_string_pretty(&report);
-            writeln!(std::io::stdout(), "{}", json.unwrap_or_default())
+            writeln!(print::json_stdout(), "{}", json.unwrap_or_default())
         }
     };
     printed.map_err(|error| Failure::print(&error))?;
@@ -87,7 +79,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
             let share = report.counts.matched_percent;
             // Nobody is left to be told if stderr is closed.
             let _ = writeln!(
-                std::io::stderr(),
+                print::stderr(),
                 "gate: {share:.2} % of all counts are matched, and --fail-under asks for {least} %"
             );
             Ok(Status::GateFailed)

@@ -5,9 +5,9 @@ use super::heap::{
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::printer;
-use crate::merge::report::{grouped, plural};
-use crate::show::{Format, json::error as json_error};
+use crate::print::{Format, stdout_for};
+use crate::print::{grouped, plural};
+use crate::show::json::error as json_error;
 use clap::{Args, ValueEnum};
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
@@ -148,7 +148,7 @@ pub fn run(args: &DiffArgs) -> exit::Result {
     old.profile.names.clone_from(&new.profile.names);
     let found = diff(&old.profile, &new.profile);
     let report = Report::new(args, &old, &new, &found);
-    let mut out = printer();
+    let mut out = stdout_for(args.format);
     let printed = match args.format {
         Format::Text => report.text([old_input, new_input], &mut out),
         Format::Json => report.json([old_input, new_input], &mut out),

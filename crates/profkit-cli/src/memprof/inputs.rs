@@ -1,5 +1,5 @@
 //! Reading inputs that are heap profiles.
-use crate::merge::report::{grouped, plural};
+use crate::print::{grouped, plural};
 use profkit_analysis::heap::{BinarySource, ModuleReport, SourceLocation, symbolize};
 use profkit_data::Error;
 use profkit_data::detect::{FileKind, detect};

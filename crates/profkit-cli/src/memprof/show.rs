@@ -5,9 +5,9 @@ use super::heap::{Heap, JsonFrame, Share, ThresholdArgs, average, density, hotne
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::printer;
-use crate::merge::report::{grouped, plural};
-use crate::show::{Format, json::SCHEMA_VERSION, json::error as json_error};
+use crate::print::{Format, stdout_for};
+use crate::print::{grouped, plural};
+use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
@@ -144,7 +144,7 @@ pub fn run(
         print.flame_graph(path, input)?;
         return Heap::finish(&[(input, &shown)]);
     }
-    let mut out = printer();
+    let mut out = stdout_for(format);
     let printed = match (args.folded, format) {
         (Some(weight), _) => flame::print_folded(&shown, weight, mangled, &mut out),
         (None, Format::Text) => print.text(input, &mut out),
@@ -271,7 +271,7 @@ impl Print<'_> {
         output.write(|sink| sink.put(&svg))?;
         for note in &self.shown.notes {
             // Nobody is left to be told if stderr is closed.
-            let _ = writeln!(io::stderr(), "note: {note}");
+            let _ = writeln!(print::stderr(), "note: {note}");
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
 use crate::memprof::{Loaded, load, module_name};
+use crate::print;
 use args::Format;
 use heap_inputs::split_heap_profiles;
 use job::{Destination, Form, Job, MemProfJob};
@@ -30,7 +31,7 @@ use profkit_merge::{
 use progress::Progress;
 use regex::bytes::Regex;
 use sample_job::{SampleForm, SampleJob};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -150,7 +151,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
                 // Nobody is left to be told if stderr is closed.
-                let _ = write!(io::stderr(), "{told}");
+                let _ = write!(print::stderr(), "{told}");
             }
             _ => {}
         }
@@ -257,13 +258,13 @@ fn tell_only(
     report: &args::ReportArgs,
 ) -> Result {
     for note in notes {
-        let _ = writeln!(io::stderr(), "note: {note}");
+        let _ = writeln!(print::stderr(), "note: {note}");
     }
     if let Some(path) = &report.report {
         report::write_json(path, told)?;
     }
     if !report.quiet && !report.report.as_deref().is_some_and(is_stdio) {
-        write!(io::stdout(), "{told}").map_err(|error| Failure::print(&error))?;
+        write!(print::stdout(), "{told}").map_err(|error| Failure::print(&error))?;
     }
     Ok(match plan.is_complete() {
         true => Status::Done,

@@ -1,6 +1,7 @@
 //! The report of a merge of any kind: lines for people on stderr, and JSON.
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result};
+use crate::print::{self, grouped, plural};
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_merge::report::MipDetails;
 use profkit_merge::{Reason, Report, Totals};
@@ -74,10 +75,10 @@ impl FullReport<'_> {
     pub fn put(&self, print: bool, json: Option<&Path>) -> Result<()> {
         if print {
             if let Some(correlation) = self.correlation.filter(|_| !self.correlation_printed) {
-                let _ = write!(std::io::stderr(), "{correlation}");
+                let _ = write!(print::stderr(), "{correlation}");
             }
             // If stderr is closed, nobody reads this.
-            let _ = write!(std::io::stderr(), "{self}");
+            let _ = write!(print::stderr(), "{self}");
         }
         match json {
             Some(path) => write_json(path, self),
@@ -251,25 +252,6 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
         }
     }
     line
-}
-
-/// A number and its noun: "1 file", "2,000 files".
-pub fn plural(number: u64, noun: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", grouped(number))
-}
-
-/// A number with a comma between thousands.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A size for people, in powers of ten: "999 bytes", "1.0 kB", "403.2 MB".

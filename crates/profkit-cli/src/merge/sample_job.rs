@@ -1,8 +1,9 @@
 //! Merging and converting sample profiles: from what was typed to what is written and told.
 use super::args::{Format, ReportArgs};
-use super::report::{FullReport, Written, grouped, plural};
+use super::report::{FullReport, Written};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
+use crate::print::{grouped, plural};
 use profkit_data::detect::{FileKind, detect, is_sample_text};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};

@@ -1,6 +1,7 @@
 //! Writing a merged profile in the form that was asked for.
-use super::report::{Written, grouped, plural};
+use super::report::Written;
 use crate::exit::{Failure, Result};
+use crate::print::{grouped, plural};
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
 use profkit_data::instr::releases::{display_range, indexed_writers};
 use profkit_data::instr::text::{TextOptions, TextWriter};

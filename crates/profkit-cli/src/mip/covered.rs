@@ -2,8 +2,8 @@
 use super::profile::{ImageArgs, locate, open, pattern};
 use super::show::place;
 use crate::exit::{Failure, Result, Status};
-use crate::io::printer;
-use crate::merge::report::plural;
+use crate::print;
+use crate::print::plural;
 use clap::Args;
 use profkit_analysis::names::display;
 use profkit_data::tables::Frame;
@@ -75,7 +75,7 @@ pub fn run(args: &CoveredArgs) -> Result {
     }
     let places = args.paths || args.lines || args.image.debug.is_some();
     let profile = &opened.profile;
-    let mut out = printer();
+    let mut out = print::stdout();
     let (mut covered, mut unknown) = (0u64, 0u64);
     let mut print = || -> io::Result<()> {
         for function in &profile.functions {
@@ -112,7 +112,7 @@ pub fn run(args: &CoveredArgs) -> Result {
     }
     warn(&notes);
     // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "{} covered", plural(covered, "function"));
+    let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
     Ok(Status::Done)
 }
 
@@ -129,6 +129,6 @@ fn line(frame: &Frame<'_>, args: &CoveredArgs) -> String {
 
 fn warn(notes: &[String]) {
     for note in notes {
-        let _ = writeln!(io::stderr(), "warning: {note}");
+        let _ = writeln!(print::stderr(), "warning: {note}");
     }
 }

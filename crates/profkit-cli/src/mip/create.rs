@@ -1,7 +1,8 @@
 //! `profkit mip create`: an empty profile of a binary or a map.
 use super::profile::{FormatVersion, ImageArgs, make, write};
 use crate::exit::{Failure, Result, Status};
-use crate::merge::report::plural;
+use crate::print;
+use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::ProfileVersion;
 use profkit_object::build_id::parse_build_id;
@@ -59,7 +60,7 @@ pub fn run(args: &CreateArgs) -> Result {
         &made.profile,
         ProfileVersion::from(args.format_version),
     )?;
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = print::stderr();
     // Nobody is left to be told if stderr is closed.
     for note in &made.notes {
         let _ = writeln!(stderr, "note: {note}");

@@ -2,6 +2,7 @@
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
+use crate::print;
 use clap::Args;
 use profkit_analysis::mip_diff::{Difference, Moved, diff};
 use std::io::{self, Write};
@@ -39,7 +40,10 @@ pub fn run(args: &DiffArgs) -> Result {
         profile::open(&args.new)?.profile,
     );
     let difference = diff(&old, &new);
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = match args.format {
+        Format::Text => print::stdout(),
+        Format::Json => print::json_stdout(),
+    };
     let printed = match args.format {
         Format::Text => text(&mut out, &difference),
         Format::Json => writeln!(out, "{:#}", json(&difference)),

@@ -1,8 +1,7 @@
 //! `profkit mip info`: how much there is, and how much of it was run.
 use super::profile::open;
 use crate::exit::{Failure, Result, Status};
-use crate::io::printer;
-use crate::show::Format;
+use crate::print::{Format, stdout_for};
 use clap::Args;
 use profkit_data::mip::{Identity, ProfileVersion};
 use serde::Serialize;
@@ -83,7 +82,7 @@ pub fn run(args: &InfoArgs) -> Result {
                 .count(),
         ),
     };
-    let mut out = printer();
+    let mut out = stdout_for(args.format);
     match args.format {
         Format::Text => text(&info, &profile.identity, &mut out),
         Format::Json => serde_json::to_writer_pretty(&mut out, &info)

@@ -1,6 +1,7 @@
 //! `profkit mip instrument`: assembly in, instrumented assembly out.
 use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
+use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::instrument::{Target, instrument};
@@ -66,7 +67,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
         instrument(input.bytes(), input.name(), args.target, &options).map_err(Failure::input)?;
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
-        let mut stderr = std::io::stderr().lock();
+        let mut stderr = print::stderr();
         // Nobody is left to be told if stderr is closed.
         for skipped in &made.skipped {
             let _ = writeln!(

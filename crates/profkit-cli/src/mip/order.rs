@@ -1,6 +1,7 @@
 //! `profkit mip order`: the order in which a linker should lay out functions.
 use super::profile;
 use crate::exit::{Failure, Result, Status};
+use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
     OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
@@ -147,7 +148,7 @@ pub fn run(args: &OrderArgs) -> Result {
     let bytes = file.write(&listed.names);
     output.write(|sink| sink.put(&bytes))?;
     // Nobody is left to be told if stderr is closed.
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = print::stderr();
     if args.format == Format::Json {
         let _ = writeln!(stderr, "{report:#}");
         return Ok(Status::Done);

@@ -1,8 +1,8 @@
 //! `profkit mip show`: what runs did, function by function.
 use super::profile::{ImageArgs, Located, Opened, locate, open, pattern};
 use crate::exit::{Failure, Result, Status};
-use crate::io::printer;
-use crate::show::Format;
+use crate::print;
+use crate::print::{Format, Screen, stdout_for};
 use clap::Args;
 use profkit_analysis::names::display;
 use profkit_data::mip::{CallEdge, EntryKind, Function, Identity, MipProfile, Modes};
@@ -59,7 +59,7 @@ pub fn run(args: &ShowArgs) -> Result {
             let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
             for note in &located.notes {
                 // Nobody is left to be told if stderr is closed.
-                let _ = writeln!(io::stderr(), "warning: {note}");
+                let _ = writeln!(print::stderr(), "warning: {note}");
             }
             Some(located)
         }
@@ -75,7 +75,7 @@ pub fn run(args: &ShowArgs) -> Result {
         mangled: args.mangled,
         colours: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
     };
-    let mut out = printer();
+    let mut out = stdout_for(args.format);
     match args.format {
         Format::Text => view.text(&mut out),
         Format::Json => view.json(&mut out),
@@ -84,6 +84,10 @@ pub fn run(args: &ShowArgs) -> Result {
     .map_err(|error| Failure::print(&error))?;
     Ok(Status::Done)
 }
+
+/// The colours of blocks, as codes of a terminal.
+const RED: u8 = 31;
+const CYAN: u8 = 36;
 
 struct View<'a> {
     opened: &'a Opened,
@@ -114,7 +118,7 @@ impl View<'_> {
         }
     }
 
-    fn text(&self, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self, out: &mut Screen<impl Write>) -> io::Result<()> {
         let profile = self.profile();
         let mut edges = profile.edges_by_callee();
         for (index, function) in profile.functions.iter().enumerate() {
@@ -170,7 +174,7 @@ impl View<'_> {
         Ok(())
     }
 
-    fn blocks(&self, function: &Function, out: &mut impl Write) -> io::Result<()> {
+    fn blocks(&self, function: &Function, out: &mut Screen<impl Write>) -> io::Result<()> {
         write!(out, "  Block Coverage:")?;
         let blocks = function.blocks.iter().map(|block| block.runs > 0);
         let entry = (!function.is_part()).then(|| function.is_covered());
@@ -179,8 +183,8 @@ impl View<'_> {
                 write!(out, "\n    ")?;
             }
             match (hot, self.colours) {
-                (true, true) => write!(out, "\x1b[31m HOT \x1b[0m")?,
-                (false, true) => write!(out, "\x1b[36m COLD\x1b[0m")?,
+                (true, true) => out.coloured(RED, " HOT ")?,
+                (false, true) => out.coloured(CYAN, " COLD")?,
                 (true, false) => write!(out, " HOT ")?,
                 (false, false) => write!(out, " COLD")?,
             }

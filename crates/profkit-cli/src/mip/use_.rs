@@ -2,6 +2,7 @@
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
+use crate::print;
 use clap::{ArgGroup, Args, ValueEnum};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
@@ -155,7 +156,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         .map(|function| function.cold_bytes)
         .sum();
     // Nobody is left to be told if stderr is closed.
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names
             .iter()
@@ -280,7 +281,7 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
         .iter()
         .filter(|function| function.is_covered())
         .count();
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = print::stderr();
     if format == Format::Json {
         let report = serde_json::json!({
             "schema_version": 1,

@@ -1,7 +1,8 @@
 //! `profkit mip mip2yaml` and `yaml2mip`: profiles as text.
 use super::profile::{FormatVersion, ImageArgs, locate, open, write};
 use crate::exit::{Failure, Result, Status};
-use crate::merge::report::plural;
+use crate::print;
+use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::yaml;
 use profkit_merge::files::{Content, Input, Output};
@@ -86,7 +87,7 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
     write(&args.profile, &profile, version)?;
     // Nobody is left to be told if stderr is closed.
     let _ = writeln!(
-        std::io::stderr(),
+        print::stderr(),
         "wrote {}: a profile of {}",
         args.profile.display(),
         plural(profile.functions.len() as u64, "function")

@@ -1,18 +1,9 @@
 //! Arguments of `profkit show`.
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
-use clap::{Args, ValueEnum};
+use crate::print::Format;
+use clap::Args;
 use std::path::PathBuf;
-
-/// What prints, for whom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
-}
 
 const EXAMPLES: &str = "\
 Without options: what the file is, and a summary. What a damaged file still holds is shown, then what is wrong

@@ -1,9 +1,10 @@
 //! The metadata of a raw profile that holds counters only.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result};
+use crate::print;
 use profkit_analysis::correlate::{Joined, Plan};
 use profkit_merge::files::{Input, SingleInput};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Finds the binaries of a file's profiles. What is odd about them is told on standard error.
 ///
@@ -23,7 +24,7 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
     }
     for note in &notes {
         // Nobody is left to be told if stderr is closed.
-        let _ = writeln!(io::stderr(), "note: {note}");
+        let _ = writeln!(print::stderr(), "note: {note}");
     }
     Ok(plan.joined)
 }

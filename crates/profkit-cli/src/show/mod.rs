@@ -7,11 +7,11 @@ mod report;
 mod sample;
 pub(crate) mod text;
 
-pub use args::{Format, ShowArgs};
+pub use args::ShowArgs;
 
 use crate::exit::{self, Failure, Status};
-use crate::io::printer;
 use crate::memprof::show as heap;
+use crate::print::{Format, stdout_for};
 use json::JsonPrinter;
 use profkit_analysis::instr::{InstrFacts, InstrReader, Totals};
 use profkit_analysis::{faults::Faults, names};
@@ -42,7 +42,7 @@ pub fn run(args: &ShowArgs) -> exit::Result {
     if crate::merge::sample_job::is_sample(input.bytes()) {
         return sample::run(args, &input);
     }
-    let out = printer();
+    let out = stdout_for(args.format);
     let mut printer: Box<dyn Printer> = match args.format {
         Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
         Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),

@@ -1,8 +1,8 @@
 //! `profkit show` of sample profiles, for people or as JSON.
-use super::args::{Format, ShowArgs};
+use super::args::ShowArgs;
 use super::json::{SCHEMA_VERSION, bare_error};
 use crate::exit::{self, Failure, Status};
-use crate::io::printer;
+use crate::print::{self, Format};
 use profkit_analysis::names;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::gcov::GcovProfile;
@@ -55,8 +55,8 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         report: &report,
     };
     let printed = match args.format {
-        Format::Text => show.text(&mut printer()),
-        Format::Json => show.json(&mut printer()),
+        Format::Text => show.text(&mut print::stdout()),
+        Format::Json => show.json(&mut print::json_stdout()),
     };
     printed.map_err(|error| Failure::print(&error))?;
     let mut failure: Option<Failure> = None;

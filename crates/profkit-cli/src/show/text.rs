@@ -1,6 +1,7 @@
 //! Profiles for people.
 use super::args::Details;
 use super::report::{Context, Layout, Printer, RecordView};
+use crate::print::{grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::InstrFacts;
@@ -12,7 +13,6 @@ use profkit_data::instr::raw::PointerWidth;
 use profkit_data::instr::releases::display_range;
 use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
-use std::fmt::Display;
 use std::io::{self, Write};
 
 /// Counters of a row.
@@ -198,7 +198,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             name => names::display(name, self.mangled).into_owned(),
         };
         writeln!(self.out, "\n{name}")?;
-        let counters = plural(record.counts.len(), "counter", "counters");
+        let counters = plural(record.counts.len() as u64, "counter");
         write!(self.out, "  hash {}, {counters}", record.func_hash)?;
         match (view.pseudo(), record.counts.first()) {
             (Some(pseudo), _) => writeln!(self.out, ", pseudo-{pseudo}: no counts")?,
@@ -236,7 +236,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             grouped(seen)
         )?;
         for (index, trace) in traces.traces.iter().enumerate() {
-            let functions = plural(trace.functions.len(), "function", "functions");
+            let functions = plural(trace.functions.len() as u64, "function");
             writeln!(
                 self.out,
                 "  trace {index}: weight {}, {functions}",
@@ -396,47 +396,5 @@ fn plain_value(name: &str, value: u64) -> String {
         _ if value < 1 << 40 => grouped(value),
         _ if value > u64::MAX - (1 << 40) => format!("-{}", grouped(value.wrapping_neg())),
         _ => String::new(),
-    }
-}
-
-/// A number with commas between groups of three digits.
-pub fn grouped(number: impl Display) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A share as a percentage with one decimal, cut, so that only all of it is 100%.
-pub fn percent(part: u128, whole: u128) -> String {
-    let tenths = match whole {
-        0 => 0,
-        whole => part.saturating_mul(1000) / whole,
-    };
-    format!("{}.{}%", tenths / 10, tenths % 10)
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_for_people() {
-        assert_eq!(grouped(7), "7");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
-        assert_eq!(percent(999_999, 1_000_000), "99.9%");
-        assert_eq!(percent(1, 3), "33.3%");
-        assert_eq!(percent(0, 0), "0.0%");
     }
 }

@@ -5,7 +5,7 @@ use super::messages::{Fault, Session};
 use super::path_from_bytes;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
-use profkit_merge::files::{open_file, read_into};
+use profkit_merge::files::open_file;
 use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
 use std::io::{self, Read};

@@ -1,0 +1,143 @@
+//! What goes to standard output and standard error. Names and paths come from files: a control character in one of them
+//! must not reach a terminal, whichever command prints it.
+use super::Format;
+use std::io::{self, BufWriter, Write};
+
+/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
+const BUFFER: usize = 256 << 10;
+
+/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) makes a failure of its errors.
+pub fn stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
+    Screen::text(raw_stdout())
+}
+
+/// Standard output for JSON.
+pub fn json_stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
+    Screen::json(raw_stdout())
+}
+
+/// Standard output for one of the two.
+pub fn stdout_for(format: Format) -> Screen<BufWriter<io::StdoutLock<'static>>> {
+    match format {
+        Format::Text => stdout(),
+        Format::Json => json_stdout(),
+    }
+}
+
+fn raw_stdout() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(BUFFER, io::stdout().lock())
+}
+
+/// Standard error for messages.
+pub fn stderr() -> Screen<io::StderrLock<'static>> {
+    Screen::text(io::stderr().lock())
+}
+
+/// A writer that escapes control characters, except for line feeds and tabs.
+#[derive(Debug)]
+pub struct Screen<W> {
+    to: W,
+    escape: Escape,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Escape {
+    /// `\u{1b}`, as Rust has it.
+    Text,
+    /// `\u001b`. Only what JSON itself leaves as it is comes here: DEL and the control characters from U+0080.
+    Json,
+}
+
+impl<W: Write> Screen<W> {
+    /// For text.
+    pub fn text(to: W) -> Self {
+        Screen {
+            to,
+            escape: Escape::Text,
+        }
+    }
+
+    /// For JSON.
+    pub fn json(to: W) -> Self {
+        Screen {
+            to,
+            escape: Escape::Json,
+        }
+    }
+
+    /// Writes text of our own in a colour (an SGR code of a terminal).
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn coloured(&mut self, code: u8, text: &str) -> io::Result<()> {
+        write!(self.to, "\x1b[{code}m{text}\x1b[0m")
+    }
+
+    fn escape(&mut self, text: &str) -> io::Result<()> {
+        let mut clean = 0;
+        for (at, one) in text.char_indices().filter(|&(_, one)| is_control(one)) {
+            self.to
+                .write_all(text.get(clean..at).unwrap_or_default().as_bytes())?;
+            match self.escape {
+                Escape::Text => write!(self.to, "{}", one.escape_default())?,
+                Escape::Json => write!(self.to, "\\u{:04x}", u32::from(one))?,
+            }
+            clean = at + one.len_utf8();
+        }
+        let rest = text.get(clean..).unwrap_or_default();
+        self.to.write_all(rest.as_bytes())
+    }
+}
+
+fn is_control(one: char) -> bool {
+    one.is_control() && !matches!(one, '\n' | '\t')
+}
+
+impl<W: Write> Write for Screen<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_plain = |&byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        if bytes.iter().all(is_plain) {
+            self.to.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        for chunk in bytes.utf8_chunks() {
+            self.escape(chunk.valid())?;
+            for byte in chunk.invalid() {
+                write!(self.to, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_the_rest_is_as_it_was() {
+        let text = |bytes: &[u8]| {
+            let mut screen = Screen::text(Vec::new());
+            screen.write_all(bytes).unwrap();
+            String::from_utf8(screen.to).unwrap()
+        };
+        assert_eq!(text("naïve\t→ ok\n".as_bytes()), "naïve\t→ ok\n");
+        assert_eq!(text(b"a\x1b[2Jb\x7f\r"), "a\\u{1b}[2Jb\\u{7f}\\r");
+        assert_eq!(text("\u{9b}31m".as_bytes()), "\\u{9b}31m");
+        assert_eq!(text(b"a\x9bb"), "a\\x9bb");
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_meaning() {
+        let name = "a\u{1b}\u{7f}\u{9b}\n→";
+        let mut screen = Screen::json(Vec::new());
+        write!(screen, "{}", serde_json::to_string(name).unwrap()).unwrap();
+        assert!(screen.to.iter().all(|&byte| byte != 0x7f && byte != 0x9b));
+        let back: String = serde_json::from_slice(&screen.to).unwrap();
+        assert_eq!(back, name);
+    }
+}

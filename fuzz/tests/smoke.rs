@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
     CountingAllocator, Rng, fixture_path, fixtures_with, mutate, peak_allocation, repo_root,
+    short_or_whole,
 };
 
 #[global_allocator]
@@ -32,7 +33,10 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
         let value = std::env::var(name).ok();
         value.map_or(default, |value| value.parse().expect("a number"))
     };
-    let (mutations, seed) = (number("FUZZ_MUTATIONS", 20_000), number("FUZZ_SEED", 1));
+    let (mutations, seed) = (
+        number("FUZZ_MUTATIONS", short_or_whole(500, 20_000)),
+        number("FUZZ_SEED", 1),
+    );
     let only = std::env::var("FUZZ_TARGET").ok();
     let failures: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = TARGETS

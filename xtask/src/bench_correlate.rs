@@ -2,7 +2,7 @@
 //! profkit command beside the loop over `llvm-profdata-22` that does the same, alternately, in one run, as a ratio. The
 //! merged profiles are compared byte for byte.
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{Measured, measure, repo_root};
+use profkit_testkit::{Measured, measure, target_folder};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -62,8 +62,7 @@ pub fn run(args: &[String]) -> Result<()> {
         .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
-    let root = repo_root();
-    let profkit = root.join("target/release/profkit");
+    let profkit = target_folder().join("release/profkit");
     println!(
         "{} raw profiles of {PROGRAMS} programs, {} binaries",
         PROGRAMS * RUNS,
@@ -75,7 +74,7 @@ pub fn run(args: &[String]) -> Result<()> {
     println!("|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();
     for (kind, option) in [("binary", "--binary-file"), ("debug-info", "--debug-info")] {
-        let folder = root.join("target/bench-correlate").join(kind);
+        let folder = target_folder().join("bench-correlate").join(kind);
         inputs(&folder, kind)?;
         let (mut of_llvm, mut cold, mut warm, mut peak) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for _ in 0..rounds {

@@ -2,7 +2,7 @@
 //! files, alternately, in one run, as a ratio; and the memory it takes.
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::mip::{CALLS, COVERAGE, MipFunction, MipImage};
-use profkit_testkit::{Rng, measure, repo_root};
+use profkit_testkit::{Rng, measure, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,17 +16,16 @@ const WANTED: f64 = 1.0 / 3.0;
 
 /// Makes the files below `target/bench-mip-merge` (some 900 MB, kept), measures, and prints a table.
 pub fn run(_arguments: &[String]) -> Result<()> {
-    let root = repo_root();
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
-    let profkit = root.join("target/release/profkit");
+    let profkit = target_folder().join("release/profkit");
     println!("| records | bytes | cat, ms | merge, ms | speed of cat | wanted | peak MiB |");
     println!("|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();
     for (name, modes) in [("calls", CALLS), ("coverage", COVERAGE)] {
-        let folder = root.join("target/bench-mip-merge").join(name);
+        let folder = target_folder().join("bench-mip-merge").join(name);
         let bytes = inputs(&folder, modes)?;
         let (cat, merge, peak) = rounds(&folder, &profkit)?;
         let ratio = cat.as_secs_f64() / merge.as_secs_f64();

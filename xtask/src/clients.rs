@@ -1,7 +1,7 @@
 //! `cargo xtask clients`: cargo-llvm-cov, cargo-pgo and grcov run end to end on a small Rust project, once with LLVM's
 //! llvm-profdata and once with profkit under that name. What they make must be equal.
 use anyhow::{Context, Result, bail};
-use profkit_testkit::{Llvm, repo_root};
+use profkit_testkit::{Llvm, repo_root, target_folder};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -62,7 +62,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let root = repo_root();
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
     let profkit = build_profkit(&root)?;
-    let folder = root.join("target/clients");
+    let folder = target_folder().join("clients");
     let mut failures = 0;
     for (client, version, run) in CLIENTS
         .iter()
@@ -112,7 +112,7 @@ fn build_profkit(root: &Path) -> Result<PathBuf> {
         "--package",
         "profkit-cli",
     ]))?;
-    Ok(root.join("target/release/profkit"))
+    Ok(target_folder().join("release/profkit"))
 }
 
 fn install(folder: &Path, client: &str, version: &str) -> Result<()> {

@@ -1,9 +1,8 @@
 //! Coverage-guided fuzzing on the stable toolchain: the fuzz targets, instrumented by LLVM's own pass, under libFuzzer.
 //!
 //! `cargo fuzz` wants a nightly compiler for the address sanitizer; the pass that counts edges is part of every one.
-use crate::steps::target_folder;
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{fixture_path, fixtures_with, repo_root};
+use profkit_testkit::{fixture_path, fixtures_with, repo_root, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -26,6 +26,26 @@ const TASKS: &[Task] = &[
         steps::ci,
     ),
     Task(
+        "quick",
+        "format, check, unit tests and tests/cli: two minutes after a build",
+        steps::quick,
+    ),
+    Task(
+        "slow",
+        "all tests, exhaustive ones whole [ARGUMENTS OF CARGO TEST…]",
+        steps::slow,
+    ),
+    Task(
+        "doc",
+        "the documentation of all crates, warnings denied",
+        steps::doc,
+    ),
+    Task(
+        "sanitize",
+        "tests of unsafe code and of threads under the address and thread sanitizers",
+        steps::sanitize,
+    ),
+    Task(
         "bless",
         "rewrite the expectations of tests/cli",
         steps::bless,

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use profkit_testkit::repo_root;
+use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
 
 /// Format, lints, tests, conformance, fuzz smoke: what a change must pass.
 pub fn ci(_arguments: &[String]) -> Result<()> {
@@ -31,14 +31,73 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         ];
         cargo(&clippy.concat(), &[])?;
     }
-    cargo(&["test", "--workspace"], &[])?;
+    doc(&[])?;
+    slow(&[])?;
     let flame_graphs = ["--features", "flamegraph", "--test", "flamegraph"];
     cargo(
         &[&["test", "-p", "profkit-cli"][..], &flame_graphs].concat(),
         &[],
     )?;
+    sanitize(&[])?;
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])
+}
+
+/// All tests, exhaustive ones whole: `cargo test --workspace` runs a sample of those.
+pub fn slow(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let what: &[&str] = if words.is_empty() {
+        &["--workspace"]
+    } else {
+        &words
+    };
+    cargo(&[&["test"], what].concat(), &[(SLOW_VARIABLE, "1")])
+}
+
+/// What to run while working: two minutes after a build.
+pub fn quick(_arguments: &[String]) -> Result<()> {
+    cargo(&["fmt", "--all", "--check"], &[])?;
+    cargo(&["check", "--workspace", "--all-targets"], &[])?;
+    cargo(&["test", "--workspace", "--lib"], &[])?;
+    cargo(&["test", "-p", "profkit-cli", "--test", "cli"], &[])
+}
+
+/// The documentation of all crates, without a warning.
+pub fn doc(_arguments: &[String]) -> Result<()> {
+    let deny = [("RUSTDOCFLAGS", "-D warnings")];
+    cargo(&["doc", "--workspace", "--no-deps"], &deny)
+}
+
+/// The target that sanitizers are built for, named so that build scripts and macros are built without them.
+const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
+/// What has `unsafe` code, and the driver of merges with its threads: package, and arguments of `cargo test`.
+const SANITIZED: &[(&str, &[&str])] = &[
+    ("profkit-rt", &["--lib"]),
+    ("profkit-merge", &["--lib", "--test", "schedules"]),
+];
+
+/// Tests of unsafe code and of merging on several threads, under the address and the thread sanitizer.
+///
+/// Both are part of every toolchain, but their options are not stable. The standard library is the one that comes with the
+/// toolchain, which is not instrumented: the address sanitizer then sees less of what happens inside it, and the thread
+/// sanitizer does not see its locks where they are not inlined, so the flag that says so is needed, and what it reports
+/// inside the standard library is suppressed.
+pub fn sanitize(_arguments: &[String]) -> Result<()> {
+    for sanitizer in ["address", "thread"] {
+        let flags = format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer");
+        let folder = target_folder().join(format!("{sanitizer}-sanitizer"));
+        let folder = folder.to_string_lossy().into_owned();
+        let environment = [
+            ("RUSTC_BOOTSTRAP", "1"),
+            ("RUSTFLAGS", &*flags),
+            ("CARGO_TARGET_DIR", &folder),
+        ];
+        for (package, tests) in SANITIZED {
+            let start = ["test", "--target", SANITIZED_TARGET, "-p", package];
+            cargo(&[&start, *tests].concat(), &environment)?;
+        }
+    }
+    Ok(())
 }
 
 /// Rewrites what `tests/cli` expects.
@@ -70,12 +129,6 @@ pub fn built_profkit() -> Result<PathBuf> {
     }
     cargo(&["build", "--package", "profkit-cli"], &[])?;
     Ok(target_folder().join("debug/profkit"))
-}
-
-/// Where cargo builds.
-pub fn target_folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    target.map_or_else(|| repo_root().join("target"), PathBuf::from)
 }
 
 /// Runs cargo at the root, with a line before that says what and one after that says how long.

@@ -6,16 +6,18 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+use serde::Deserialize;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use profkit_data::instr::indexed::IndexedProfile;
-use profkit_testkit::{Rng, fixture, fixtures, measure};
+use profkit_testkit::{Rng, fixture, fixtures, measure, short_or_whole};
 
-/// Every so many-th fixture is damaged; `profkit-data`'s sweep has all of them.
-const EVERY: usize = 7;
+/// Every so many-th fixture is damaged, by default and where tests run whole; `profkit-data`'s sweep has all of them.
+const EVERY: [usize; 2] = [37, 7];
 /// The most memory, as a multiple of the input and beyond it.
 const RATIO: u64 = 4;
 const FLOOR: u64 = 64 << 20;
@@ -45,16 +47,126 @@ fn merge_of_damaged_files() {
 
 #[test]
 fn show_of_damaged_files() {
-    each_damage(|name, data, folder| {
+    each_damage_of(|name, data, whole, folder| {
         let input = write_input(folder, name, data);
+        let ran = show_json(folder, name, data.len())?;
+        if ran.code != 0 {
+            says_where(&ran.stderr, name, data)?;
+        }
+        if ran.stdout.is_empty() {
+            return match ran.code {
+                0 => Err("nothing was printed, and no error".to_owned()),
+                _ => Ok(()),
+            };
+        }
+        let shown: Shown = serde_json::from_slice(&ran.stdout)
+            .map_err(|error| format!("what was printed is not JSON: {error}"))?;
+        shown.check(ran.code)?;
+        if whole.starts_with(data) {
+            write_input(folder, "whole", whole);
+            let whole = show_json(folder, "whole", whole.len())?;
+            let whole = serde_json::from_slice(&whole.stdout).map_err(|error| error.to_string())?;
+            shown.check_cut(&whole, name.ends_with(".proftext"))?;
+        }
         let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
-        command.current_dir(folder).arg("show").arg(&input);
-        let ran = run(&mut command, data.len())?;
-        match ran.code {
-            0 => Ok(()),
-            _ => says_where(&ran.stderr, name, data),
+        command.current_dir(folder).args(["show", "--functions"]);
+        let text = run(command.arg(&input), data.len())?;
+        if text.code != ran.code {
+            return Err("text and JSON differ in the exit code".to_owned());
+        }
+        let text = String::from_utf8(text.stdout).map_err(|error| error.to_string())?;
+        match text.chars().find(|c| c.is_control() && *c != '\n') {
+            Some(control) => Err(format!("a terminal would get {control:?}")),
+            None => Ok(()),
         }
     });
+}
+
+fn show_json(folder: &Path, name: &str, size: usize) -> Result<Ran, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+    command.current_dir(folder).args(["show", name]);
+    run(
+        command.args(["--functions", "--counts", "--format", "json"]),
+        size,
+    )
+}
+
+/// What `show --functions --counts --format json` prints.
+#[derive(Deserialize)]
+struct Shown {
+    functions: Vec<ShownFunction>,
+    totals: Totals,
+    errors: Vec<serde_json::Value>,
+    error_count: usize,
+}
+
+#[derive(Deserialize)]
+struct Totals {
+    records: usize,
+    pseudo_records: usize,
+}
+
+#[derive(Deserialize)]
+struct ShownFunction {
+    name: String,
+    hash: String,
+    counters: usize,
+    counts: Vec<u64>,
+    #[serde(default)]
+    pseudo: Option<String>,
+    max: u64,
+    sum: u64,
+}
+
+impl Shown {
+    /// Whether the parts of what is shown agree with each other and with the exit code.
+    fn check(&self, code: i32) -> Result<(), String> {
+        if (self.error_count > 0) != (code == 1) || self.errors.is_empty() != (code == 0) {
+            return Err(format!("{} errors, exit code {code}", self.error_count));
+        }
+        if self.functions.len() != self.totals.records {
+            let totals = (self.totals.records, self.totals.pseudo_records);
+            return Err(format!(
+                "{} functions, totals {totals:?}",
+                self.functions.len()
+            ));
+        }
+        for function in &self.functions {
+            let counts = &function.counts;
+            let sum = counts
+                .iter()
+                .fold(0, |sum: u64, count| sum.saturating_add(*count));
+            let max = counts.iter().copied().max().unwrap_or(0);
+            let expected = (counts.len(), sum, max);
+            let found = (function.counters, function.sum, function.max);
+            if function.pseudo.is_none() && found != expected {
+                return Err(format!(
+                    "{}: {found:?}, expected {expected:?}",
+                    function.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the functions shown of a file that was cut are those of the whole one. Of text, the last may have lost
+    /// digits of its last count.
+    fn check_cut(&self, whole: &Shown, is_text: bool) -> Result<(), String> {
+        let known: HashSet<_> = whole.functions.iter().map(ShownFunction::key).collect();
+        let sure = self.functions.len() - usize::from(is_text && !self.functions.is_empty());
+        for function in self.functions.iter().take(sure) {
+            if !known.contains(&function.key()) {
+                return Err(format!("{} is not so in the whole file", function.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ShownFunction {
+    fn key(&self) -> (&str, &str, &[u64]) {
+        (&self.name, &self.hash, &self.counts)
+    }
 }
 
 #[test]
@@ -77,6 +189,7 @@ fn llvm_profdata_merge_of_damaged_files() {
 
 struct Ran {
     code: i32,
+    stdout: Vec<u8>,
     stderr: String,
 }
 
@@ -88,7 +201,11 @@ fn run(command: &mut Command, size: usize) -> Result<Ran, String> {
         return Err(format!("{} bytes resident", measured.peak_rss));
     }
     match measured.code() {
-        Some(code @ (0 | 1)) => Ok(Ran { code, stderr }),
+        Some(code @ (0 | 1)) => Ok(Ran {
+            code,
+            stdout: measured.stdout,
+            stderr,
+        }),
         _ => Err(format!("{}: {stderr}", measured.status)),
     }
 }
@@ -108,20 +225,28 @@ fn write_input(folder: &Path, name: &str, data: &[u8]) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Calls the check with every damage of every chosen fixture, each in an empty folder of its own.
+/// Calls the check with the name and the bytes of every damage of every chosen fixture, each in an empty folder of its own.
 fn each_damage(check: impl Fn(&str, &[u8], &Path) -> Result<(), String> + Sync) {
-    let chosen: Vec<PathBuf> = fixtures().into_iter().step_by(EVERY).collect();
-    assert!(chosen.len() > 20, "only {} fixtures", chosen.len());
+    each_damage_of(|name, data, _, folder| check(name, data, folder));
+}
+
+/// [`each_damage`] whose check gets the whole fixture too.
+fn each_damage_of(check: impl Fn(&str, &[u8], &[u8], &Path) -> Result<(), String> + Sync) {
+    let [short, whole] = EVERY;
+    let every = short_or_whole(short, whole);
+    let chosen: Vec<PathBuf> = fixtures().into_iter().step_by(every).collect();
+    assert!(chosen.len() > 250 / every, "only {} fixtures", chosen.len());
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(path) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    for (damage, data) in damages(&fixture(path)) {
+                    let whole = fixture(path);
+                    for (damage, data) in damages(&whole) {
                         let folder = tempfile::tempdir().expect("a scratch folder");
                         let name = path.file_name().expect("a file").to_string_lossy();
-                        if let Err(why) = check(&name, &data, folder.path()) {
+                        if let Err(why) = check(&name, &data, &whole, folder.path()) {
                             let failure = format!("{}, {damage}: {why}", path.display());
                             failures.lock().expect("no panic holds it").push(failure);
                         }

@@ -14,7 +14,9 @@ use profkit_data::mip::{ImageFacts, MipMap, MipProfile, RawParts, yaml};
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::{SampleProfile, binary, text};
 use profkit_data::{Error, ErrorKind, Result};
-use profkit_testkit::{CountingAllocator, Rng, fixture, fixtures_with, peak_allocation};
+use profkit_testkit::{
+    CountingAllocator, Rng, fixture, fixtures_with, peak_allocation, short_or_whole, some_or_all,
+};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -27,22 +29,25 @@ const FLOOR: usize = 64 << 20;
 const HEADER: usize = 19 * 8;
 /// How many bits beyond are flipped, each once.
 const RANDOM_BITS: usize = 400;
-/// Files up to this size are cut at every byte, larger ones at about so many places.
-const EVERY_LENGTH: usize = 1024;
+/// Files up to this size are cut at every byte, larger ones at about so many places. The second is for tests that run whole.
+const EVERY_LENGTH: [usize; 2] = [256, 1024];
 
 #[test]
 fn no_damage_to_a_fixture_breaks_a_reader() {
-    let fixtures = fixtures_with(&[
-        "profraw",
-        "profdata",
-        "proftext",
-        "mipraw",
-        "mipmap",
-        "mip",
-        "yaml",
-        "sampleprof",
-    ]);
-    assert!(fixtures.len() > 100, "only {} fixtures", fixtures.len());
+    let fixtures = some_or_all(
+        fixtures_with(&[
+            "profraw",
+            "profdata",
+            "proftext",
+            "mipraw",
+            "mipmap",
+            "mip",
+            "yaml",
+            "sampleprof",
+        ]),
+        8,
+    );
+    assert!(fixtures.len() > 50, "only {} fixtures", fixtures.len());
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -63,7 +68,8 @@ fn no_damage_to_a_fixture_breaks_a_reader() {
 
 fn sweep(path: &Path) -> std::result::Result<(), String> {
     let whole = fixture(path);
-    let step = whole.len().div_ceil(EVERY_LENGTH).max(1);
+    let [short, all] = EVERY_LENGTH;
+    let step = whole.len().div_ceil(short_or_whole(short, all)).max(1);
     for kept in (0..=whole.len()).step_by(step) {
         attempt(path, &whole[..kept]).map_err(|why| format!("cut to {kept} bytes: {why}"))?;
     }

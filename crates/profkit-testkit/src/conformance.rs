@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::matrix::{Compiler, Mode, RawSet, Set};
-use crate::{Llvm, RELEASES, repo_root};
+use crate::{Llvm, RELEASES};
 
 /// How much to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -601,8 +601,7 @@ fn first_line(theirs: &str, ours: &str) -> String {
 
 /// Keeps both outputs for a look at them.
 fn keep(set: &str, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| repo_root().join("target"), PathBuf::from);
+    let target = crate::target_folder();
     let name: String = what
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })

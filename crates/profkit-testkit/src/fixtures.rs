@@ -13,6 +13,12 @@ pub fn repo_root() -> PathBuf {
         .to_owned()
 }
 
+/// Where cargo builds: `CARGO_TARGET_DIR`, else `target`.
+pub fn target_folder() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+    repo_root().join(named.unwrap_or_else(|| "target".into()))
+}
+
 /// The path of a fixture, by its path below `tests/fixtures`.
 pub fn fixture_path(name: impl AsRef<Path>) -> PathBuf {
     repo_root().join("tests/fixtures").join(name)

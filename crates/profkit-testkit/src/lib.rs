@@ -22,10 +22,11 @@ mod probe;
 mod process;
 pub mod program;
 pub mod sample;
+mod slow;
 
 pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};
-pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root};
+pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root, target_folder};
 pub use heap::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump};
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, on_path, skip};
 pub use mutate::{Rng, mutate};
@@ -33,3 +34,4 @@ pub use odd_samples::{OddSamples, odd_sample_text};
 pub use pages::{PAGE, evict, resident};
 pub use probe::{has_heap_runtime, has_profile_runtime, links_c, links_cxx};
 pub use process::{Measured, measure, with_memory_cap};
+pub use slow::{SLOW_VARIABLE, is_slow, short_or_whole, some_or_all};

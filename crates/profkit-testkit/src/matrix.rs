@@ -689,7 +689,6 @@ fn programs_root() -> PathBuf {
 }
 
 fn matrix_root() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| repo_root().join("target"), PathBuf::from);
+    let target = crate::target_folder();
     target.join("matrix")
 }

@@ -42,7 +42,7 @@ pub fn run(args: &[String]) -> Result<()> {
         }
     }
     ensure!(rounds > 0, "--rounds must be at least 1");
-    let folder = std::env::current_dir()?.join("target/bench-symbolize");
+    let folder = profkit_testkit::target_folder().join("bench-symbolize");
     let program = program.map_or_else(|| program::make(&folder), Ok)?;
     std::fs::create_dir_all(&folder)?;
     let addresses = folder.join("addresses");
@@ -165,5 +165,5 @@ fn build() -> Result<PathBuf> {
         "symbolize",
     ]);
     ensure!(command.status()?.success(), "{command:?} failed");
-    Ok(std::env::current_dir()?.join("target/release/examples/symbolize"))
+    Ok(profkit_testkit::target_folder().join("release/examples/symbolize"))
 }

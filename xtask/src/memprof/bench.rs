@@ -7,7 +7,9 @@
 //! and the size of our sum with that of LLVM's one dump: all runs have the same contexts.
 use super::LocationSizes;
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, repo_root};
+use profkit_testkit::{
+    HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, target_folder,
+};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -51,9 +53,8 @@ pub fn run(args: &[String]) -> Result<()> {
         .args(["build", "--release", "-p", "profkit-cli"])
         .status()?;
     ensure!(status.success(), "cargo build: {status}");
-    let root = repo_root();
-    let profkit = root.join("target/release/profkit");
-    let folder = root.join("target/bench-memprof");
+    let profkit = target_folder().join("release/profkit");
+    let folder = target_folder().join("bench-memprof");
     inputs(&folder, dumps)?;
     let names: Vec<String> = (0..dumps)
         .map(|run| format!("raw/{run}.memprofraw"))

@@ -6,7 +6,7 @@ use crate::mip::packages::Sources;
 use crate::mip::{build_profkit, fresh, succeed};
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::heap::{contexts_of_llvm, same_contexts};
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, repo_root};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, target_folder};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -96,7 +96,7 @@ const RELEASES: [Release; 5] = [
 /// # Errors
 /// If one fails; all are tried first.
 pub fn run(args: &[String]) -> Result<()> {
-    let folder = repo_root().join("target/memprof-programs");
+    let folder = target_folder().join("memprof-programs");
     let (mut releases, mut profkit, mut given) = (Vec::new(), None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -5,7 +5,7 @@ use super::size::{self, Image};
 use super::{build_profkit, fresh, layout, succeed};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
-use profkit_testkit::{measure, repo_root};
+use profkit_testkit::{measure, target_folder};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,7 +49,7 @@ struct Measured {
 /// # Errors
 /// If something does not build or run. A missed target is not an error of the run: the table says so.
 pub fn run(args: &[String]) -> Result<()> {
-    let folder = repo_root().join("target/bench-mip");
+    let folder = target_folder().join("bench-mip");
     let (mut only, mut rounds, mut work) = (Vec::new(), None, 8u32);
     let (mut merge, mut layouts, mut all) = (false, false, false);
     let (mut profkit, mut given) = (None, None);

@@ -2,7 +2,7 @@
 use super::{build_profkit, clang_counts, fresh};
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
-use profkit_testkit::{Rng, repo_root};
+use profkit_testkit::{Rng, target_folder};
 use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
@@ -106,7 +106,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut failures = 0u64;
     let mut counted = 0u64;
     for seed in first..first + programs {
-        let folder = repo_root().join(format!("target/mip-fuzz/{seed}"));
+        let folder = target_folder().join(format!("mip-fuzz/{seed}"));
         fresh(&folder)?;
         let setting = setting_of(seed);
         let made = one(&profkit, seed, &setting, &modes, &folder);

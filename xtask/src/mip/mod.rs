@@ -28,7 +28,7 @@ pub fn build_profkit() -> Result<PathBuf> {
     if !status.success() {
         bail!("cargo build --release failed");
     }
-    Ok(root.join("target/release/profkit"))
+    Ok(profkit_testkit::target_folder().join("release/profkit"))
 }
 
 /// Runs a command to its end and returns its standard output.

@@ -8,7 +8,7 @@ use super::{
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts;
 use profkit_testkit::program::{MIP_MODES, MipMode};
-use profkit_testkit::repo_root;
+use profkit_testkit::target_folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -49,7 +49,7 @@ struct Options {
 /// # Errors
 /// If one fails; all are tried first.
 pub fn run(args: &[String]) -> Result<()> {
-    let folder = repo_root().join("target/mip-programs");
+    let folder = target_folder().join("mip-programs");
     let (mut only, mut modes, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     let (mut profkit, mut lua_tests, mut given) = (None, None, None);
     let mut args = args.iter();

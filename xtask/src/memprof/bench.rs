@@ -7,9 +7,7 @@
 //! and the size of our sum with that of LLVM's one dump: all runs have the same contexts.
 use super::LocationSizes;
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{
-    HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, target_folder,
-};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, target_folder};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

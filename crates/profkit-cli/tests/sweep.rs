@@ -108,7 +108,8 @@ struct Totals {
 
 #[derive(Deserialize)]
 struct ShownFunction {
-    name: String,
+    /// The hash of the name, which may be lost.
+    guid: String,
     hash: String,
     counters: usize,
     counts: Vec<u64>,
@@ -141,7 +142,7 @@ impl Shown {
             if function.pseudo.is_none() && found != expected {
                 return Err(format!(
                     "{}: {found:?}, expected {expected:?}",
-                    function.name
+                    function.guid
                 ));
             }
         }
@@ -155,7 +156,7 @@ impl Shown {
         let sure = self.functions.len() - usize::from(is_text && !self.functions.is_empty());
         for function in self.functions.iter().take(sure) {
             if !known.contains(&function.key()) {
-                return Err(format!("{} is not so in the whole file", function.name));
+                return Err(format!("{} is not so in the whole file", function.guid));
             }
         }
         Ok(())
@@ -164,7 +165,7 @@ impl Shown {
 
 impl ShownFunction {
     fn key(&self) -> (&str, &str, &[u64]) {
-        (&self.name, &self.hash, &self.counts)
+        (&self.guid, &self.hash, &self.counts)
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::harness::{Pair, compare_all};
 use crate::sample::convert;
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
-use profkit_testkit::{Llvm, require_or_skip};
+use profkit_testkit::{Llvm, require_or_skip, short_or_whole};
 use std::fmt::Write;
 
 const PASSES: [&str; 5] = ["Base", "Pass1", "Pass2", "Pass3", "PassLast"];
@@ -50,11 +50,8 @@ fn profiles(llvm: &Llvm) -> (Pair, Vec<String>) {
     for (name, text) in &texts {
         pair.add(name, text);
         names.push((*name).to_owned());
-        for release in [13, 14, 15, 16, 19, 22] {
-            let Some(llvm) = Llvm::find(release) else {
-                profkit_testkit::skip(&format!("LLVM {release} is not installed"));
-                continue;
-            };
+        for release in short_or_whole(vec![13, 22], vec![13, 14, 15, 16, 19, 22]) {
+            let llvm = require_or_skip!(release, continue);
             for (form, options) in [
                 ("fs", &["--profile-isfs"][..]),
                 ("ext", &[]),

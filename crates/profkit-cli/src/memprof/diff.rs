@@ -1,7 +1,5 @@
 //! `profkit diff`: which contexts of a heap profile grew, shrank, appeared and went, and which became hot or cold.
-use super::heap::{
-    Heap, JsonFrame, Share, ThresholdArgs, average, density, hotness_name, may_be_heap, percent,
-};
+use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, may_be_heap, percent};
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
@@ -9,12 +7,11 @@ use crate::print::{Format, stdout_for};
 use crate::print::{grouped, plural};
 use crate::show::json::error as json_error;
 use clap::{Args, ValueEnum};
+use profkit_analysis::heap::{ContextChange, HeapChanges, Measure, Moved, access_density, average};
 use profkit_data::detect::{FileKind, detect, is_sample_text};
-use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
-use profkit_data::memprof::{Allocations, Field, MemInfoBlock, StackId, Thresholds};
+use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use profkit_merge::files::{Input, is_stdio};
 use serde::Serialize;
-use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -50,7 +47,7 @@ pub struct DiffArgs {
 
     /// By what contexts grow and shrink, and are sorted
     #[arg(long, value_enum, default_value_t, value_name = "MEASURE")]
-    by: Measure,
+    by: By,
 
     /// Where cold ends and hot begins.
     #[command(flatten)]
@@ -67,7 +64,7 @@ pub struct DiffArgs {
 
 /// What contexts are compared by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Measure {
+enum By {
     /// Bytes allocated
     #[default]
     Bytes,
@@ -77,48 +74,22 @@ enum Measure {
     Lifetime,
 }
 
-impl Measure {
+impl By {
     fn name(self) -> &'static str {
         match self {
-            Measure::Bytes => "bytes",
-            Measure::Allocations => "allocations",
-            Measure::Lifetime => "lifetime",
+            By::Bytes => "bytes",
+            By::Allocations => "allocations",
+            By::Lifetime => "lifetime",
         }
     }
+}
 
-    /// The measure of a context as a fraction, so that averages are compared exactly.
-    fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
-        let whole = |field| (i128::from(block.get(field)), 1);
-        match self {
-            Measure::Bytes => whole(Field::TotalSize),
-            Measure::Allocations => whole(Field::AllocCount),
-            Measure::Lifetime => (
-                i128::from(block.get(Field::TotalLifetime)),
-                i128::from(block.get(Field::AllocCount).max(1)),
-            ),
-        }
-    }
-
-    fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
-        let ((one, one_of), (two, two_of)) = (self.fraction(one), self.fraction(two));
-        // A product of 64 and 32 bits.
-        (one * two_of).cmp(&(two * one_of))
-    }
-
-    /// How much a context changed, without its sign.
-    fn change(self, pair: &Pair) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "an order of changes")]
-        let value = |(number, of): (i128, i128)| number as f64 / of as f64;
-        match self {
-            Measure::Lifetime => {
-                let (old, new) = (&pair.old.block, &pair.new.block);
-                (value(self.fraction(new)) - value(self.fraction(old))).abs()
-            }
-            Measure::Bytes | Measure::Allocations => {
-                let (old, _) = self.fraction(&pair.old.block);
-                let (new, _) = self.fraction(&pair.new.block);
-                value(((new - old).abs(), 1))
-            }
+impl From<By> for Measure {
+    fn from(by: By) -> Self {
+        match by {
+            By::Bytes => Measure::Bytes,
+            By::Allocations => Measure::Allocations,
+            By::Lifetime => Measure::Lifetime,
         }
     }
 }
@@ -138,16 +109,16 @@ pub fn run(args: &DiffArgs) -> exit::Result {
     let [old_input, new_input] = &inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;
     let mut new = Heap::open(&args.binaries, new_input)?;
-    // A raw profile knows names that an indexed one does not.
-    for (&function, name) in &old.profile.names {
-        new.profile
-            .names
-            .entry(function)
-            .or_insert_with(|| name.clone());
-    }
-    old.profile.names.clone_from(&new.profile.names);
-    let found = diff(&old.profile, &new.profile);
-    let report = Report::new(args, &old, &new, &found);
+    let (by, thresholds) = (args.by.into(), args.thresholds.thresholds());
+    let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds);
+    let report = Report {
+        args,
+        old: &old,
+        new: &new,
+        thresholds,
+        sections: sections(&changes, args.by),
+        changes: &changes,
+    };
     let mut out = stdout_for(args.format);
     let printed = match args.format {
         Format::Text => report.text([old_input, new_input], &mut out),
@@ -156,7 +127,7 @@ pub fn run(args: &DiffArgs) -> exit::Result {
     printed
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
-    let damaged = [&old, &new].iter().any(|heap| heap.damage().count > 0);
+    let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match args.format {
         // Errors are in the JSON.
         Format::Json if damaged => Ok(Status::InputBad),
@@ -197,59 +168,33 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     })
 }
 
-/// A context in one or both profiles.
-#[derive(Clone, Copy)]
-struct Change<'a> {
-    old: Option<&'a Allocations>,
-    new: Option<&'a Allocations>,
-    mark: Mark,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    None,
-    Moved,
-    Ambiguous,
-}
-
-impl<'a> Change<'a> {
-    fn of_pair(pair: &'a Pair) -> Self {
-        Change {
-            old: Some(&pair.old),
-            new: Some(&pair.new),
-            mark: if pair.moved { Mark::Moved } else { Mark::None },
-        }
-    }
-
-    fn mark_of(single: &Single) -> Mark {
-        match single.ambiguous {
-            true => Mark::Ambiguous,
-            false => Mark::None,
-        }
-    }
-
-    fn appeared(single: &'a Single) -> Self {
-        Change {
-            old: None,
-            new: Some(&single.context),
-            mark: Self::mark_of(single),
-        }
-    }
-
-    fn gone(single: &'a Single) -> Self {
-        Change {
-            old: Some(&single.context),
-            new: None,
-            mark: Self::mark_of(single),
-        }
-    }
-}
-
 /// Contexts of one kind, most changed first.
 struct Section<'a> {
-    title: &'static str,
+    title: String,
     name: &'static str,
-    changes: Vec<Change<'a>>,
+    changes: &'a [ContextChange],
+}
+
+/// The lists of a comparison, under their titles.
+fn sections(changes: &HeapChanges, by: By) -> Vec<Section<'_>> {
+    let by = by.name();
+    [
+        (format!("Grew in {by}"), "grew", &changes.grew),
+        (format!("Shrank in {by}"), "shrank", &changes.shrank),
+        ("Appeared".to_owned(), "appeared", &changes.appeared),
+        ("Gone".to_owned(), "gone", &changes.gone),
+        (
+            "Changed between cold, warm and hot".to_owned(),
+            "hotness_changed",
+            &changes.hotness_changed,
+        ),
+    ]
+    .map(|(title, name, changes)| Section {
+        title,
+        name,
+        changes,
+    })
+    .into()
 }
 
 struct Report<'a> {
@@ -258,90 +203,18 @@ struct Report<'a> {
     new: &'a Heap,
     thresholds: Thresholds,
     sections: Vec<Section<'a>>,
-    unchanged: usize,
-    moved: usize,
-    old_share: Share,
-    new_share: Share,
+    changes: &'a HeapChanges,
 }
 
 impl<'a> Report<'a> {
-    fn new(args: &'a DiffArgs, old: &'a Heap, new: &'a Heap, found: &'a Difference) -> Self {
-        let by = args.by;
-        let thresholds = args.thresholds.thresholds();
-        let mut pairs: Vec<&Pair> = found.both.iter().collect();
-        pairs.sort_by(|one, two| by.change(two).total_cmp(&by.change(one)));
-        let of_order = |order: Ordering| {
-            let pairs = pairs
-                .iter()
-                .filter(move |pair| by.compare(&pair.new.block, &pair.old.block) == order);
-            pairs.map(|pair| Change::of_pair(pair)).collect::<Vec<_>>()
-        };
-        let sorted = |singles: &'a [Single]| {
-            let mut singles: Vec<&Single> = singles.iter().collect();
-            singles.sort_by(|one, two| by.compare(&two.context.block, &one.context.block));
-            singles
-        };
-        let hotness = |context: &Allocations| thresholds.hotness(&context.block, true);
-        let turned = pairs
-            .iter()
-            .filter(|pair| hotness(&pair.old) != hotness(&pair.new));
-        let sections = vec![
-            Section {
-                title: "Grew",
-                name: "grew",
-                changes: of_order(Ordering::Greater),
-            },
-            Section {
-                title: "Shrank",
-                name: "shrank",
-                changes: of_order(Ordering::Less),
-            },
-            Section {
-                title: "Appeared",
-                name: "appeared",
-                changes: sorted(&found.appeared)
-                    .into_iter()
-                    .map(Change::appeared)
-                    .collect(),
-            },
-            Section {
-                title: "Gone",
-                name: "gone",
-                changes: sorted(&found.gone).into_iter().map(Change::gone).collect(),
-            },
-            Section {
-                title: "Changed between cold, warm and hot",
-                name: "hotness_changed",
-                changes: turned.map(|pair| Change::of_pair(pair)).collect(),
-            },
-        ];
-        let (both, gone) = (found.both.iter(), found.gone.iter());
-        let appeared = found.appeared.iter().map(|single| &single.context);
-        Report {
-            args,
-            old,
-            new,
-            thresholds,
-            sections,
-            unchanged: of_order(Ordering::Equal).len(),
-            moved: found.both.iter().filter(|pair| pair.moved).count(),
-            old_share: Share::of(
-                both.clone()
-                    .map(|pair| &pair.old)
-                    .chain(gone.map(|single| &single.context)),
-            ),
-            new_share: Share::of(both.map(|pair| &pair.new).chain(appeared)),
-        }
-    }
-
     fn hotness(&self, context: &Allocations) -> &'static str {
         hotness_name(self.thresholds.hotness(&context.block, true))
     }
 
     fn text(&self, inputs: [&Input; 2], out: &mut impl Write) -> io::Result<()> {
         let sides = [
-            (inputs[0], self.old, self.old_share),
-            (inputs[1], self.new, self.new_share),
+            (inputs[0], self.old, self.changes.old),
+            (inputs[1], self.new, self.changes.new),
         ];
         for (input, heap, share) in sides {
             writeln!(
@@ -357,7 +230,7 @@ impl<'a> Report<'a> {
                 writeln!(out, "note: {note}")?;
             }
         }
-        let (old, new) = (self.old_share.bytes, self.new_share.bytes);
+        let (old, new) = (self.changes.old.bytes, self.changes.new.bytes);
         let sign = if new < old { '-' } else { '+' };
         let change = plural(new.abs_diff(old), "byte");
         match old {
@@ -371,16 +244,16 @@ impl<'a> Report<'a> {
         for section in &self.sections {
             self.section(section, out)?;
         }
-        writeln!(out, "Unchanged: {}", grouped(self.unchanged as u64))?;
-        if self.moved > 0 {
+        writeln!(out, "Unchanged: {}", grouped(self.changes.unchanged as u64))?;
+        if self.changes.moved > 0 {
             writeln!(
                 out,
                 "Paired by functions alone, for their lines moved: {}",
-                grouped(self.moved as u64)
+                grouped(self.changes.moved as u64)
             )?;
         }
-        let ambiguous = self.sections.iter().flat_map(|section| &section.changes);
-        let ambiguous = ambiguous.filter(|change| change.mark == Mark::Ambiguous);
+        let ambiguous = self.sections.iter().flat_map(|section| section.changes);
+        let ambiguous = ambiguous.filter(|change| change.moved == Moved::Perhaps);
         let ambiguous = ambiguous.count() as u64;
         if ambiguous > 0 {
             writeln!(
@@ -393,12 +266,8 @@ impl<'a> Report<'a> {
     }
 
     fn section(&self, section: &Section<'_>, out: &mut impl Write) -> io::Result<()> {
-        let by = match section.name {
-            "grew" | "shrank" => format!(" in {}", self.args.by.name()),
-            _ => String::new(),
-        };
         let count = section.changes.len();
-        writeln!(out, "{}{by}: {}", section.title, grouped(count as u64))?;
+        writeln!(out, "{}: {}", section.title, grouped(count as u64))?;
         for change in section.changes.iter().take(self.args.top) {
             self.change(change, out)?;
         }
@@ -408,16 +277,16 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn change(&self, change: &Change<'_>, out: &mut impl Write) -> io::Result<()> {
-        let mark = match change.mark {
-            Mark::None => "",
-            Mark::Moved => ", lines moved",
-            Mark::Ambiguous => ", perhaps moved",
+    fn change(&self, change: &ContextChange, out: &mut impl Write) -> io::Result<()> {
+        let mark = match change.moved {
+            Moved::No => "",
+            Moved::Yes => ", lines moved",
+            Moved::Perhaps => ", perhaps moved",
         };
         let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
         let count = |context: &Allocations| context.block.get(Field::AllocCount);
         let life = |context: &Allocations| average(&context.block, Field::TotalLifetime);
-        match (change.old, change.new) {
+        match (&change.old, &change.new) {
             (Some(old), Some(new)) => {
                 let kinds = match (self.hotness(old), self.hotness(new)) {
                     (old, new) if old == new => old.to_owned(),
@@ -451,8 +320,8 @@ impl<'a> Report<'a> {
     }
 
     /// The call stack of a context, of the new profile if that has it.
-    fn place(&self, change: &Change<'_>) -> Option<(&Heap, StackId)> {
-        match (change.new, change.old) {
+    fn place(&self, change: &ContextChange) -> Option<(&Heap, StackId)> {
+        match (&change.new, &change.old) {
             (Some(new), _) => Some((self.new, new.stack)),
             (None, Some(old)) => Some((self.old, old.stack)),
             (None, None) => None,
@@ -463,12 +332,12 @@ impl<'a> Report<'a> {
         let side = |input: &'a Input, heap: &'a Heap, share| JsonSide {
             path: input.name(),
             size: input.len(),
-            form: heap.form,
-            version: heap.version,
+            form: heap.heap.form.to_string(),
+            version: heap.heap.version,
             notes: &heap.notes,
-            share,
-            errors: heap.damage().first.iter().map(json_error).collect(),
-            error_count: heap.damage().count,
+            share: JsonSum::from(share),
+            errors: heap.heap.damage.first.iter().map(json_error).collect(),
+            error_count: heap.heap.damage.count,
         };
         let [old, new] = inputs;
         let mut report = serde_json::json!({
@@ -476,10 +345,10 @@ impl<'a> Report<'a> {
             "schema_version": SCHEMA_VERSION,
             "kind": "heap",
             "by": self.args.by.name(),
-            "old": serde_json::to_value(side(old, self.old, self.old_share))?,
-            "new": serde_json::to_value(side(new, self.new, self.new_share))?,
-            "unchanged": self.unchanged,
-            "moved": self.moved,
+            "old": serde_json::to_value(side(old, self.old, self.changes.old))?,
+            "new": serde_json::to_value(side(new, self.new, self.changes.new))?,
+            "unchanged": self.changes.unchanged,
+            "moved": self.changes.moved,
         });
         for section in &self.sections {
             let changes = section.changes.iter().take(self.args.top);
@@ -495,21 +364,21 @@ impl<'a> Report<'a> {
         writeln!(out)
     }
 
-    fn json_change(&self, change: &Change<'_>) -> JsonChange {
-        let figures = |context: &&Allocations| JsonFigures {
+    fn json_change(&self, change: &ContextChange) -> JsonChange {
+        let figures = |context: &Allocations| JsonFigures {
             allocations: context.block.get(Field::AllocCount),
             bytes: context.block.get(Field::TotalSize),
             average_lifetime_ms: average(&context.block, Field::TotalLifetime),
-            lifetime_access_density: density(&context.block),
+            lifetime_access_density: access_density(&context.block),
             kind: self.hotness(context),
         };
         let stack = |(heap, stack): (&Heap, StackId)| heap.json_stack(stack);
-        let old_stack = change.old.filter(|_| change.mark == Mark::Moved);
+        let old_stack = change.old.as_ref().filter(|_| change.moved == Moved::Yes);
         JsonChange {
             old: change.old.as_ref().map(figures),
             new: change.new.as_ref().map(figures),
-            moved: change.mark == Mark::Moved,
-            ambiguous: change.mark == Mark::Ambiguous,
+            moved: change.moved == Moved::Yes,
+            ambiguous: change.moved == Moved::Perhaps,
             stack: self.place(change).map(stack).unwrap_or_default(),
             old_stack: old_stack.map(|context| self.old.json_stack(context.stack)),
         }
@@ -523,12 +392,12 @@ const SCHEMA_VERSION: u32 = 1;
 struct JsonSide<'a> {
     path: &'a str,
     size: usize,
-    form: &'static str,
+    form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
     notes: &'a [String],
     #[serde(flatten)]
-    share: Share,
+    share: JsonSum,
     errors: Vec<serde_json::Value>,
     error_count: u64,
 }

@@ -103,7 +103,7 @@ impl<'a> Folded<'a> {
     /// Appends the names of a stack, the outermost function first.
     fn append(&mut self, context: &Allocations, line: &mut String) {
         let mut separator = "";
-        for frame in self.heap.profile.stack(context.stack).rev() {
+        for frame in self.heap.heap.profile.stack(context.stack).rev() {
             line.push_str(separator);
             separator = ";";
             let name = self
@@ -127,7 +127,7 @@ pub fn print_folded(
 ) -> io::Result<()> {
     let mut folded = Folded::new(heap, mangled);
     let mut line = String::new();
-    for context in heap.profile.allocations_by_stack() {
+    for context in heap.heap.profile.allocations_by_stack() {
         line.clear();
         folded.append(&context, &mut line);
         writeln!(out, "{line} {}", weight.of(&context.block))?;
@@ -203,7 +203,7 @@ mod graph {
         mangled: bool,
         title: &str,
     ) -> io::Result<Vec<u8>> {
-        let contexts = heap.profile.allocations_by_stack();
+        let contexts = heap.heap.profile.allocations_by_stack();
         let sum: u128 = contexts
             .iter()
             .map(|context| u128::from(weight.of(&context.block)))
@@ -227,7 +227,7 @@ mod graph {
             folded.append(context, &mut line);
             lines.push(format!("{line} {own}"));
             let hotness = thresholds.hotness(&context.block, true);
-            for frame in heap.profile.stack(context.stack) {
+            for frame in heap.heap.profile.stack(context.stack) {
                 let kinds = kinds.entry(frame.function).or_default();
                 kinds.all += to_f64(own);
                 match hotness {

@@ -5,4 +5,4 @@ mod heap;
 mod inputs;
 pub mod show;
 
-pub use inputs::{Loaded, is_memprof_input, load, module_name};
+pub use inputs::{is_memprof_input, module_name, notes};

@@ -1,7 +1,7 @@
 //! `profkit show` of heap profiles: how many contexts and bytes, what is hot and cold, the contexts that matter most;
 //! for people, as JSON, as folded stacks, or as a flame graph.
 use super::flame::{self, Weight};
-use super::heap::{Heap, JsonFrame, Share, ThresholdArgs, average, density, hotness_name, percent};
+use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, percent};
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
@@ -9,6 +9,7 @@ use crate::print::{Format, stdout_for};
 use crate::print::{grouped, plural};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use clap::{Args, ValueEnum};
+use profkit_analysis::heap::{ContextOrder, ContextSum, access_density, average, top_contexts};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
@@ -70,8 +71,18 @@ pub enum Order {
     Bytes,
     /// Shortest average life first
     ShortLife,
-    /// Fewest accesses for each byte and second lived first, of those that lived longest
+    /// Fewest accesses per byte and second lived first, of those that lived longest
     Cold,
+}
+
+impl From<Order> for ContextOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Bytes => ContextOrder::Bytes,
+            Order::ShortLife => ContextOrder::ShortLife,
+            Order::Cold => ContextOrder::Cold,
+        }
+    }
 }
 
 impl HeapArgs {
@@ -123,13 +134,13 @@ pub fn run(
         args,
         shown: &shown,
         thresholds,
-        contexts: &shown.profile.contexts(),
+        contexts: &shown.heap.profile.contexts(),
         mangled,
     };
     if let Some(weight) = args
         .folded
         .or(args.flamegraph.is_some().then_some(args.flamegraph_weight))
-        && !shown.profile.has_field(weight.field())
+        && !shown.heap.profile.has_field(weight.field())
     {
         return Err(Failure::input(format_args!(
             "{}: the profile does not have {}",
@@ -155,7 +166,7 @@ pub fn run(
         .map_err(|error| Failure::print(&error))?;
     match format {
         // Errors are in the JSON.
-        Format::Json if shown.damage().count > 0 => Ok(Status::InputBad),
+        Format::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
         _ => Heap::finish(&[(input, &shown)]),
     }
 }
@@ -175,32 +186,17 @@ impl Print<'_> {
         self.thresholds.hotness(&context.block, true)
     }
 
-    fn share(&self, kind: Hotness) -> Share {
+    fn sum(&self, kind: Hotness) -> ContextSum {
         let contexts = self.contexts.iter();
-        Share::of(contexts.filter(|context| self.hotness(context) == kind))
+        ContextSum::of(contexts.filter(|context| self.hotness(context) == kind))
     }
 
     fn top(&self) -> Vec<&Allocations> {
-        let mut all: Vec<&Allocations> = self.contexts.iter().collect();
-        let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
-        let life = |context: &Allocations| average(&context.block, Field::TotalLifetime);
-        match self.args.by {
-            Order::Bytes => all.sort_by_key(|context| std::cmp::Reverse(bytes(context))),
-            Order::ShortLife => all.sort_by(|one, two| {
-                let by_life = life(one).total_cmp(&life(two));
-                by_life.then(bytes(two).cmp(&bytes(one)))
-            }),
-            Order::Cold => all.sort_by(|one, two| {
-                let by_density = density(&one.block).total_cmp(&density(&two.block));
-                by_density.then(life(two).total_cmp(&life(one)))
-            }),
-        }
-        all.truncate(self.args.top);
-        all
+        top_contexts(self.contexts, self.args.by.into(), self.args.top)
     }
 
     fn text(&self, input: &Input, out: &mut impl Write) -> io::Result<()> {
-        let all = Share::of(self.contexts);
+        let all = ContextSum::of(self.contexts);
         writeln!(out, "{}: {}", input.name(), self.shown.describe())?;
         for note in &self.shown.notes {
             writeln!(out, "note: {note}")?;
@@ -209,7 +205,7 @@ impl Print<'_> {
         writeln!(out, "Allocations:  {}", grouped(all.allocations))?;
         writeln!(out, "Bytes:        {}", grouped(all.bytes))?;
         for kind in KINDS {
-            let share = self.share(kind);
+            let share = self.sum(kind);
             writeln!(
                 out,
                 "  {}: {:<4} {}, {} ({:.1}%)",
@@ -220,7 +216,7 @@ impl Print<'_> {
                 percent(share.bytes, all.bytes)
             )?;
         }
-        if let Some(data) = &self.shown.profile.data_access {
+        if let Some(data) = &self.shown.heap.profile.data_access {
             writeln!(
                 out,
                 "Global data:  {} sampled, {} cold",
@@ -242,12 +238,12 @@ impl Print<'_> {
             let bytes = context.block.get(Field::TotalSize);
             writeln!(
                 out,
-                "{number:>4}. {} ({:.1}%) in {}, life {:.0} ms, {:.2} accesses a byte and second, {}",
+                "{number:>4}. {} ({:.1}%) in {}, life {:.0} ms, {:.2} accesses per byte and second, {}",
                 plural(bytes, "byte"),
                 percent(bytes, all.bytes),
                 plural(context.block.get(Field::AllocCount), "allocation"),
                 average(&context.block, Field::TotalLifetime),
-                density(&context.block),
+                access_density(&context.block),
                 hotness_name(self.hotness(context))
             )?;
             self.shown.print_stack(context.stack, self.mangled, out)?;
@@ -294,7 +290,7 @@ impl Print<'_> {
             .top()
             .into_iter()
             .map(|context| self.json_context(context));
-        let damage = self.shown.damage();
+        let damage = &self.shown.heap.damage;
         let report = JsonReport {
             schema: "profkit-show",
             schema_version: SCHEMA_VERSION,
@@ -302,14 +298,14 @@ impl Print<'_> {
                 path: input.name(),
                 size: input.len(),
                 kind: "heap",
-                form: self.shown.form,
-                version: self.shown.version,
+                form: self.shown.heap.form.to_string(),
+                version: self.shown.heap.version,
             },
             notes: &self.shown.notes,
-            total: Share::of(self.contexts),
-            cold: self.share(Hotness::Cold),
-            warm: self.share(Hotness::Warm),
-            hot: self.share(Hotness::Hot),
+            total: ContextSum::of(self.contexts).into(),
+            cold: self.sum(Hotness::Cold).into(),
+            warm: self.sum(Hotness::Warm).into(),
+            hot: self.sum(Hotness::Hot).into(),
             locations: self.table_sizes(),
             contexts: contexts.collect(),
             errors: damage.first.iter().map(json_error).collect(),
@@ -328,15 +324,15 @@ impl Print<'_> {
                 .map(|field| (field.name(), block.get(field)))
                 .collect(),
             average_lifetime_ms: average(block, Field::TotalLifetime),
-            lifetime_access_density: density(block),
+            lifetime_access_density: access_density(block),
             stack: self.shown.json_stack(context.stack),
         }
     }
 
     /// What the source locations of all contexts cost in portable tables, and as plain text.
     fn table_sizes(&self) -> Option<TableSizes> {
-        let profile = &self.shown.profile;
-        let locations = self.shown.locations();
+        let profile = &self.shown.heap.profile;
+        let locations = &self.shown.heap.locations;
         if locations.is_empty() {
             return None;
         }
@@ -345,7 +341,7 @@ impl Print<'_> {
         // Each frame once, stacks as lists of their numbers.
         let text = |number: usize| {
             let frame = profile.frames().get(number)?;
-            let name = self.shown.known_name(frame.function).map_or(0, <[u8]>::len);
+            let name = self.shown.heap.name(frame.function).map_or(0, <[u8]>::len);
             // Function, file, and four bytes each for line and column.
             Some(name + locations.get(number)?.file.len() + 2 + 8)
         };
@@ -355,7 +351,7 @@ impl Print<'_> {
             for &number in stack {
                 let frame = profile.frames().get(number as usize)?;
                 let place = locations.get(number as usize)?;
-                let function = self.shown.known_name(frame.function).unwrap_or_default();
+                let function = self.shown.heap.name(frame.function).unwrap_or_default();
                 plain += text(number as usize)?;
                 frames.push(TableFrame {
                     function,
@@ -386,10 +382,10 @@ struct JsonReport<'a> {
     schema_version: u32,
     file: JsonFile<'a>,
     notes: &'a [String],
-    total: Share,
-    cold: Share,
-    warm: Share,
-    hot: Share,
+    total: JsonSum,
+    cold: JsonSum,
+    warm: JsonSum,
+    hot: JsonSum,
     #[serde(skip_serializing_if = "Option::is_none")]
     locations: Option<TableSizes>,
     contexts: Vec<JsonContext>,
@@ -402,7 +398,7 @@ struct JsonFile<'a> {
     path: &'a str,
     size: usize,
     kind: &'static str,
-    form: &'static str,
+    form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
 }

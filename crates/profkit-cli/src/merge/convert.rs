@@ -4,9 +4,9 @@ use super::job::{Destination, Form, Job, MemProfJob};
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use crate::memprof::{is_memprof_input, load};
+use crate::memprof::is_memprof_input;
 use clap::Args;
-use profkit_analysis::heap::NoBinaries;
+use profkit_analysis::heap::{NoBinaries, load_heap};
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{InputData, Inputs, MergeOptions, RunOptions};
@@ -77,9 +77,9 @@ pub fn convert(args: ConvertArgs) -> Result {
                 "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
             ));
         }
-        (true, _) => {
-            Some(load(&one, &RunOptions::new(), &NoBinaries::default()).map_err(Failure::input)?)
-        }
+        (true, _) => Some(
+            load_heap(&one, &RunOptions::new(), &NoBinaries::default()).map_err(Failure::input)?,
+        ),
     };
     Job {
         correlation: None,

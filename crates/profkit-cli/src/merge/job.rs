@@ -5,7 +5,7 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
-use crate::memprof::Loaded;
+use profkit_analysis::heap::LoadedHeap;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
@@ -55,7 +55,7 @@ pub struct Job {
 #[derive(Debug, Default)]
 pub struct MemProfJob {
     /// The sum of raw dumps and YAML.
-    pub loaded: Option<Loaded>,
+    pub loaded: Option<LoadedHeap>,
     /// The version that was asked for.
     pub version: Option<u32>,
     /// Write all fields.
@@ -171,7 +171,7 @@ impl Job {
         merged();
         let outcome = match (outcome, &self.memprof) {
             (Err(MergeError::NothingLeft(mut report)), Some(memprof)) => {
-                let kept = memprof.loaded.as_ref().map_or(0, Loaded::kept);
+                let kept = memprof.loaded.as_ref().map_or(0, LoadedHeap::kept);
                 if kept == 0 {
                     memprof.tell(&mut report);
                     return self.nothing_merged(&MergeError::NothingLeft(report), &notes);

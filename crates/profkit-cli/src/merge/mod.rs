@@ -16,13 +16,13 @@ pub use convert::{ConvertArgs, convert};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
-use crate::memprof::{Loaded, load, module_name};
+use crate::memprof::{self, module_name};
 use crate::print;
 use args::Format;
 use heap_inputs::split_heap_profiles;
 use job::{Destination, Form, Job, MemProfJob};
 use profkit_analysis::correlate::Plan;
-use profkit_analysis::heap::IndexedBinaries;
+use profkit_analysis::heap::{IndexedBinaries, LoadedHeap, load_heap};
 use profkit_merge::files::{InputList, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::{
@@ -161,7 +161,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let progress = Progress::over(&mut inputs, !args.report.quiet);
     let loaded = match heap.is_empty() {
         true => None,
-        false => Some(load_heap(&args, &Subset::new(&inputs, heap), &mut notes)?),
+        false => Some(load_heap_profiles(
+            &args,
+            &Subset::new(&inputs, heap),
+            &mut notes,
+        )?),
     };
     if loaded.is_some() && args.destination.by_build_id.is_some() {
         return Err(Failure::usage(
@@ -190,13 +194,17 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 }
 
 /// Adds up heap profiles, and notes what could not be symbolised.
-fn load_heap(args: &MergeArgs, inputs: &dyn Inputs, notes: &mut Vec<String>) -> Result<Loaded> {
+fn load_heap_profiles(
+    args: &MergeArgs,
+    inputs: &dyn Inputs,
+    notes: &mut Vec<String>,
+) -> Result<LoadedHeap> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
     let run = RunOptions::new().threads(Threads::new(args.threads));
-    let loaded = load(inputs, &run, &source).map_err(Failure::input)?;
+    let loaded = load_heap(inputs, &run, &source).map_err(Failure::input)?;
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(
@@ -207,7 +215,7 @@ fn load_heap(args: &MergeArgs, inputs: &dyn Inputs, notes: &mut Vec<String>) -> 
             false => format!("they are of {}", ids.join(", ")),
         }));
     }
-    notes.extend(loaded.notes());
+    notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let mut failure = Failure::input("none of the contexts could be symbolised");
         for event in &loaded.report.events {

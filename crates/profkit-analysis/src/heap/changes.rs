@@ -1,0 +1,189 @@
+//! What changed between two heap profiles.
+use super::figures::ContextSum;
+use super::profile::HeapProfile;
+use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
+use profkit_data::memprof::{Allocations, Field, MemInfoBlock, Thresholds};
+use std::cmp::Ordering;
+
+/// What contexts are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes allocated.
+    #[default]
+    Bytes,
+    /// Allocations.
+    Allocations,
+    /// Average life.
+    Lifetime,
+}
+
+impl Measure {
+    /// The measure of a context as a fraction, so that averages are compared exactly.
+    fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
+        let whole = |field| (i128::from(block.get(field)), 1);
+        match self {
+            Measure::Bytes => whole(Field::TotalSize),
+            Measure::Allocations => whole(Field::AllocCount),
+            Measure::Lifetime => (
+                i128::from(block.get(Field::TotalLifetime)),
+                i128::from(block.get(Field::AllocCount).max(1)),
+            ),
+        }
+    }
+
+    fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
+        let ((one, one_of), (two, two_of)) = (self.fraction(one), self.fraction(two));
+        // A product of 64 and 32 bits.
+        (one * two_of).cmp(&(two * one_of))
+    }
+
+    /// How much a context changed, without its sign.
+    fn change(self, pair: &Pair) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "an order of changes")]
+        let value = |(number, of): (i128, i128)| number as f64 / of as f64;
+        match self {
+            Measure::Lifetime => {
+                let (old, new) = (&pair.old.block, &pair.new.block);
+                (value(self.fraction(new)) - value(self.fraction(old))).abs()
+            }
+            Measure::Bytes | Measure::Allocations => {
+                let (old, _) = self.fraction(&pair.old.block);
+                let (new, _) = self.fraction(&pair.new.block);
+                value(((new - old).abs(), 1))
+            }
+        }
+    }
+}
+
+/// How sure it is that two contexts are one and the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// It is the same call stack, or there is no other one that fits.
+    No,
+    /// Its lines moved: it was paired by its functions.
+    Yes,
+    /// It may have moved: the other profile has its functions with other lines, more than once.
+    Perhaps,
+}
+
+/// A context in one or both profiles.
+#[derive(Clone, Debug)]
+pub struct ContextChange {
+    /// In the old profile.
+    pub old: Option<Allocations>,
+    /// In the new profile.
+    pub new: Option<Allocations>,
+    /// Whether its lines moved.
+    pub moved: Moved,
+}
+
+impl ContextChange {
+    fn of_pair(pair: &Pair) -> Self {
+        ContextChange {
+            old: Some(pair.old.clone()),
+            new: Some(pair.new.clone()),
+            moved: if pair.moved { Moved::Yes } else { Moved::No },
+        }
+    }
+
+    fn of_single(single: &Single, is_new: bool) -> Self {
+        let context = Some(single.context.clone());
+        let (old, new) = if is_new {
+            (None, context)
+        } else {
+            (context, None)
+        };
+        ContextChange {
+            old,
+            new,
+            moved: if single.ambiguous {
+                Moved::Perhaps
+            } else {
+                Moved::No
+            },
+        }
+    }
+}
+
+/// What changed between two heap profiles. Each list has the largest change first.
+#[derive(Clone, Debug, Default)]
+pub struct HeapChanges {
+    /// Contexts that grew.
+    pub grew: Vec<ContextChange>,
+    /// Contexts that shrank.
+    pub shrank: Vec<ContextChange>,
+    /// Contexts that only the new profile has.
+    pub appeared: Vec<ContextChange>,
+    /// Contexts that only the old profile has.
+    pub gone: Vec<ContextChange>,
+    /// Contexts that are now cold, warm or hot and were not before. They are in the other lists, too.
+    pub hotness_changed: Vec<ContextChange>,
+    /// How many contexts are as they were.
+    pub unchanged: usize,
+    /// How many contexts were paired by their functions alone.
+    pub moved: usize,
+    /// All contexts of the old profile.
+    pub old: ContextSum,
+    /// All contexts of the new profile.
+    pub new: ContextSum,
+}
+
+impl HeapChanges {
+    /// Compares two profiles. Contexts are compared by call stack; those whose lines moved, as in a new build, are
+    /// paired by their functions where that leaves no choice. Names that one profile lacks are taken from the other.
+    pub fn new(
+        old: &mut HeapProfile,
+        new: &mut HeapProfile,
+        by: Measure,
+        thresholds: &Thresholds,
+    ) -> Self {
+        // A raw profile knows names that an indexed one does not.
+        for (&function, name) in &old.profile.names {
+            let names = &mut new.profile.names;
+            names.entry(function).or_insert_with(|| name.clone());
+        }
+        old.profile.names.clone_from(&new.profile.names);
+        let found = diff(&old.profile, &new.profile);
+        Self::of(&found, by, thresholds)
+    }
+
+    fn of(found: &Difference, by: Measure, thresholds: &Thresholds) -> Self {
+        let mut pairs: Vec<&Pair> = found.both.iter().collect();
+        pairs.sort_by(|one, two| by.change(two).total_cmp(&by.change(one)));
+        let of_order = |order: Ordering| {
+            let pairs = pairs
+                .iter()
+                .filter(move |pair| by.compare(&pair.new.block, &pair.old.block) == order);
+            pairs.map(|pair| ContextChange::of_pair(pair))
+        };
+        let sorted = |singles: &[Single], is_new| {
+            let mut singles: Vec<&Single> = singles.iter().collect();
+            singles.sort_by(|one, two| by.compare(&two.context.block, &one.context.block));
+            let singles = singles.into_iter();
+            singles
+                .map(|single| ContextChange::of_single(single, is_new))
+                .collect()
+        };
+        let hotness = |context: &Allocations| thresholds.hotness(&context.block, true);
+        let turned = pairs
+            .iter()
+            .filter(|pair| hotness(&pair.old) != hotness(&pair.new));
+        let (both, gone) = (found.both.iter(), found.gone.iter());
+        let appeared = found.appeared.iter().map(|single| &single.context);
+        HeapChanges {
+            grew: of_order(Ordering::Greater).collect(),
+            shrank: of_order(Ordering::Less).collect(),
+            appeared: sorted(&found.appeared, true),
+            gone: sorted(&found.gone, false),
+            hotness_changed: turned.map(|pair| ContextChange::of_pair(pair)).collect(),
+            unchanged: of_order(Ordering::Equal).count(),
+            moved: found.both.iter().filter(|pair| pair.moved).count(),
+            old: ContextSum::of(
+                both.clone()
+                    .map(|pair| &pair.old)
+                    .chain(gone.map(|single| &single.context)),
+            ),
+            new: ContextSum::of(both.map(|pair| &pair.new).chain(appeared)),
+        }
+    }
+}

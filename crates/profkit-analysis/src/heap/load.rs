@@ -1,0 +1,94 @@
+//! From raw dumps and YAML to one profile.
+use super::symbolize::{BinarySource, ModuleReport, SourceLocation, symbolize};
+use profkit_data::Error;
+use profkit_data::memprof::MemProfile;
+use profkit_merge::memprof::{HeapOutcome, merge_heap};
+use profkit_merge::report::HeapDetails;
+use profkit_merge::{Cancelled, Inputs, Report, RunOptions};
+
+/// The sum of heap profiles, and what there is to report.
+#[derive(Debug, Default)]
+pub struct LoadedHeap {
+    /// The sum.
+    pub profile: MemProfile,
+    /// Where the frames of raw dumps are, if all inputs are raw: in the order of the profile's frames.
+    pub locations: Vec<SourceLocation>,
+    /// What was done with the inputs.
+    pub report: Report,
+    /// The modules of raw dumps.
+    pub modules: Vec<ModuleReport>,
+    /// Contexts of raw dumps.
+    pub contexts: usize,
+    /// Those of which no frame is known.
+    pub contexts_dropped: usize,
+}
+
+impl LoadedHeap {
+    /// What only heap profiles have to report.
+    pub fn details(&self) -> HeapDetails {
+        self.report.heap.unwrap_or_default()
+    }
+
+    /// How many raw dumps were added.
+    pub fn dumps(&self) -> u64 {
+        self.details().dumps
+    }
+
+    /// What was wrong with inputs.
+    pub fn errors(&self) -> impl Iterator<Item = &Error> {
+        let events = self.report.events.iter();
+        events.filter_map(|event| event.error.as_ref())
+    }
+
+    /// How many inputs have something in the sum.
+    pub fn kept(&self) -> u64 {
+        self.report.totals.files_kept + self.report.totals.files_repaired
+    }
+}
+
+/// Adds up heap profiles in their order: raw dumps by address, symbolised once, then YAML.
+///
+/// ```
+/// use profkit_analysis::heap::{NoBinaries, load_heap};
+/// use profkit_merge::RunOptions;
+///
+/// let yaml = b"---
+/// HeapProfileRecords:
+/// - GUID: main
+///   AllocSites:
+///   - Callstack:
+///     - { Function: main, LineOffset: 1, Column: 2, IsInlineFrame: false }
+///     MemInfoBlock: { AllocCount: 3, TotalSize: 96 }
+///   CallSites: []
+/// ";
+/// // YAML names its functions; raw dumps need a source of binaries, such as `IndexedBinaries`.
+/// let inputs = [yaml.as_slice(), yaml.as_slice()];
+/// let loaded = load_heap(&inputs, &RunOptions::new(), &NoBinaries::default())?;
+/// assert_eq!(loaded.kept(), 2);
+/// assert_eq!(loaded.profile.contexts().len(), 2);
+/// # Ok::<(), profkit_merge::Cancelled>(())
+/// ```
+///
+/// # Errors
+/// If the merge was cancelled.
+pub fn load_heap(
+    inputs: &(impl Inputs + ?Sized),
+    run: &RunOptions,
+    source: &dyn BinarySource,
+) -> Result<LoadedHeap, Cancelled> {
+    let HeapOutcome { parts, report } = merge_heap(inputs, run)?;
+    let mut loaded = LoadedHeap {
+        report,
+        ..LoadedHeap::default()
+    };
+    if parts.contexts.dumps() > 0 {
+        let symbolized = run.threads.install(|| symbolize(&parts.contexts, source));
+        loaded.profile = symbolized.profile;
+        loaded.locations = symbolized.locations;
+        loaded.modules = symbolized.modules;
+        loaded.contexts = symbolized.contexts;
+        loaded.contexts_dropped = symbolized.contexts_dropped;
+    }
+    loaded.profile = parts.sum(loaded.profile);
+    Ok(loaded)
+}

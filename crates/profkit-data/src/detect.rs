@@ -1,85 +1,292 @@
 //! What a file is, by content: never by its name.
 use profkit_abi::{indexed, raw};
 
-/// A kind of profile, found from the first bytes of a file.
+/// A kind of file: every profile that this crate reads, and what else is often given for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileKind {
     /// No bytes at all.
     Empty,
-    /// Raw instrumentation profile (.profraw).
+    /// Raw instrumentation profile (`.profraw`).
     InstrRaw,
-    /// Indexed instrumentation profile (.profdata).
+    /// Indexed instrumentation profile (`.profdata`). It may hold a heap profile too.
     InstrIndexed,
-    /// Text that may be an instrumentation profile (.proftext); only parsing it can tell.
-    Text,
-    /// Raw MemProf profile (.memprofraw).
-    MemProfRaw,
-    /// Binary sample profile, of any encoding that starts with the SPROF42 magic.
+    /// Text that may be an instrumentation profile (`.proftext`): text that is nothing else. Only parsing can tell.
+    InstrText,
+    /// Sample profile as text.
+    SampleText,
+    /// Sample profile in the binary encoding.
     SampleBinary,
-    /// GCC's AutoFDO profile.
+    /// Sample profile in the compact binary encoding of LLVM 7 to 15.
+    SampleCompactBinary,
+    /// Sample profile in the extensible binary encoding.
+    SampleExtBinary,
+    /// GCC's sample profile (`.afdo`), in a known version.
     SampleGcov,
-    /// MIP raw file, profile, or map of version 8; [`mip::preamble`](crate::mip::preamble) tells which.
-    Mip,
-    /// MIP map of version 9, which has no magic.
+    /// A file with the magic of binary sample profiles and an unknown encoding.
+    SampleUnknown,
+    /// Raw heap profile: the dumps of a process (`.memprofraw`).
+    MemProfRaw,
+    /// Heap profile as YAML.
+    MemProfYaml,
+    /// MIP raw file: records of runs (`.mipraw`).
+    MipRaw,
+    /// MIP return-address samples in a file of their own (`.mipret`).
+    MipReturnAddresses,
+    /// MIP map: the functions of an image (`.mipmap`). That of version 9 has no magic.
     MipMap,
-    /// An ELF, Mach-O or PE file: a program, not a profile.
+    /// MIP profile (`.mip`).
+    MipProfile,
+    /// MIP profile as YAML.
+    MipYaml,
+    /// A file with MIP's magic and a header that is damaged or of an unknown version.
+    MipUnknown,
+    /// An ELF, Mach-O, COFF or PE file: a program, not a profile.
     ObjectFile,
+    /// An archive of object files.
+    Archive,
+    /// A recording of Linux perf (`perf.data`).
+    PerfData,
+    /// A coverage file of GCC (`.gcno`, `.gcda`).
+    GccCoverage,
     /// None of the above.
     Unknown,
 }
 
-/// Says what a file is from its first bytes, in LLVM's order of tests (`InstrProfReader::create`): indexed, raw 64,
-/// raw 32, text; with the kinds that LLVM leaves to other options before text.
+/// What profiles of one family count. Profiles of different families are never merged with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Counters that a compiler put in.
+    Instr,
+    /// Samples of a running program.
+    Sample,
+    /// Allocations.
+    MemProf,
+    /// MIP: functions and blocks that were run, and in which order.
+    Mip,
+}
+
+impl FileKind {
+    /// The family of a profile; `None` for what is not a profile. Indexed files are instrumentation profiles, although
+    /// they may hold nothing but a heap profile.
+    pub fn family(self) -> Option<Family> {
+        use FileKind::*;
+        match self {
+            InstrRaw | InstrIndexed | InstrText => Some(Family::Instr),
+            SampleText | SampleBinary | SampleCompactBinary | SampleExtBinary | SampleGcov
+            | SampleUnknown => Some(Family::Sample),
+            MemProfRaw | MemProfYaml => Some(Family::MemProf),
+            MipRaw | MipReturnAddresses | MipMap | MipProfile | MipYaml | MipUnknown => {
+                Some(Family::Mip)
+            }
+            Empty | ObjectFile | Archive | PerfData | GccCoverage | Unknown => None,
+        }
+    }
+
+    /// Whether it is a sample profile.
+    pub fn is_sample(self) -> bool {
+        self.family() == Some(Family::Sample)
+    }
+
+    /// Whether it is a heap profile of its own, not a section of an indexed profile.
+    pub fn is_memprof(self) -> bool {
+        self.family() == Some(Family::MemProf)
+    }
+
+    /// Whether it is a MIP file.
+    pub fn is_mip(self) -> bool {
+        self.family() == Some(Family::Mip)
+    }
+
+    /// Whether it is one of the kinds that are text.
+    pub fn is_text(self) -> bool {
+        use FileKind::*;
+        matches!(self, InstrText | SampleText | MemProfYaml | MipYaml)
+    }
+
+    /// The kind in words, with an article: "a raw instrumentation profile".
+    pub fn description(self) -> &'static str {
+        match self {
+            FileKind::Empty => "an empty file",
+            FileKind::InstrRaw => "a raw instrumentation profile",
+            FileKind::InstrIndexed => "an indexed profile",
+            FileKind::InstrText => "text",
+            FileKind::SampleText => "a sample profile as text",
+            FileKind::SampleBinary => "a binary sample profile",
+            FileKind::SampleCompactBinary => "a compact binary sample profile",
+            FileKind::SampleExtBinary => "an extensible binary sample profile",
+            FileKind::SampleGcov => "a GCC AutoFDO profile",
+            FileKind::SampleUnknown => "a sample profile in an unknown encoding",
+            FileKind::MemProfRaw => "a raw MemProf profile",
+            FileKind::MemProfYaml => "a MemProf profile as YAML",
+            FileKind::MipRaw => "a MIP raw file",
+            FileKind::MipReturnAddresses => "a MIP file of return-address samples",
+            FileKind::MipMap => "a MIP map",
+            FileKind::MipProfile => "a MIP profile",
+            FileKind::MipYaml => "a MIP profile as YAML",
+            FileKind::MipUnknown => "a MIP file",
+            FileKind::ObjectFile => "a program or object file",
+            FileKind::Archive => "an archive of object files",
+            FileKind::PerfData => "a recording of Linux perf",
+            FileKind::GccCoverage => "a coverage file of GCC",
+            FileKind::Unknown => "no file of a known kind",
+        }
+    }
+}
+
+/// Says what a file is. The first eight bytes decide on binary kinds. Text is looked at until the first lines that are
+/// not comments, YAML until its first keys. `data` may be the front of a file; what it cannot show is
+/// [`Unknown`](FileKind::Unknown) then, or [`InstrText`](FileKind::InstrText) for text.
+///
+/// Every kind is recognised whatever cargo features are on, with two exceptions: without `mip` all files with MIP's magic
+/// are [`MipUnknown`](FileKind::MipUnknown) and maps without magic are not recognised; without `sample` GCC's profiles
+/// are [`GccCoverage`](FileKind::GccCoverage), which has the same magic.
+///
+/// ```
+/// use profkit_data::detect::{FileKind, detect};
+///
+/// assert_eq!(detect(b"main:100:5\n 1: 3\n"), FileKind::SampleText);
+/// assert_eq!(detect(b"main\n1234\n1\n7\n"), FileKind::InstrText);
+/// assert_eq!(detect(b"PERFILE2\0\0\0\0"), FileKind::PerfData);
+/// ```
 pub fn detect(data: &[u8]) -> FileKind {
-    let Some(head) = data.first_chunk::<8>() else {
-        return match data {
-            [] => FileKind::Empty,
-            _ if is_text(data) => FileKind::Text,
-            _ => FileKind::Unknown,
-        };
-    };
-    let (little, big) = (u64::from_le_bytes(*head), u64::from_be_bytes(*head));
-    if little == indexed::MAGIC {
-        return FileKind::InstrIndexed;
+    if data.is_empty() {
+        return FileKind::Empty;
     }
-    if [little, big]
-        .iter()
-        .any(|&magic| magic == raw::MAGIC_64 || magic == raw::MAGIC_32)
+    if let Some(kind) = data
+        .first_chunk::<8>()
+        .and_then(|head| by_magic(data, *head))
     {
-        return FileKind::InstrRaw;
-    }
-    if crate::mip::has_magic(data) {
-        return FileKind::Mip;
-    }
-    if little == MEMPROF_RAW_MAGIC {
-        return FileKind::MemProfRaw;
-    }
-    let tail = head.get(2..).unwrap_or_default();
-    if head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe
-        && Some(tail) == SAMPLE_MAGIC_TAIL.get(1..7)
-        && data.get(8) == SAMPLE_MAGIC_TAIL.last()
-    {
-        return FileKind::SampleBinary;
-    }
-    if crate::sample::gcov::has_magic(data) {
-        return FileKind::SampleGcov;
-    }
-    if head.starts_with(b"\x7fELF")
-        || head.starts_with(b"MZ")
-        || matches!(
-            u32::from_le_bytes([head[0], head[1], head[2], head[3]]),
-            0xfeed_face | 0xfeed_facf | 0xbeba_feca
-        )
-    {
-        return FileKind::ObjectFile;
+        return kind;
     }
     if is_text(data) {
-        FileKind::Text
-    } else if crate::mip::is_map(data) {
-        FileKind::MipMap
+        return text_kind(data);
+    }
+    #[cfg(feature = "mip")]
+    if crate::mip::is_map(data) {
+        return FileKind::MipMap;
+    }
+    if is_coff(data) {
+        FileKind::ObjectFile
     } else {
         FileKind::Unknown
+    }
+}
+
+fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
+    let (little, big) = (u64::from_le_bytes(head), u64::from_be_bytes(head));
+    if little == indexed::MAGIC {
+        return Some(FileKind::InstrIndexed);
+    }
+    let is_raw = |magic| magic == raw::MAGIC_64 || magic == raw::MAGIC_32;
+    if is_raw(little) || is_raw(big) {
+        return Some(FileKind::InstrRaw);
+    }
+    if data.starts_with(&profkit_abi::mip::MAGIC.to_le_bytes()) {
+        return Some(mip_kind(data));
+    }
+    if little == MEMPROF_RAW_MAGIC {
+        return Some(FileKind::MemProfRaw);
+    }
+    if let Some(encoding) = sample_encoding(data) {
+        return Some(match encoding {
+            profkit_abi::sample::BINARY => FileKind::SampleBinary,
+            profkit_abi::sample::COMPACT_BINARY => FileKind::SampleCompactBinary,
+            profkit_abi::sample::EXT_BINARY => FileKind::SampleExtBinary,
+            _ => FileKind::SampleUnknown,
+        });
+    }
+    if let b"adcg" | b"gcda" | b"oncg" | b"gcno" = &head[..4]
+        && !has_line_break_or_colon(data)
+    {
+        #[cfg(feature = "sample")]
+        if crate::sample::gcov::has_magic(data) {
+            return Some(FileKind::SampleGcov);
+        }
+        return Some(FileKind::GccCoverage);
+    }
+    match &head {
+        b"PERFILE2" | b"2ELIFREP" | b"PERFFILE" => return Some(FileKind::PerfData),
+        b"!<arch>\n" | b"!<thin>\n" => return Some(FileKind::Archive),
+        _ => {}
+    }
+    let is_mach_o = matches!(
+        u32::from_be_bytes([head[0], head[1], head[2], head[3]]),
+        0xfeed_face | 0xfeed_facf | 0xcefa_edfe | 0xcffa_edfe | 0xcafe_babe | 0xcafe_babf
+    );
+    // A text may begin with a function whose name begins with MZ.
+    let is_pe = head.starts_with(b"MZ") && !is_text(data);
+    (head.starts_with(b"\x7fELF") || is_mach_o || is_pe).then_some(FileKind::ObjectFile)
+}
+
+/// Whether the first bytes after a magic of four letters look like text: a name that begins with the same letters.
+fn has_line_break_or_colon(data: &[u8]) -> bool {
+    data.get(4..8)
+        .is_some_and(|word| word.iter().any(|byte| matches!(byte, b'\n' | b':')))
+}
+
+#[cfg(feature = "mip")]
+fn mip_kind(data: &[u8]) -> FileKind {
+    use crate::mip::MipKind;
+    match crate::mip::preamble(data).map(|preamble| preamble.kind) {
+        Ok(MipKind::Raw) => FileKind::MipRaw,
+        Ok(MipKind::ReturnAddresses) => FileKind::MipReturnAddresses,
+        Ok(MipKind::Map) => FileKind::MipMap,
+        Ok(MipKind::Profile) => FileKind::MipProfile,
+        Err(_) => FileKind::MipUnknown,
+    }
+}
+
+#[cfg(not(feature = "mip"))]
+fn mip_kind(_: &[u8]) -> FileKind {
+    FileKind::MipUnknown
+}
+
+/// The encoding byte of a binary sample profile: the lowest of the ULEB128 number that such files begin with.
+fn sample_encoding(data: &[u8]) -> Option<u8> {
+    let head = data.first_chunk::<9>()?;
+    let same = head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe && head[2..] == SAMPLE_MAGIC_TAIL[1..];
+    (same && head[0] & 0x80 != 0).then_some(head[0] & 0x7f | head[1] << 7)
+}
+
+/// An object file of COFF, which has no magic: a known machine, sections, and no header of programs.
+fn is_coff(data: &[u8]) -> bool {
+    const MACHINES: [u16; 4] = [0x014c, 0x01c4, 0x8664, 0xaa64];
+    let Some(head) = data.first_chunk::<20>() else {
+        return false;
+    };
+    let half = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+    MACHINES.contains(&half(0)) && (1..0xff00).contains(&half(2)) && half(16) == 0
+}
+
+fn text_kind(data: &[u8]) -> FileKind {
+    let yaml = data.starts_with(b"---");
+    if yaml
+        && MEMPROF_KEYS
+            .iter()
+            .any(|key| memchr::memmem::find(data, key).is_some())
+    {
+        FileKind::MemProfYaml
+    } else if is_mip_yaml(data) {
+        FileKind::MipYaml
+    } else if is_sample_text(data) {
+        FileKind::SampleText
+    } else {
+        FileKind::InstrText
+    }
+}
+
+/// Whether a text is LLVM's kind of YAML with a key `Header` first, as MIP's profiles are.
+fn is_mip_yaml(data: &[u8]) -> bool {
+    let mut lines = data
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii_end)
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    match lines.next() {
+        Some(b"---") => lines.next() == Some(b"Header:"),
+        first => {
+            first == Some(b"Header:") && lines.next().is_some_and(|line| line.starts_with(b" "))
+        }
     }
 }
 
@@ -91,9 +298,9 @@ pub fn is_text(data: &[u8]) -> bool {
         .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
 }
 
-/// Whether a text is a sample profile rather than an instrumentation profile: the first line that is no comment is
-/// `NAME:TOTAL:HEAD`, and what follows is not the hash of a function that is called so.
-pub fn is_sample_text(data: &[u8]) -> bool {
+/// Whether a text is a sample profile rather than an instrumentation profile: the first line that is not a comment is
+/// `NAME:TOTAL:HEAD`, and what follows is not the hash of a function of that name.
+fn is_sample_text(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
@@ -110,8 +317,9 @@ pub fn is_sample_text(data: &[u8]) -> bool {
 }
 
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// The ULEB128 form of "SPROF42" + format byte, after its first byte; the second byte differs by one bit that the
-/// format byte spills into.
+/// The keys of LLVM's MemProf YAML, each at the beginning of a line.
+const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
+/// The ULEB128 form of "SPROF42" and the encoding byte, after its first byte. The second byte has one bit of the encoding.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]
@@ -119,20 +327,27 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(feature = "sample")]
     fn sample_profiles_of_every_binary_encoding_are_found() {
-        for magic in [b"\xff\xe5", b"\x82\xe4", b"\x84\xe4"] {
+        for (magic, kind) in [
+            (b"\xff\xe5", FileKind::SampleBinary),
+            (b"\x82\xe4", FileKind::SampleCompactBinary),
+            (b"\x84\xe4", FileKind::SampleExtBinary),
+            (b"\x85\xe4", FileKind::SampleUnknown),
+        ] {
             let file = [magic.as_slice(), b"\xd0\xb1\xf4\xc9\x94\xa8\x53\x67"].concat();
-            assert_eq!(detect(&file), FileKind::SampleBinary);
+            assert_eq!(detect(&file), kind);
         }
         assert_eq!(detect(b"adcg*704\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"adcg\x02\0\0\0\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"gcda\0\0\0\x03\0\0\0\0"), FileKind::SampleGcov);
         // Coverage data of GCC 12, whose first bytes LLVM's test takes for text.
-        assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::Text);
+        assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::GccCoverage);
+        assert_eq!(detect(b"oncg*22B\0\0\0\0"), FileKind::GccCoverage);
     }
 
     #[test]
-    fn sample_text_is_told_from_a_function_with_such_a_name() {
+    fn sample_text_is_recognised_and_a_function_with_such_a_name_is_not() {
         assert!(is_sample_text(b"# by hand\nmain:100:5\n 1: 3\n"));
         assert!(is_sample_text(b"_ZN3foo:1:0"));
         assert!(!is_sample_text(b"main:100:5\n1234\n1\n7\n"));
@@ -140,5 +355,41 @@ mod tests {
         assert!(!is_sample_text(b":ir\nmain\n1234\n1\n7\n"));
         assert!(!is_sample_text(b":1:2\n 1: 3"));
         assert!(!is_sample_text(b""));
+    }
+
+    #[test]
+    fn kinds_of_text() {
+        let memprof = b"---\nHeapProfileRecords:\n  - GUID: 1\n";
+        assert_eq!(detect(memprof), FileKind::MemProfYaml);
+        assert_eq!(detect(b"---\nHeader:\n  Runs: 1\n"), FileKind::MipYaml);
+        assert_eq!(
+            detect(b"Header:\n  File Type: [ .mip ]\n"),
+            FileKind::MipYaml
+        );
+        // A function called `Header:`, with its hash.
+        assert_eq!(detect(b"Header:\n1\n1\n1\n"), FileKind::InstrText);
+        assert_eq!(detect(b"gcda:\n1\n1\n1\n"), FileKind::InstrText);
+        assert_eq!(detect(b"gcno\n12345\n1\n1\n"), FileKind::InstrText);
+        assert_eq!(detect(b"MZ_main\n1\n1\n1\n"), FileKind::InstrText);
+        assert_eq!(detect(b"f\n1\n"), FileKind::InstrText);
+    }
+
+    #[test]
+    fn what_is_often_given_for_a_profile() {
+        assert_eq!(detect(b""), FileKind::Empty);
+        assert_eq!(detect(b"PERFILE2h\0\0\0"), FileKind::PerfData);
+        assert_eq!(detect(b"!<arch>\nfoo.o/"), FileKind::Archive);
+        assert_eq!(detect(b"\x7fELF\x02\x01\x01\0"), FileKind::ObjectFile);
+        assert_eq!(detect(b"MZ\x90\0\x03\0\0\0"), FileKind::ObjectFile);
+        assert_eq!(
+            detect(b"\xcf\xfa\xed\xfe\x07\0\0\x01"),
+            FileKind::ObjectFile
+        );
+        let coff = b"\x64\x86\x02\0\0\0\0\0\x80\0\0\0\x04\0\0\0\0\0\0\0";
+        assert_eq!(detect(coff), FileKind::ObjectFile);
+        assert_eq!(
+            detect(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
+            FileKind::Unknown
+        );
     }
 }

@@ -1,29 +1,66 @@
 //! Readers and writers for the profiles of LLVM-based compilers.
 //!
 //! Every format has a *view* that borrows the file's bytes, an *owned model*, and a *writer*, side by side in one
-//! folder. Nothing here opens files, starts threads or prints.
+//! folder. Nothing here opens files, starts threads or prints. [`open`] opens a profile of any kind by its content, and
+//! [`detect`](detect::detect) says what a file is without reading it.
 //!
 //! Promise for hostile input: no reader panics, and none allocates by a count that the file claims. Every
 //! [`Error`] knows its absolute offset, the structure that was being read, what was found and what was expected.
+//!
+//! # Cargo features
+//!
+//! One for each family of profiles, all on by default:
+//!
+//! - `instr`: instrumentation profiles ([`instr`])
+//! - `sample`: sample profiles ([`sample`])
+//! - `memprof`: heap profiles ([`memprof`])
+//! - `mip`: MIP profiles ([`mip`])
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(
+        feature = "instr",
+        feature = "sample",
+        feature = "memprof",
+        feature = "mip"
+    )),
+    allow(
+        dead_code,
+        reason = "families share helpers, and each needs only some of them"
+    )
+)]
 
 pub mod bytes;
 mod decimal;
 pub mod detect;
 mod error;
+#[cfg(any(feature = "instr", feature = "memprof"))]
 pub mod hash_table;
-mod structure;
-
 pub mod ids;
+#[cfg(feature = "instr")]
 pub mod instr;
 pub mod limits;
+#[cfg(any(feature = "instr", feature = "memprof"))]
+#[doc(hidden)]
+pub mod llvm_order;
+#[cfg(feature = "memprof")]
 pub mod memprof;
+mod memprof_section;
+#[cfg(feature = "mip")]
 pub mod mip;
 pub mod names;
+mod open;
+mod quote;
+pub mod releases;
+#[cfg(feature = "sample")]
 pub mod sample;
+mod structure;
 pub mod summary;
+#[cfg(feature = "mip")]
 pub mod tables;
+#[cfg(any(feature = "memprof", feature = "mip"))]
 mod yaml;
 
 pub use error::{Error, ErrorKind, Result};
+pub use memprof_section::MemProfSection;
+pub use open::{Profile, ReadOptions, open};
 pub use structure::Structure;

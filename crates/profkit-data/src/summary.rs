@@ -1,7 +1,6 @@
 //! The profile summary: totals, maxima and how many blocks make up which share of all counts
 //! (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
-use crate::instr::{RecordRef, is_pseudo};
-use profkit_abi::indexed::SUMMARY_CUTOFFS;
+use profkit_abi::indexed::{self, SUMMARY_CUTOFFS};
 
 #[cfg(test)]
 mod tests;
@@ -68,6 +67,14 @@ const SMALL_COUNTS: usize = 1 << 16;
 /// How many larger counts are gathered at least before they are sorted in.
 const PENDING_LEN: usize = 1 << 16;
 
+/// Whether a record's counters are a pseudo-hot or pseudo-warm marker (`getCountPseudoKind`).
+pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
+    matches!(
+        counts.first(),
+        Some(&(indexed::PSEUDO_HOT | indexed::PSEUDO_WARM))
+    )
+}
+
 impl SummaryBuilder {
     /// A builder that has seen nothing.
     pub fn new() -> Self {
@@ -80,11 +87,6 @@ impl SummaryBuilder {
             markers,
             ..Self::default()
         }
-    }
-
-    /// Adds a record's counters, as far as they are counts.
-    pub fn add_record(&mut self, record: &RecordRef<'_>) {
-        self.add_counts(record.counts);
     }
 
     /// Adds the counters of one record, as far as they are counts.

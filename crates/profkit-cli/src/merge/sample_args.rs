@@ -1,7 +1,7 @@
 //! Arguments of `profkit merge` and `profkit convert` for sample profiles.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
-use profkit_data::sample::{FsPass, ReadOptions};
+use profkit_data::sample::{FsPass, SampleReadOptions};
 use std::path::PathBuf;
 
 /// How sample profiles are merged and written.
@@ -63,7 +63,7 @@ pub struct SampleArgs {
 
 impl SampleArgs {
     /// How inputs are read.
-    pub(super) fn read_options(&self) -> ReadOptions {
+    pub(super) fn read_options(&self) -> SampleReadOptions {
         let pass = match self.fs_discriminator_pass {
             Some(Pass::Base) => FsPass::Base,
             Some(Pass::Pass1) => FsPass::Pass1,
@@ -71,7 +71,9 @@ impl SampleArgs {
             Some(Pass::Pass3) => FsPass::Pass3,
             None => FsPass::Last,
         };
-        ReadOptions::new().fs_pass(pass).assume_fs(self.assume_fs)
+        SampleReadOptions::new()
+            .fs_pass(pass)
+            .assume_fs(self.assume_fs)
     }
 
     /// Refuses what means nothing for instrumentation profiles.

@@ -7,15 +7,15 @@ mod kind;
 mod profile;
 pub mod raw;
 mod record;
-pub mod releases;
 mod source;
 mod table;
 pub mod text;
 pub mod value_data;
 
+pub use crate::memprof_section::MemProfSection;
+pub use crate::releases;
 pub use kind::InstrKind;
-pub use profile::{InstrProfile, MemProfSection, TemporalTrace, TemporalTraces};
-pub(crate) use record::is_pseudo;
+pub use profile::{InstrProfile, TemporalTrace, TemporalTraces};
 pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
 pub use source::InstrSource;
 pub use table::{FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef};

@@ -18,16 +18,7 @@ pub struct InstrProfile {
     /// Names of virtual tables, where they are kept.
     pub vtable_names: Vec<Vec<u8>>,
     /// A MemProf section that is carried through unread.
-    pub memprof: Option<MemProfSection>,
-}
-
-/// The MemProf section of an indexed profile, unread. Its inner offsets are absolute in the file it came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemProfSection {
-    /// The bytes of the section.
-    pub bytes: Vec<u8>,
-    /// Where the section began in its file.
-    pub offset: u64,
+    pub memprof: Option<crate::MemProfSection>,
 }
 
 /// Temporal traces with LLVM's reservoir bookkeeping.

@@ -1,5 +1,5 @@
 use crate::ids::{FuncHash, NameRef};
-use profkit_abi::{indexed, value_kind};
+use profkit_abi::value_kind;
 
 /// One function's data under one hash, owned. Readers fill one and the same record again and again
 /// ([`InstrSource::read_record`](super::InstrSource::read_record)), so that reading allocates nothing per function.
@@ -32,16 +32,8 @@ impl Record {
 
     /// Whether the first counter says that the function is pseudo-hot or pseudo-warm, not how often it ran.
     pub fn is_pseudo(&self) -> bool {
-        is_pseudo(&self.counts)
+        crate::summary::is_pseudo(&self.counts)
     }
-}
-
-/// Whether a record's counters are a pseudo-hot or pseudo-warm marker (`getCountPseudoKind`).
-pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
-    matches!(
-        counts.first(),
-        Some(&(indexed::PSEUDO_HOT | indexed::PSEUDO_WARM))
-    )
 }
 
 /// A value and how often it was seen at a site.

@@ -1,6 +1,7 @@
 //! Many records in a few large buffers: the model that accumulators build and writers take.
-use super::record::{ValueData, is_pseudo};
+use super::record::ValueData;
 use crate::ids::{FuncHash, NameRef};
+use crate::summary::is_pseudo;
 
 /// Index of a function (one name) in a [`FunctionTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

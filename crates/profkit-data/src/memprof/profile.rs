@@ -2,7 +2,7 @@
 use super::block::{Field, MemInfoBlock};
 use super::data_access::DataAccess;
 use crate::ids::NameRef;
-use crate::instr::indexed::dense_map_order;
+use crate::llvm_order::dense_map_order;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ pub use model::{
     compare_contexts,
 };
 pub use names::{NameId, SampleName, SampleNames};
-pub use options::{FsPass, ReadOptions};
-pub use read::{SampleEncoding, encoding, read, read_with};
+pub use options::{FsPass, SampleReadOptions};
+pub use read::{SampleEncoding, SampleFile, encoding, read, read_with};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};

@@ -39,7 +39,7 @@ impl FsPass {
 /// How sample profiles are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ReadOptions {
+pub struct SampleReadOptions {
     /// In profiles of FS-AFDO, the last pass whose bits of discriminators count: the others become 0, and what then
     /// stands at one place is added up. Profiles that are not of FS-AFDO stay as they are, and so do the call sites of
     /// calling contexts.
@@ -51,7 +51,7 @@ pub struct ReadOptions {
     pub symbols: Option<u64>,
 }
 
-impl ReadOptions {
+impl SampleReadOptions {
     /// All bits of discriminators count.
     pub fn new() -> Self {
         Self::default()

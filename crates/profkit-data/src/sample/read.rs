@@ -1,12 +1,12 @@
 //! Reading a sample profile of any encoding.
+use super::ext_binary::ExtBinaryProfile;
 use super::gcov::GcovProfile;
 use super::model::SampleProfile;
-use super::options::ReadOptions;
+use super::options::SampleReadOptions;
 use super::report::ReadReport;
-use super::{binary, ext_binary, text};
+use super::{binary, text};
 use crate::detect::{FileKind, detect};
-use crate::{Error, ErrorKind};
-use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY};
+use crate::{Error, ErrorKind, Result};
 
 /// An encoding of sample profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,21 +23,20 @@ pub enum SampleEncoding {
     Gcov,
 }
 
-/// The encoding of a file, by its first bytes. Text is what a head line stands in first, as in LLVM.
+/// The encoding of a file that is to be read as a sample profile. Text is a sample profile if its first line is that of a
+/// function, as for LLVM; [`detect`] looks at the next line too and tells such a text from an instrumentation profile.
 pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     match detect(data) {
         FileKind::SampleGcov => Some(SampleEncoding::Gcov),
-        FileKind::SampleBinary => match binary::parse_header(data).ok()?.encoding {
-            BINARY => Some(SampleEncoding::Binary),
-            COMPACT_BINARY => Some(SampleEncoding::CompactBinary),
-            EXT_BINARY => Some(SampleEncoding::ExtBinary),
-            _ => None,
-        },
+        FileKind::SampleBinary => Some(SampleEncoding::Binary),
+        FileKind::SampleCompactBinary => Some(SampleEncoding::CompactBinary),
+        FileKind::SampleExtBinary => Some(SampleEncoding::ExtBinary),
+        FileKind::SampleUnknown => None,
         _ => begins_with_head(data).then_some(SampleEncoding::Text),
     }
 }
 
-/// Whether the first line that is no comment is `NAME:TOTAL:HEAD`, without a blank at either end.
+/// Whether the first line that is not a comment is `NAME:TOTAL:HEAD`, without a blank at either end.
 fn begins_with_head(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -59,38 +58,116 @@ fn begins_with_head(data: &[u8]) -> bool {
             .is_some_and(|name| !name.is_empty() && !name.starts_with(b" "))
 }
 
-/// Adds a file of any encoding to `profile`, each count times `weight`. What is wrong with the file is in the report.
-pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
-    read_with(data, profile, weight, ReadOptions::default())
+/// A sample profile of any encoding, whose first bytes are read.
+///
+/// ```
+/// use profkit_data::sample::{SampleFile, SampleProfile, SampleReadOptions};
+///
+/// let file = SampleFile::parse(b"main:100:5\n 1: 3\n", &SampleReadOptions::new())?;
+/// let mut profile = SampleProfile::new();
+/// file.read_into(&mut profile, 1).strict()?;
+/// assert_eq!(profile.functions().len(), 1);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SampleFile<'data> {
+    data: &'data [u8],
+    options: SampleReadOptions,
+    body: Body<'data>,
 }
 
-/// [`read`] with options. They do nothing for GCC's encoding, whose discriminators have 16 bits.
+#[derive(Clone, Debug)]
+enum Body<'data> {
+    Text,
+    Binary,
+    CompactBinary,
+    ExtBinary(ExtBinaryProfile<'data>),
+    Gcov(GcovProfile),
+}
+
+impl<'data> SampleFile<'data> {
+    /// Reads the header. GCC's encoding is read as a whole.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnrecognizedFormat`] for what is not a sample profile; what is wrong with the header.
+    pub fn parse(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
+        let body = match encoding(data) {
+            Some(SampleEncoding::Text) => Body::Text,
+            Some(SampleEncoding::Binary) => Body::Binary,
+            Some(SampleEncoding::CompactBinary) => Body::CompactBinary,
+            Some(SampleEncoding::ExtBinary) => {
+                Body::ExtBinary(ExtBinaryProfile::parse(data)?.with_options(*options))
+            }
+            Some(SampleEncoding::Gcov) => Body::Gcov(GcovProfile::parse(data)?),
+            None => {
+                return Err(
+                    Error::new(ErrorKind::UnrecognizedFormat, "this is no sample profile")
+                        .at(0)
+                        .expected("text that begins with NAME:TOTAL:HEAD, SPROF42, or GCC's adcg"),
+                );
+            }
+        };
+        Ok(SampleFile {
+            data,
+            options: *options,
+            body,
+        })
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> SampleEncoding {
+        match &self.body {
+            Body::Text => SampleEncoding::Text,
+            Body::Binary => SampleEncoding::Binary,
+            Body::CompactBinary => SampleEncoding::CompactBinary,
+            Body::ExtBinary(_) => SampleEncoding::ExtBinary,
+            Body::Gcov(_) => SampleEncoding::Gcov,
+        }
+    }
+
+    /// The file, if its encoding is the extensible binary one, of which single functions can be read.
+    pub fn as_ext_binary(&self) -> Option<&ExtBinaryProfile<'data>> {
+        match &self.body {
+            Body::ExtBinary(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Adds all functions to `profile`, each count times `weight`. What is wrong with the file is in the report. Options do
+    /// nothing for GCC's encoding, whose discriminators have 16 bits.
+    pub fn read_into(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
+        let (data, options) = (self.data, self.options);
+        let read = match &self.body {
+            Body::Text => Ok(text::read_with(data, profile, weight, options)),
+            Body::Binary => binary::read_with(data, profile, weight, options),
+            Body::CompactBinary => binary::read_compact_with(data, profile, weight, options),
+            Body::ExtBinary(file) => Ok(file.read(profile, weight)),
+            Body::Gcov(file) => Ok(file.add_to(profile, weight)),
+        };
+        read.unwrap_or_else(failed)
+    }
+}
+
+fn failed(error: Error) -> ReadReport {
+    let mut report = ReadReport::default();
+    report.fault(error);
+    report
+}
+
+/// Adds a file of any encoding to `profile`, each count times `weight`. What is wrong with the file is in the report.
+pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
+    read_with(data, profile, weight, SampleReadOptions::default())
+}
+
+/// [`read`] with options.
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
     weight: u64,
-    options: ReadOptions,
+    options: SampleReadOptions,
 ) -> ReadReport {
-    let read = match encoding(data) {
-        Some(SampleEncoding::Text) => Ok(text::read_with(data, profile, weight, options)),
-        Some(SampleEncoding::Binary) => binary::read_with(data, profile, weight, options),
-        Some(SampleEncoding::CompactBinary) => {
-            binary::read_compact_with(data, profile, weight, options)
-        }
-        Some(SampleEncoding::ExtBinary) => ext_binary::ExtBinaryProfile::parse(data)
-            .map(|opened| opened.with_options(options).read(profile, weight)),
-        Some(SampleEncoding::Gcov) => {
-            GcovProfile::parse(data).map(|read| read.add_to(profile, weight))
-        }
-        None => Err(
-            Error::new(ErrorKind::UnrecognizedFormat, "this is no sample profile")
-                .at(0)
-                .expected("text that begins with NAME:TOTAL:HEAD, SPROF42, or GCC's adcg"),
-        ),
-    };
-    read.unwrap_or_else(|error| {
-        let mut report = ReadReport::default();
-        report.fault(error);
-        report
-    })
+    match SampleFile::parse(data, &options) {
+        Ok(file) => file.read_into(profile, weight),
+        Err(error) => failed(error),
+    }
 }

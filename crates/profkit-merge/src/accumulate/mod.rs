@@ -13,10 +13,10 @@ use crate::Weight;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use hashbrown::HashTable;
 use profkit_data::ids::{FuncHash, NameRef};
-use profkit_data::instr::indexed::record_order;
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
+use profkit_data::llvm_order::record_order;
 pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };

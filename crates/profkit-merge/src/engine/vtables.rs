@@ -1,6 +1,6 @@
 //! Names of virtual tables, which LLVM's writer keeps in a set of strings.
 use crate::accumulate::Rule;
-use profkit_data::instr::indexed::string_set_order;
+use profkit_data::llvm_order::string_set_order;
 use rustc_hash::FxHashSet;
 
 /// Names without repetitions, in the order in which they came.

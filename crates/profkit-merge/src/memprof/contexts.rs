@@ -1,6 +1,6 @@
 //! Raw dumps, added up by stack of addresses.
 use profkit_data::ids::BuildId;
-use profkit_data::instr::indexed::dense_map_order;
+use profkit_data::llvm_order::dense_map_order;
 use profkit_data::memprof::raw::{RawBlock, RawDump, RawMemProf, Segment};
 use profkit_data::memprof::{MemInfoBlock, Start};
 use profkit_data::{Error, ErrorKind, Result, Structure};

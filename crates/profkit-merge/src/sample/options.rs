@@ -2,7 +2,7 @@ use super::cold::ColdContexts;
 use super::layout::SampleLayout;
 use crate::options::{NameFilter, Policy};
 use crate::remap::Remapping;
-use profkit_data::sample::ReadOptions;
+use profkit_data::sample::SampleReadOptions;
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -17,7 +17,7 @@ pub struct SampleMergeOptions {
     /// up to the last input of an encoding that has no word for it, and to those after it.
     pub policy: Policy,
     /// How inputs are read.
-    pub read: ReadOptions,
+    pub read: SampleReadOptions,
     /// How many threads; by default one a core, but no more than inputs.
     pub threads: Option<NonZeroUsize>,
     /// New names for functions.

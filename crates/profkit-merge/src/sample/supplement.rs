@@ -136,7 +136,7 @@ fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec
                 let Some(data) = functions.record(record) else {
                     continue;
                 };
-                builder.add_record(&data);
+                builder.add_counts(data.counts);
                 records += 1;
                 let zeros = data.counts.iter().filter(|&&count| count == 0).count();
                 only = Some(Entry {

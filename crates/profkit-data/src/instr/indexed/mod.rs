@@ -37,7 +37,6 @@
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
 mod header;
-mod llvm_order;
 mod memprof;
 mod reader;
 mod record;
@@ -48,7 +47,6 @@ mod tests;
 mod writer;
 
 pub use header::IndexedHeader;
-pub use llvm_order::{dense_map_order, record_order, string_set_order};
 pub use memprof::{check_memprof, relocate as move_memprof};
 pub use reader::{IndexedProfile, IndexedReader};
 pub use record::NameRecords;

@@ -1,6 +1,6 @@
 use super::header::{self, IndexedHeader};
 use super::record::RecordLayout;
-use super::{llvm_order, memprof, record, sections};
+use super::{memprof, record, sections};
 use crate::bytes::Sink;
 use crate::hash_table::{Lengths, TablePlan};
 use crate::ids::BuildId;
@@ -8,9 +8,9 @@ use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
+use crate::llvm_order::{self, NumberHash};
 use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result, Structure};
-use llvm_order::NumberHash;
 use profkit_abi::{indexed, variant};
 use std::ops::{Range, RangeInclusive};
 
@@ -369,8 +369,8 @@ impl<'p> IndexedPlan<'p> {
             for record in function.records() {
                 let record = &record;
                 match record.func_hash.is_context_sensitive() {
-                    true => summaries.context_sensitive.add_record(record),
-                    false => summaries.plain.add_record(record),
+                    true => summaries.context_sensitive.add_counts(record.counts),
+                    false => summaries.plain.add_counts(record.counts),
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Lines of a text profile, as LLVM's `line_iterator` cuts them: LF or CRLF, blank lines and lines that begin with `#`
 //! passed over wherever they stand.
 use crate::decimal::leading;
+use crate::quote::quote;
 use crate::{Error, ErrorKind};
 use memchr::{memchr, memchr_iter};
 
@@ -199,15 +200,6 @@ pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
             .checked_mul(u64::from(radix))?
             .checked_add(u64::from(digit))
     })
-}
-
-/// A line's text for a message: quoted, escaped, and cut where it is long.
-pub(crate) fn quote(text: &[u8]) -> String {
-    const SHOWN: usize = 60;
-    match text.get(..SHOWN) {
-        Some(head) if text.len() > SHOWN => format!("\"{}…\"", head.escape_ascii()),
-        _ => format!("\"{}\"", text.escape_ascii()),
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ mod reader;
 mod tests;
 mod writer;
 
-pub(crate) use lexer::quote;
 pub use reader::TextReader;
 pub use writer::{TextOptions, TextWriter};
 

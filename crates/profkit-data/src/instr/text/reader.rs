@@ -1,9 +1,10 @@
 //! Reading text profiles (LLVM's `TextInstrProfReader` in `InstrProfReader.cpp`).
 use super::EXTERNAL_SYMBOL;
-use super::lexer::{Decimal, Lexer, integer, prefixed_integer, quote};
+use super::lexer::{Decimal, Lexer, integer, prefixed_integer};
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, ValueEntry};
 use crate::names::SymbolTable;
+use crate::quote::quote;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;

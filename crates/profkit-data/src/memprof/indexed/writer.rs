@@ -1,12 +1,12 @@
 //! Writing the section.
 use super::radix::Layout;
+use crate::MemProfSection;
 use crate::hash_table::{Lengths, TablePlan};
-use crate::instr::MemProfSection;
-use crate::instr::releases::Release;
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
 use crate::memprof::profile::{FRAME_LEN, IdScheme, MemProfile, Record, StackId};
 use crate::memprof::summary::MemProfSummary;
+use crate::releases::Release;
 use crate::{Error, ErrorKind, Result};
 
 /// How to write a section.

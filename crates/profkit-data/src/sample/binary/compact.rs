@@ -3,7 +3,7 @@ use super::super::flat::{FlatFunction, Repeated};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
 use super::super::names::SampleName;
-use super::super::options::ReadOptions;
+use super::super::options::SampleReadOptions;
 use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
@@ -20,7 +20,7 @@ use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 /// # Errors
 /// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
-    read_with(data, profile, weight, ReadOptions::default())
+    read_with(data, profile, weight, SampleReadOptions::default())
 }
 
 /// [`read`] with options.
@@ -31,7 +31,7 @@ pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
     weight: u64,
-    options: ReadOptions,
+    options: SampleReadOptions,
 ) -> Result<ReadReport> {
     let cursor = &mut Cursor::new(data, 0, Endian::Little);
     header::expect(cursor, COMPACT_BINARY, &[VERSION])?;

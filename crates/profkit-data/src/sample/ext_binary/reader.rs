@@ -10,7 +10,7 @@ use crate::sample::context::{ContextFault, frames};
 use crate::sample::flat::{Additions, FlatFunction, Repeated};
 use crate::sample::model::{Frame, Location, ProfileKind, SampleProfile};
 use crate::sample::names::SampleName;
-use crate::sample::options::ReadOptions;
+use crate::sample::options::SampleReadOptions;
 use crate::sample::report::ReadReport;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
@@ -22,7 +22,7 @@ pub struct ExtBinaryProfile<'data> {
     data: &'data [u8],
     version: u64,
     sections: Vec<Section>,
-    options: ReadOptions,
+    options: SampleReadOptions,
 }
 
 /// The contexts of a file, as numbers of names.
@@ -59,13 +59,13 @@ impl<'data> ExtBinaryProfile<'data> {
             data,
             version,
             sections,
-            options: ReadOptions::default(),
+            options: SampleReadOptions::default(),
         })
     }
 
     /// The same file, to be read with options.
     #[must_use]
-    pub fn with_options(mut self, options: ReadOptions) -> Self {
+    pub fn with_options(mut self, options: SampleReadOptions) -> Self {
         self.options = options;
         self
     }

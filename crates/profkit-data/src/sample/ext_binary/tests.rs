@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{FsPass, ProfileKind, ReadOptions, ReadReport, SampleProfile, text};
+use crate::sample::{FsPass, ProfileKind, ReadReport, SampleProfile, SampleReadOptions, text};
 use profkit_abi::sample::{flag, section};
 use std::fmt::Write as _;
 
@@ -118,7 +118,7 @@ fn discriminators_are_cut_in_profiles_of_fs_afdo() {
         let mut file = Vec::new();
         write(&profile, &options(), &mut file).unwrap();
         let opened = ExtBinaryProfile::parse(&file).unwrap();
-        let opened = opened.with_options(ReadOptions::new().fs_pass(pass));
+        let opened = opened.with_options(SampleReadOptions::new().fs_pass(pass));
         let (mut all, mut some) = (SampleProfile::new(), SampleProfile::new());
         assert_eq!(opened.read(&mut all, 1).faults, []);
         assert_eq!(opened.read_functions(&[b"f"], &mut some).faults, []);

@@ -3,11 +3,11 @@ use super::super::context::{ContextFault, frames};
 use super::super::flat::{Additions, FlatFunction, Repeated, Step};
 use super::super::model::{Frame, ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName};
-use super::super::options::ReadOptions;
+use super::super::options::SampleReadOptions;
 use super::super::report::ReadReport;
 use super::line::{self, Fault, Line};
-use crate::instr::text::quote;
 use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
+use crate::quote::quote;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::attribute;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ use std::collections::hash_map::Entry;
 /// A function with a fault is left out whole; reading goes on at the next head line. Memory: that of the samples and
 /// of one function as [`FlatFunction`].
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
-    read_with(data, profile, weight, ReadOptions::default())
+    read_with(data, profile, weight, SampleReadOptions::default())
 }
 
 /// [`read`] with options.
@@ -26,7 +26,7 @@ pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
     weight: u64,
-    options: ReadOptions,
+    options: SampleReadOptions,
 ) -> ReadReport {
     let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
     let data = data.get(..data.len() - padding).unwrap_or_default();

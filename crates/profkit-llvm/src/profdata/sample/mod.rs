@@ -12,11 +12,11 @@ pub use supplement::run as supplement;
 
 use super::command_line::Parsed;
 use super::messages::Fault;
-use profkit_data::sample::{FsPass, ReadOptions, SampleEncoding, encoding};
+use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, encoding};
 use profkit_data::{Error, ErrorKind, Structure};
 
 /// How samples are read.
-fn read_options(parsed: &Parsed) -> ReadOptions {
+fn read_options(parsed: &Parsed) -> SampleReadOptions {
     let pass = match parsed.word("fs-discriminator-pass") {
         Some("Base") => FsPass::Base,
         Some("Pass1") => FsPass::Pass1,
@@ -24,7 +24,7 @@ fn read_options(parsed: &Parsed) -> ReadOptions {
         Some("Pass3") => FsPass::Pass3,
         _ => FsPass::Last,
     };
-    ReadOptions::new()
+    SampleReadOptions::new()
         .fs_pass(pass)
         .assume_fs(parsed.flag("profile-isfs"))
         .symbols(parsed.number("profile-symbol-list-cutoff"))

@@ -9,7 +9,7 @@ use profkit_analysis::overlap::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,
 };
 use profkit_data::sample::{
-    ProfileKind, ReadOptions, SampleEncoding, SampleProfile, encoding, ext_binary, read_with,
+    ProfileKind, SampleEncoding, SampleProfile, SampleReadOptions, encoding, ext_binary, read_with,
     summarize,
 };
 use profkit_data::{Error, ErrorKind};
@@ -85,7 +85,7 @@ fn load<'n>(
     session: &Session<'_>,
     base: &'n [u8],
     test: &'n [u8],
-    options: ReadOptions,
+    options: SampleReadOptions,
     cutoff: u64,
 ) -> Result<[Loaded<'n>; 2], Fault> {
     let open = |file: &'n [u8]| {

@@ -5,7 +5,7 @@ use twox_hash::XxHash3_64;
 ///
 /// Compares eight bytes at a time, so that names with long common beginnings (mangled C++) cost few cache misses.
 /// A name that is there twice, as in files whose stored hashes are damaged, is ordered by `tie`.
-pub(super) fn sort_by_name<'n>(
+pub(crate) fn sort_by_name<'n>(
     indices: &mut [u32],
     name: impl Fn(u32) -> &'n [u8],
     tie: impl Fn(u32) -> u64,
@@ -86,7 +86,7 @@ impl Keyed {
 
 /// How LLVM hashes the keys of a `StringMap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NameHash {
+pub(crate) enum NameHash {
     /// Bernstein's hash with seed 0 (LLVM 16 and earlier).
     Bernstein,
     /// The low half of XXH3 (LLVM 17 and later).
@@ -118,7 +118,7 @@ pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> V
 ///
 /// `StringMapImpl`: 16 buckets at first, doubled when more than three quarters full after an insertion, quadratic
 /// probing.
-pub(super) fn string_map_order<'n>(
+pub(crate) fn string_map_order<'n>(
     names: impl ExactSizeIterator<Item = &'n [u8]>,
     name_hash: NameHash,
 ) -> Vec<u32> {
@@ -140,7 +140,7 @@ pub(super) fn string_map_order<'n>(
 
 /// How LLVM hashes the keys of a `DenseMap` of 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberHash {
+pub(crate) enum NumberHash {
     /// Times 37 (LLVM 18 and earlier).
     Times37,
     /// A splitmix64 step (LLVM 19 and later: pull request 95734 and what followed it).
@@ -165,7 +165,7 @@ impl NumberHash {
 ///
 /// Four buckets in line; an insertion that would make it three quarters full first grows it to 64 buckets, then to
 /// twice as many; quadratic probing.
-pub(super) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
+pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
     let mut buckets = vec![EMPTY; 4];
     for (item, &key) in (0u32..).zip(keys) {

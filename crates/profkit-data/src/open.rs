@@ -1,0 +1,240 @@
+//! Opening any profile by its content.
+use crate::detect::{FileKind, detect};
+use crate::{Error, ErrorKind, Result, Structure};
+
+/// How [`open`] reads.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Whether what is sound of a damaged instrumentation profile is read. Off by default: damage is an error, as for
+    /// LLVM's tools.
+    pub salvage: bool,
+    /// How sample profiles are read.
+    #[cfg(feature = "sample")]
+    pub sample: crate::sample::SampleReadOptions,
+}
+
+impl ReadOptions {
+    /// Strict, and with the defaults of each family.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether what is sound of a damaged instrumentation profile is read.
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// How sample profiles are read.
+    #[cfg(feature = "sample")]
+    #[must_use]
+    pub fn sample(mut self, options: crate::sample::SampleReadOptions) -> Self {
+        self.sample = options;
+        self
+    }
+}
+
+/// An open profile of any kind. Readers borrow the file's bytes; kinds that are read as a whole are models of their own.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Profile<'data> {
+    /// A raw instrumentation profile.
+    #[cfg(feature = "instr")]
+    InstrRaw(Box<crate::instr::raw::RawReader<'data>>),
+    /// An indexed profile: functions, and possibly a heap profile
+    /// ([`memprof_section`](crate::instr::indexed::IndexedProfile::memprof_section)).
+    #[cfg(feature = "instr")]
+    InstrIndexed(Box<crate::instr::indexed::IndexedProfile<'data>>),
+    /// An instrumentation profile as text.
+    #[cfg(feature = "instr")]
+    InstrText(Box<crate::instr::text::TextReader<'data>>),
+    /// A sample profile of any encoding.
+    #[cfg(feature = "sample")]
+    Sample(crate::sample::SampleFile<'data>),
+    /// A raw heap profile.
+    #[cfg(feature = "memprof")]
+    MemProfRaw(Box<crate::memprof::raw::RawMemProf<'data>>),
+    /// A heap profile that was read from YAML.
+    #[cfg(feature = "memprof")]
+    MemProf(Box<crate::memprof::MemProfile>),
+    /// A MIP raw file or file of return addresses.
+    #[cfg(feature = "mip")]
+    MipRaw(crate::mip::RawParts<'data>),
+    /// A MIP map.
+    #[cfg(feature = "mip")]
+    MipMap(Box<crate::mip::MipMap<'data>>),
+    /// A MIP profile, or one that was read from YAML.
+    #[cfg(feature = "mip")]
+    Mip(Box<crate::mip::MipProfile>),
+    /// Keeps the lifetime in use, whatever features are on. It is never made.
+    #[doc(hidden)]
+    Never(
+        std::convert::Infallible,
+        std::marker::PhantomData<&'data ()>,
+    ),
+}
+
+/// Opens a profile, whose kind is found by its content ([`detect`]).
+///
+/// ```
+/// use profkit_data::instr::{InstrSource, Record};
+/// use profkit_data::{Profile, ReadOptions, open};
+///
+/// let file = b"main\n1234\n2\n7\n0\n\n";
+/// let Profile::InstrText(mut reader) = open(file, &ReadOptions::new())? else {
+///     panic!("this is an instrumentation profile as text");
+/// };
+/// let mut record = Record::default();
+/// assert!(reader.read_record(&mut record)?);
+/// assert_eq!((record.name.as_slice(), record.counts.as_slice()), (b"main".as_slice(), [7, 0].as_slice()));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Empty`] for no bytes, [`ErrorKind::UnrecognizedFormat`] for what is not a profile,
+/// [`ErrorKind::Unsupported`] for a family whose cargo feature is off, and what the reader of the kind says.
+pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'data>> {
+    let kind = detect(data);
+    match kind {
+        #[cfg(feature = "instr")]
+        FileKind::InstrRaw => {
+            use crate::instr::raw::{RawReadOptions, RawReader};
+            let options = RawReadOptions::default().salvage(options.salvage);
+            Ok(Profile::InstrRaw(Box::new(RawReader::parse_with(
+                data, options,
+            )?)))
+        }
+        #[cfg(feature = "instr")]
+        FileKind::InstrIndexed => {
+            use crate::instr::indexed::IndexedProfile;
+            let profile = if options.salvage {
+                IndexedProfile::parse_salvage(data)?
+            } else {
+                IndexedProfile::parse(data)?
+            };
+            Ok(Profile::InstrIndexed(Box::new(profile)))
+        }
+        #[cfg(feature = "instr")]
+        FileKind::InstrText => {
+            let reader = crate::instr::text::TextReader::parse(data)?;
+            Ok(Profile::InstrText(Box::new(reader)))
+        }
+        #[cfg(feature = "sample")]
+        kind if kind.is_sample() => {
+            crate::sample::SampleFile::parse(data, &options.sample).map(Profile::Sample)
+        }
+        #[cfg(feature = "memprof")]
+        FileKind::MemProfRaw => {
+            let profile = crate::memprof::raw::RawMemProf::parse(data)?;
+            Ok(Profile::MemProfRaw(Box::new(profile)))
+        }
+        #[cfg(feature = "memprof")]
+        FileKind::MemProfYaml => {
+            let profile = crate::memprof::yaml::parse(data)?;
+            Ok(Profile::MemProf(Box::new(profile)))
+        }
+        #[cfg(feature = "mip")]
+        FileKind::MipRaw | FileKind::MipReturnAddresses => {
+            Ok(Profile::MipRaw(crate::mip::RawParts::new(data)))
+        }
+        #[cfg(feature = "mip")]
+        FileKind::MipMap => {
+            let map = crate::mip::MipMap::parse(data, None)?;
+            Ok(Profile::MipMap(Box::new(map)))
+        }
+        #[cfg(feature = "mip")]
+        FileKind::MipYaml => {
+            let (profile, _) = crate::mip::yaml::parse(data)?;
+            Ok(Profile::Mip(Box::new(profile)))
+        }
+        #[cfg(feature = "mip")]
+        FileKind::MipProfile | FileKind::MipUnknown => {
+            let profile = crate::mip::MipProfile::parse(data)?;
+            Ok(Profile::Mip(Box::new(profile)))
+        }
+        kind => Err(cannot_open(kind, data, options)),
+    }
+}
+
+#[cold]
+fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
+    if kind == FileKind::Empty {
+        return Error::new(ErrorKind::Empty, "the file is empty");
+    }
+    if kind.family().is_some() {
+        return Error::new(
+            ErrorKind::Unsupported,
+            "profiles of this family are not supported by this build",
+        )
+        .at(0)
+        .within(Structure::FirstBytes)
+        .found(kind.description())
+        .with_hint("build profkit-data with the family's cargo feature");
+    }
+    let error = Error::new(ErrorKind::UnrecognizedFormat, "the file is not a profile")
+        .at(0)
+        .within(Structure::FirstBytes);
+    let error = match kind {
+        FileKind::Unknown => error
+            .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
+            .expected("the magic of a profile, or text"),
+        kind => error.found(kind.description()),
+    };
+    match kind {
+        FileKind::ObjectFile => {
+            error.with_hint("give the profile that the program wrote when it ran")
+        }
+        FileKind::PerfData => error
+            .with_hint("make a sample profile of it first, with llvm-profgen or create_llvm_prof"),
+        FileKind::GccCoverage => error.with_hint("gcov reads coverage files of GCC"),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fixture_is_opened() {
+        let options = ReadOptions::new();
+        let kind = |name: &str| {
+            let data = profkit_testkit::fixture(name);
+            open(&data, &options).map(|profile| {
+                let text = format!("{profile:?}");
+                text.split(['(', ' ']).next().unwrap_or_default().to_owned()
+            })
+        };
+        assert_eq!(kind("raw/clang-22-ir-plain.profraw").unwrap(), "InstrRaw");
+        assert_eq!(
+            kind("indexed/clang-22-temporal-plain.profdata").unwrap(),
+            "InstrIndexed"
+        );
+        assert_eq!(
+            kind("text/clang-22-vtables-shapes.proftext").unwrap(),
+            "InstrText"
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_profile_is_named() {
+        let options = ReadOptions::new();
+        let message = |data: &[u8]| open(data, &options).unwrap_err().to_string();
+        assert_eq!(message(b""), "the file is empty");
+        assert_eq!(
+            message(b"\x7fELF\x02\x01\x01\0"),
+            "the file is not a profile in the first bytes at offset 0x0: found a program or object file"
+        );
+        assert_eq!(
+            message(b"PERFILE2h\0\0\0"),
+            "the file is not a profile in the first bytes at offset 0x0: found a recording of Linux perf"
+        );
+        assert_eq!(
+            message(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
+            "the file is not a profile in the first bytes at offset 0x0: found [01, 02, 03, 04, 05, 06, 07, 08], \
+             expected the magic of a profile, or text"
+        );
+    }
+}

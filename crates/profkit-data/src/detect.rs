@@ -129,7 +129,7 @@ impl FileKind {
             FileKind::Archive => "an archive of object files",
             FileKind::PerfData => "a recording of Linux perf",
             FileKind::GccCoverage => "a coverage file of GCC",
-            FileKind::Unknown => "no file of a known kind",
+            FileKind::Unknown => "a file of an unknown kind",
         }
     }
 }
@@ -158,6 +158,9 @@ pub fn detect(data: &[u8]) -> FileKind {
         .and_then(|head| by_magic(data, *head))
     {
         return kind;
+    }
+    if data.starts_with(b"\x7fELF") {
+        return FileKind::ObjectFile;
     }
     if is_text(data) {
         return text_kind(data);
@@ -216,7 +219,7 @@ fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
     );
     // A text may begin with a function whose name begins with MZ.
     let is_pe = head.starts_with(b"MZ") && !is_text(data);
-    (head.starts_with(b"\x7fELF") || is_mach_o || is_pe).then_some(FileKind::ObjectFile)
+    (is_mach_o || is_pe).then_some(FileKind::ObjectFile)
 }
 
 /// Whether the first bytes after a magic of four letters look like text: a name that begins with the same letters.

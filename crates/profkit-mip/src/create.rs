@@ -1,8 +1,7 @@
 //! An empty profile of a program, from the map in the program or beside it.
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::mip::{
-    Identity, ImageFacts, MipKind, MipMap, MipProfile, has_magic, is_map, preamble,
-};
+use profkit_data::mip::{Identity, ImageFacts, MipMap, MipProfile};
 use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
 use profkit_data::{Error as DataError, ErrorKind, Structure};
 use profkit_merge::files::{Input, system_text};
@@ -189,12 +188,11 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         })
     };
     let mut created;
-    if has_magic(&input) || is_map(&input) {
-        if let Ok(preamble) = preamble(&input)
-            && preamble.kind != MipKind::Map
-        {
+    let kind = detect(&input);
+    if kind.is_mip() && kind != FileKind::MipYaml {
+        if !matches!(kind, FileKind::MipMap | FileKind::MipUnknown) {
             let error = DataError::new(ErrorKind::Unsupported, "neither a binary nor a map")
-                .found(format_args!("a MIP {}", preamble.kind.name()))
+                .found(kind.description())
                 .with_hint(
                     "give the program that was built with profkit mip cc, before it is stripped",
                 );

@@ -106,3 +106,12 @@ fn a_cache_without_room_changes_nothing_else() {
     assert_eq!(index.binaries.len(), 2);
     assert!(cache.save().is_err());
 }
+
+/// Lines that end in CR LF are read; a path that ends in CR is one that nothing writes.
+#[test]
+fn what_was_read_is_written_and_read_again() {
+    let text = "profkit binaries 1\r\n1 2 3 - /a\r\n1 2 3 - /b\r";
+    let written = IndexCache::parse(text).to_text();
+    assert_eq!(written, "profkit binaries 1\n1 2 3 - /a\n");
+    assert_eq!(IndexCache::parse(&written).to_text(), written);
+}

@@ -5,7 +5,7 @@ use super::{checks, mip, sample};
 use crate::faults::Faults;
 use crate::instr::{Form, InstrFacts, InstrReader};
 use profkit_data::bytes::{Cursor, Endian};
-use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
@@ -111,10 +111,9 @@ pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
-    match kind {
-        FileKind::SampleBinary | FileKind::SampleGcov => return sample::examine(data, kind),
-        FileKind::Text if is_sample_text(data) => return sample::examine(data, kind),
-        FileKind::Mip | FileKind::MipMap => return mip::examine(data),
+    match kind.family() {
+        Some(Family::Sample) => return sample::examine(data, kind),
+        Some(Family::Mip) if kind != FileKind::MipYaml => return mip::examine(data),
         _ => {}
     }
     if let Some((what, advice)) = not_examined(kind, data) {
@@ -159,7 +158,7 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
             Ok(header) => What::Instr(InstrFacts::of_indexed(&header)),
             Err(_) => What::BrokenIndexed,
         },
-        FileKind::Text => What::Text,
+        FileKind::InstrText => What::Text,
         _ => What::Unknown,
     };
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
@@ -347,7 +346,9 @@ fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
             (What::HeapRaw(version), Some(Advice::ShowHeap))
         }
         FileKind::ObjectFile => (What::ObjectFile, Some(Advice::RunProgram)),
-        FileKind::Text if data.starts_with(b"---") => (What::HeapYaml, None),
+        FileKind::MemProfYaml => (What::HeapYaml, None),
+        FileKind::MipYaml => (What::MipYaml, None),
+        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => (What::Other(kind), None),
         _ => return None,
     })
 }

@@ -1,5 +1,6 @@
 //! What a file turned out to be, and what to do with it: values, which front ends put into words.
 use crate::instr::InstrFacts;
+use profkit_data::detect::FileKind;
 use profkit_data::mip::MipKind;
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
@@ -15,6 +16,8 @@ pub enum What {
     Unknown,
     /// A program, library or object file.
     ObjectFile,
+    /// A file of another known kind that is not a profile.
+    Other(FileKind),
     /// Text, of which no profile can be read.
     Text,
     /// An instrumentation profile.
@@ -27,6 +30,8 @@ pub enum What {
     HeapRaw(Option<u64>),
     /// A heap profile in YAML. It is not looked at further.
     HeapYaml,
+    /// A MIP profile in YAML. It is not looked at further.
+    MipYaml,
     /// A sample profile.
     Sample {
         /// LLVM's encoding, if it is known.

@@ -50,7 +50,7 @@ impl<'data> InstrReader<'data> {
             FileKind::InstrIndexed => {
                 InstrReader::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))
             }
-            FileKind::Text => InstrReader::Text(Box::new(TextReader::parse(data)?)),
+            FileKind::InstrText => InstrReader::Text(Box::new(TextReader::parse(data)?)),
             other => return Err(not_an_instr_profile(other)),
         })
     }
@@ -177,7 +177,7 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
             "a raw MemProf profile",
             "profkit show FILE --binaries PROGRAM shows it",
         ),
-        FileKind::SampleBinary => (
+        kind if kind.is_sample() && kind != FileKind::SampleGcov => (
             "a sample profile",
             "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
         ),
@@ -185,13 +185,18 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
             "a GCC AutoFDO profile",
             "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
         ),
-        FileKind::Mip => (
+        kind if kind.is_mip() && kind != FileKind::MipMap => (
             "a MIP file",
             "profkit mip show -p FILE shows a MIP profile; raw files are merged first: profkit mip merge -p PROFILE RAW",
         ),
         FileKind::MipMap => (
             "a MIP map",
             "profkit mip create -p PROFILE MAP makes a profile of it",
+        ),
+        FileKind::MemProfYaml => ("a heap profile as YAML", "profkit show FILE shows it"),
+        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => (
+            kind.description(),
+            "give the profile that the program wrote when it ran, by default default.profraw",
         ),
         FileKind::ObjectFile => (
             "a program or object file",

@@ -38,7 +38,9 @@ impl ProfileFunctions {
     /// If it is of another kind, cannot be read, or holds counters only.
     pub fn parse(data: &[u8]) -> Result<Self> {
         match detect(data) {
-            FileKind::Mip => MipProfile::parse(data).map(|profile| Self::of_mip(&profile)),
+            kind if kind.is_mip() && kind != FileKind::MipMap => {
+                MipProfile::parse(data).map(|profile| Self::of_mip(&profile))
+            }
             _ => Self::read(&mut InstrReader::open(data)?),
         }
     }

@@ -166,14 +166,7 @@ fn is_candidate(path: &Path) -> bool {
         .filter(std::fs::Metadata::is_file)
         .and_then(|_| std::fs::File::open(path).ok())
         .and_then(|file| file.take(64).read_to_end(&mut head).ok());
-    read.is_some()
-        && matches!(
-            detect(&head),
-            FileKind::InstrRaw
-                | FileKind::InstrIndexed
-                | FileKind::MemProfRaw
-                | FileKind::Mip
-                | FileKind::SampleBinary
-                | FileKind::SampleGcov
-        )
+    let kind = detect(&head);
+    // A map has no magic, and any text may be a profile: their names decide.
+    read.is_some() && kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }

@@ -19,6 +19,8 @@ pub fn what(what: &What) -> String {
             "raw heap profile (MemProf){}, of which only the header is examined",
             version_text(*version)
         ),
+        What::Other(kind) => format!("{}, not a profile", without_article(kind.description())),
+        What::MipYaml => "MIP profile, YAML, not examined further".to_owned(),
         What::HeapYaml => "heap profile (MemProf), YAML, not examined further".to_owned(),
         What::Sample {
             encoding,
@@ -45,6 +47,12 @@ pub fn what(what: &What) -> String {
             }
         }
     }
+}
+
+fn without_article(description: &str) -> &str {
+    description
+        .split_once(' ')
+        .map_or(description, |(_, name)| name)
 }
 
 fn version_text(version: Option<impl std::fmt::Display>) -> String {

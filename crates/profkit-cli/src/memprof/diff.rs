@@ -8,7 +8,7 @@ use crate::print::{grouped, plural};
 use crate::show::json::error as json_error;
 use clap::{Args, ValueEnum};
 use profkit_analysis::heap::{ContextChange, HeapChanges, Measure, Moved, access_density, average};
-use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use profkit_merge::files::{Input, is_stdio};
 use serde::Serialize;
@@ -144,11 +144,11 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     let what = match kind {
         FileKind::Empty => "empty",
         FileKind::InstrRaw => "a raw instrumentation profile",
-        FileKind::Text if is_sample_text(odd) => "a sample profile",
-        FileKind::Text => "text, but no heap profile in YAML",
-        FileKind::SampleBinary | FileKind::SampleGcov => "a sample profile",
-        FileKind::Mip | FileKind::MipMap => "a MIP file",
+        FileKind::InstrText => "text, but no heap profile in YAML",
+        kind if kind.is_sample() => "a sample profile",
+        kind if kind.is_mip() => "a MIP file",
         FileKind::ObjectFile => "a program or library",
+        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => kind.description(),
         _ => "no profile that is known",
     };
     let failure = Failure::input(format_args!(
@@ -157,7 +157,9 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     ));
     let other = inputs.iter().find(|input| is_memprof_input(input));
     Err(match (kind, other) {
-        (FileKind::Mip, None) => failure.with_hint("`profkit mip diff` compares MIP profiles"),
+        (kind, None) if kind.is_mip() && kind != FileKind::MipMap => {
+            failure.with_hint("`profkit mip diff` compares MIP profiles")
+        }
         (FileKind::ObjectFile, _) => failure
             .with_hint("programs and libraries of raw heap profiles are given with --binaries"),
         (_, Some(other)) => failure.with_hint(format_args!(

@@ -2,20 +2,12 @@
 use crate::print::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
 use profkit_data::Error;
-use profkit_data::detect::{FileKind, detect};
-use profkit_data::memprof::yaml;
+use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
 
 /// Whether a file is a heap profile of its own: raw, or YAML with one of LLVM's keys.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
-    if detect(bytes) == FileKind::MemProfRaw {
-        return true;
-    }
-    let keys: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
-    yaml::is_yaml(bytes)
-        && keys
-            .iter()
-            .any(|key| memchr::memmem::find(bytes, key).is_some())
+    detect(bytes).is_memprof()
 }
 
 /// How many modules messages name.

@@ -137,7 +137,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
     };
     let chosen = args.version.llvm.is_some() || args.sample.gcc.is_some();
     let default = match detect(input.bytes()) {
-        FileKind::Text => Format::Extbinary,
+        FileKind::SampleText => Format::Extbinary,
         _ => Format::Text,
     };
     let format = match (args.to.or(named), chosen) {

@@ -4,7 +4,7 @@ use super::report::{FullReport, Written};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
-use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
@@ -21,11 +21,7 @@ use std::path::PathBuf;
 
 /// Whether the bytes are those of a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
-    match detect(data) {
-        FileKind::SampleBinary | FileKind::SampleGcov => true,
-        FileKind::Text => is_sample_text(data),
-        _ => false,
-    }
+    detect(data).is_sample()
 }
 
 /// Whether the first input that is a profile is a sample profile: the others are to be of its family.
@@ -38,11 +34,7 @@ pub fn are_samples(inputs: &dyn Inputs) -> bool {
         if is_sample(data.as_ref()) {
             return true;
         }
-        let kind = detect(data.as_ref());
-        if !matches!(
-            kind,
-            FileKind::Empty | FileKind::Unknown | FileKind::ObjectFile
-        ) {
+        if detect(data.as_ref()).family().is_some() {
             return false;
         }
     }

@@ -1,32 +1,11 @@
 //! The map: which functions an image has, and where their records are.
+use super::entry::MapEntry;
 use super::header::{MipKind, has_magic, preamble};
 use super::map_v8::{self, EntryLayout};
 use super::model::{Identity, Modes, Width};
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
-
-/// An entry of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MapEntry<'data> {
-    /// Where the entry is in the map.
-    pub offset: u64,
-    /// What the record holds.
-    pub modes: Modes,
-    /// Where the record is in the record section, in bytes from its start, two's complement: nothing has checked that
-    /// it is there. Of version 8 that includes the section's header.
-    pub record_offset: u64,
-    /// Address of the function; of version 8 relative to the record section, two's complement.
-    pub address: u64,
-    /// Size of the function in bytes.
-    pub size: u32,
-    /// Control-flow signature.
-    pub signature: u32,
-    /// Offsets of the non-entry blocks from the function's start, little-endian.
-    pub blocks: &'data [[u8; 4]],
-    /// Symbol name.
-    pub name: &'data [u8],
-}
 
 /// A map: a section `__llvm_mipmap` of a linked image, or a file that was made of one.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Entries of version 8's maps: layout B for 64-bit and 32-bit targets, and layout A1.
+use super::entry::MapEntry;
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
-use super::map::MapEntry;
 use super::model::{Modes, Width};
 use crate::bytes::Cursor;
 use crate::{Result, Structure};

@@ -20,6 +20,7 @@
 //! # }
 //! ```
 mod create;
+mod entry;
 mod header;
 mod header_v8;
 mod map;
@@ -33,8 +34,9 @@ mod tests;
 pub mod yaml;
 
 pub use create::{Created, ImageFacts};
+pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
-pub use map::{Entries, MapEntry, MipMap, is_map};
+pub use map::{Entries, MipMap, is_map};
 pub use model::{
     Block, CallEdge, EntryKind, Function, Identity, MODE_NAMES, MipProfile, Modes, Width,
 };

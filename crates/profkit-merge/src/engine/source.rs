@@ -2,7 +2,7 @@
 use super::Context;
 use crate::MergeOptions;
 use profkit_abi::variant;
-use profkit_data::detect::{FileKind, detect, is_sample_text};
+use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
 use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
@@ -40,10 +40,9 @@ impl<'data> Source<'data> {
                 };
                 Ok(Source::Indexed(Box::new(profile.records())))
             }
-            FileKind::Text if tolerant && is_sample_text(data) => {
-                Err(not_a_profile(FileKind::SampleBinary))
-            }
-            FileKind::Text => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
+            FileKind::InstrText => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
+            // LLVM looks at eight bytes.
+            _ if !tolerant && is_text(data) => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
             FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
                 .at(0)
                 .within(Structure::FirstBytes)
@@ -123,13 +122,15 @@ fn not_a_profile(kind: FileKind) -> Error {
             error("the file is a raw MemProf profile, not an instrumentation profile")
                 .with_hint("profkit merge --binaries PROGRAM takes raw heap profiles")
         }
-        FileKind::SampleBinary | FileKind::SampleGcov => {
+        kind if kind.is_sample() => {
             error("the file is a sample profile, not an instrumentation profile")
                 .with_hint("merge sample profiles on their own: what they count is something else")
         }
-        FileKind::Mip | FileKind::MipMap => {
-            error("the file is a MIP file, which has a merge of its own")
-                .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files")
+        kind if kind.is_mip() => error("the file is a MIP file, which has a merge of its own")
+            .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
+        FileKind::MemProfYaml => {
+            error("the file is a heap profile, not an instrumentation profile")
+                .with_hint("merge heap profiles on their own, or with profiles in indexed files")
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),

@@ -7,10 +7,9 @@ use crate::driver::{
     Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,
 };
 use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::mip::{
-    Identity, ImageId, MipKind, MipProfile, RawPart, RawParts, has_magic, is_map, preamble,
-};
+use profkit_data::mip::{Identity, ImageId, MipProfile, RawPart, RawParts};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -262,7 +261,7 @@ impl MergeKind for ProfilesFirst {
 }
 
 fn is_profile(data: &[u8]) -> bool {
-    preamble(data).is_ok_and(|preamble| preamble.kind == MipKind::Profile)
+    detect(data) == FileKind::MipProfile
 }
 
 /// A profile that was made of a map alone does not know its build id: it takes that of the first raw file.
@@ -373,18 +372,19 @@ impl MergeKind for Mip<'_> {
         part: &mut ReportPart,
     ) -> Outcome {
         let data = input.bytes();
-        if is_profile(data) {
-            self.profile(input.index, data, worker, part)
-        } else if data.is_empty() || has_magic(data) {
-            let outcome = self.raw(input.index, data, worker, part);
-            if data.is_empty() {
+        match detect(data) {
+            FileKind::MipProfile => self.profile(input.index, data, worker, part),
+            FileKind::Empty => {
+                self.raw(input.index, data, worker, part);
                 Outcome::Empty
-            } else {
-                outcome
             }
-        } else {
-            report_error(input.index, Action::Dropped, &not_mip(data), part);
-            Outcome::Dropped
+            FileKind::MipRaw | FileKind::MipReturnAddresses | FileKind::MipUnknown => {
+                self.raw(input.index, data, worker, part)
+            }
+            kind => {
+                report_error(input.index, Action::Dropped, &not_mip(kind), part);
+                Outcome::Dropped
+            }
         }
     }
 
@@ -649,20 +649,20 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
 }
 
 #[cold]
-fn not_mip(data: &[u8]) -> Error {
-    let (found, hint) = if is_map(data) {
+fn not_mip(kind: FileKind) -> Error {
+    let (found, hint) = if kind == FileKind::MipMap {
         (
             "a map",
             "a profile is made of a map first: profkit mip create -p PROFILE MAP",
         )
-    } else if data.starts_with(b"\x7fELF") {
+    } else if kind == FileKind::ObjectFile {
         (
-            "an ELF file",
+            kind.description(),
             "binaries are given with --binary; raw files are what the program wrote when it ran",
         )
     } else {
         (
-            "other bytes",
+            kind.description(),
             "raw files are what a program built with profkit mip cc writes when it ends, default.mipraw",
         )
     };

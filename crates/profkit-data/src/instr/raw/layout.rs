@@ -3,8 +3,6 @@
 //! Fields are aligned as a C compiler aligns them, and the record to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`); the
 //! offsets below are therefore computed, in file order, from the list of fields.
 use super::header::{PointerWidth, RawDialect, RawHeader};
-use super::metadata::MetadataRecord;
-use crate::bytes::Endian;
 use std::ops::Range;
 
 /// The most value kinds that a data record has slots for.
@@ -141,35 +139,6 @@ impl RecordLayout {
     }
 }
 
-impl RecordLayout {
-    /// Writes what a program's metadata say of a function into the bytes of a record, which are zero before.
-    pub(super) fn encode_metadata(
-        &self,
-        bytes: &mut [u8],
-        dialect: RawDialect,
-        record: &MetadataRecord,
-    ) {
-        let little = dialect.endian == Endian::Little;
-        // The low `len` bytes of a number.
-        let mut put = |at: Option<usize>, len: usize, value: u64| {
-            let value = match little {
-                true => value.to_le_bytes(),
-                false => (value << (64 - 8 * len)).to_be_bytes(),
-            };
-            let field = at.and_then(|at| bytes.get_mut(at..at.checked_add(len)?));
-            if let (Some(field), Some(value)) = (field, value.get(..len)) {
-                field.copy_from_slice(value);
-            }
-        };
-        let pointer = self.width.bytes();
-        put(self.name_ref, 8, record.name_ref.0);
-        put(Some(self.func_hash), 8, record.func_hash.0);
-        put(Some(self.counter_ptr), pointer, record.counter_offset);
-        put(self.function_pointer, pointer, record.function_pointer);
-        put(Some(self.num_counters), 4, u64::from(record.num_counters));
-    }
-}
-
 /// Byte offsets within a vtable record (LLVM's `VTableProfData`): `VTableNameHash` u64, `VTablePointer` pointer,
 /// `VTableSize` u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +174,7 @@ impl VTableLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Endian;
 
     fn layout(version: u32, width: PointerWidth, value_kind_last: u64) -> RecordLayout {
         let dialect = RawDialect {

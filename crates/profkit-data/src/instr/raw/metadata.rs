@@ -85,7 +85,7 @@ impl RawMetadata {
         }
         let mut data = vec![0; program.records.len() * layout.stride];
         for (bytes, record) in data.chunks_exact_mut(layout.stride).zip(&program.records) {
-            layout.encode_metadata(bytes, dialect, record);
+            encode_metadata(&layout, bytes, dialect, record);
         }
         Ok(RawMetadata {
             dialect,
@@ -112,6 +112,34 @@ impl RawMetadata {
         (mine.endian, mine.width, mine.version) == (theirs.endian, theirs.width, theirs.version)
             && self.layout == *profile.layout()
     }
+}
+
+/// Writes what a program's metadata say of a function into the bytes of a record, which are zero before.
+fn encode_metadata(
+    layout: &RecordLayout,
+    bytes: &mut [u8],
+    dialect: RawDialect,
+    record: &MetadataRecord,
+) {
+    let little = dialect.endian == Endian::Little;
+    // The low `len` bytes of a number.
+    let mut put = |at: Option<usize>, len: usize, value: u64| {
+        let value = if little {
+            value.to_le_bytes()
+        } else {
+            (value << (64 - 8 * len)).to_be_bytes()
+        };
+        let field = at.and_then(|at| bytes.get_mut(at..at.checked_add(len)?));
+        if let (Some(field), Some(value)) = (field, value.get(..len)) {
+            field.copy_from_slice(value);
+        }
+    };
+    let pointer = layout.width.bytes();
+    put(layout.name_ref, 8, record.name_ref.0);
+    put(Some(layout.func_hash), 8, record.func_hash.0);
+    put(Some(layout.counter_ptr), pointer, record.counter_offset);
+    put(layout.function_pointer, pointer, record.function_pointer);
+    put(Some(layout.num_counters), 4, u64::from(record.num_counters));
 }
 
 /// The raw version of LLVM 9: correlation came with 8 (LLVM 14).

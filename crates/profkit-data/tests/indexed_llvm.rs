@@ -11,7 +11,9 @@ use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
 use profkit_testkit::matrix::{self, Compiler, RawSet, Unavailable};
-use profkit_testkit::{Llvm, fixture, fixtures, require_or_skip, skip};
+use profkit_testkit::{
+    Llvm, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all,
+};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -236,7 +238,7 @@ fn from_text(text: &[u8]) -> InstrProfile {
 /// Every set of the matrix that can be built here, with the tools of its release.
 fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     let mut sets = Vec::new();
-    for set in matrix::all_sets() {
+    for set in matrix::sets() {
         let Compiler::Clang(release) = set.compiler else {
             continue;
         };
@@ -318,7 +320,7 @@ fn llvm_22_reads_the_same_from_every_version() {
         let expected = merge(&llvm, &path("in"), &path("text"), &["--text"]);
         let bytes = fixture(&fixture_path);
         let profile = IndexedProfile::parse(&bytes).unwrap().to_profile().unwrap();
-        for version in 3..=13 {
+        for version in some_or_all(3..=13, 5) {
             let mut out = Vec::new();
             let options = IndexedWriteOptions::for_version(version);
             if !write(&profile, &options, &mut out).unwrap().is_empty() {
@@ -330,7 +332,7 @@ fn llvm_22_reads_the_same_from_every_version() {
             compared += 1;
         }
     }
-    assert!(compared > 150, "{compared}");
+    assert!(compared > short_or_whole(30, 150), "{compared}");
 }
 
 /// Corners of the summary: no function, bit 60 in a front-end hash, counts that wrap the total around, markers.

@@ -11,7 +11,7 @@ use common::{Files, indexed, text, threads};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_merge::{Policy, ValueWeights};
 use profkit_testkit::matrix::{Compiler, Mode, Set, Unavailable};
-use profkit_testkit::{Llvm, fixture, require_or_skip, skip};
+use profkit_testkit::{Llvm, fixture, require_or_skip, skip, some_or_all};
 use std::path::Path;
 use std::process::Command;
 
@@ -49,7 +49,7 @@ fn tool(llvm: &Llvm, folder: &Path, files: &Files, extra: &[&str]) -> Vec<u8> {
 fn compare(release: u32, version: u32) {
     let llvm = require_or_skip!(release);
     let folder = tempfile::tempdir().unwrap();
-    for (mode, program) in SETS {
+    for (mode, program) in some_or_all(SETS, 4) {
         let set = Set::new(Compiler::Clang(release), mode, program);
         let raws = match set.build() {
             Ok(built) => built.raws,

@@ -354,6 +354,12 @@ impl RawSet {
     }
 }
 
+/// The sets that tests compare on: all, or a sample that has several modes of every release. All tests take the same one, so
+/// that few sets are built.
+pub fn sets() -> Vec<Set> {
+    crate::some_or_all(all_sets(), 7)
+}
+
 /// Every set whose mode the compiler has, whether it is installed or not, in a stable order.
 pub fn all_sets() -> Vec<Set> {
     let compilers = RELEASES.map(Compiler::Clang).into_iter();

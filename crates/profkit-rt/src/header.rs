@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// Zeroes behind a build id of this length.
+/// Zeroes after a build id of this length.
 #[must_use]
 pub fn build_id_padding(length: usize) -> usize {
     length.wrapping_neg() % raw_header::BUILD_ID_ALIGN

@@ -12,7 +12,7 @@ pub struct Facts<'a> {
     pub build_id: &'a [u8],
     /// Whether the image is the program, not a shared library.
     pub program: bool,
-    /// An address inside the image: tells images without build id apart.
+    /// An address inside the image: it distinguishes images without build id.
     pub address: usize,
     /// Whether the process is a forked child, whose name must differ from its parent's, unless both use a pool.
     pub forked: bool,
@@ -145,7 +145,7 @@ impl Name {
     }
 
     /// Expands `pattern` into this empty name: `%p`, `%h`, `%m`, `%1m` to `%9m`, `%%`; what else follows a percent sign
-    /// stays as it is. A name that lacks what tells its writer apart gets it before its extension: the build id for a
+    /// stays as it is. A name that does not distinguish its writer is extended before its extension: the build id for a
     /// shared library, the process id for a forked child or in place of a pool.
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
         // What the pattern has, and where its extension starts: a name that starts with its only dot has none.

@@ -9,7 +9,7 @@ pub enum Adding {
     Bytes,
     /// Each eight bytes: a count and an ordinal.
     Calls,
-    /// Only the map tells where a record starts.
+    /// Only the map says where a record starts.
     Impossible,
 }
 

@@ -101,7 +101,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Ends the input: writes what is left, and the checksum behind it.
+    /// Ends the input: writes what is left, and the checksum after it.
     ///
     /// # Errors
     /// The first error of the sink.

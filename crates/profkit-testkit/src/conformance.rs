@@ -392,9 +392,10 @@ impl Bench<'_> {
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
             let first = runs.next().expect("one attempt at least");
-            let theirs = match first.output == ours.output {
-                true => first,
-                false => runs.find(|run| run.output == ours.output).unwrap_or(first),
+            let theirs = if first.output == ours.output {
+                first
+            } else {
+                runs.find(|run| run.output == ours.output).unwrap_or(first)
             };
             self.same_output(&what, &theirs, &ours);
         }

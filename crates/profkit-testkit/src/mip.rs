@@ -4,7 +4,7 @@ use twox_hash::XxHash3_64;
 
 /// Coverage: one byte.
 pub const COVERAGE: u16 = 0x01;
-/// Bytes of blocks behind the entry's part.
+/// Bytes of blocks after the entry's part.
 pub const BLOCKS: u16 = 0x02;
 /// Count and ordinal: eight bytes.
 pub const CALLS: u16 = 0x0c;

@@ -104,10 +104,11 @@ fn write_function(
     function: usize,
     pool: usize,
 ) {
-    let program = match options.one_program {
-        true => function as u64,
+    let program = if options.one_program {
+        function as u64
+    } else {
         // Any number of the run's.
-        false => rng.below(1 << 31) as u64,
+        rng.below(1 << 31) as u64
     };
     let rng = &mut Dice {
         program: Rng::new(program),
@@ -232,7 +233,7 @@ mod tests {
             let text = sample_text(&options, seed);
             let mut functions: Vec<String> = Vec::new();
             for line in text.lines() {
-                // Without counts, which stand behind the names.
+                // Without counts, which stand after the names.
                 let line = match line.split_once(':') {
                     Some((name, _)) if !line.starts_with(' ') => format!("{name}:"),
                     _ => line

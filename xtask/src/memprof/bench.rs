@@ -59,16 +59,18 @@ pub fn run(args: &[String]) -> Result<()> {
         .collect();
     fs::write(folder.join("list"), names.join("\n"))?;
     let merge = |ours: bool, list: &[&str], output: &str, version: u32| {
-        let mut command = Command::new(match ours {
-            true => profkit.as_path(),
-            false => Path::new("llvm-profdata-22"),
+        let mut command = Command::new(if ours {
+            profkit.as_path()
+        } else {
+            Path::new("llvm-profdata-22")
         });
         command.arg("merge").args(list).args(["-o", output]);
         command.arg(format!("--memprof-version={version}"));
-        match ours {
-            true => command.args(["-q", "--llvm", "22", "--binaries", "program"]),
-            false => command.arg("--profiled-binary=program"),
-        };
+        if ours {
+            command.args(["-q", "--llvm", "22", "--binaries", "program"]);
+        } else {
+            command.arg("--profiled-binary=program");
+        }
         command.env("XDG_CACHE_HOME", &folder);
         timed(command.current_dir(&folder))
     };

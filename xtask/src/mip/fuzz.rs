@@ -69,7 +69,7 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 /// Runs the test.
 ///
 /// # Errors
-/// If a program does otherwise when it is instrumented; all are tried first.
+/// If a program behaves differently when it is instrumented; all are tried first.
 pub fn run(args: &[String]) -> Result<()> {
     let (mut programs, mut first) = (60u64, 1u64);
     let (mut modes, mut profkit): (Vec<MipMode>, Option<PathBuf>) = (Vec::new(), None);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// What clang is to be told, so that [`Evidence::of`] finds something. The letters are those that the passes `inline` and
+/// Options for clang, so that [`Evidence::of`] finds something. The letters are those that the passes `inline` and
 /// `tailcallelim` share.
 pub const FLAGS: [&str; 3] = [
     "-g",

@@ -111,7 +111,7 @@ pub fn run(args: &CoveredArgs) -> Result {
         ));
     }
     warn(&notes);
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, there is nowhere to print this.
     let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
     Ok(Status::Done)
 }

@@ -61,7 +61,7 @@ pub fn run(args: &CreateArgs) -> Result {
         ProfileVersion::from(args.format_version),
     )?;
     let mut stderr = print::stderr();
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, there is nowhere to print this.
     for note in &made.notes {
         let _ = writeln!(stderr, "note: {note}");
     }

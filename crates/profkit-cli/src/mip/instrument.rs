@@ -68,7 +68,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
         let mut stderr = print::stderr();
-        // Nobody is left to be told if stderr is closed.
+        // If stderr is closed, there is nowhere to print this.
         for skipped in &made.skipped {
             let _ = writeln!(
                 stderr,

@@ -147,7 +147,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let bytes = file.write(&listed.names);
     output.write(|sink| sink.put(&bytes))?;
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, there is nowhere to print this.
     let mut stderr = print::stderr();
     if args.format == Format::Json {
         let _ = writeln!(stderr, "{report:#}");

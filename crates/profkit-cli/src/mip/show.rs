@@ -58,7 +58,7 @@ pub fn run(args: &ShowArgs) -> Result {
         Some(file) => {
             let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
             for note in &located.notes {
-                // Nobody is left to be told if stderr is closed.
+                // If stderr is closed, there is nowhere to print this.
                 let _ = writeln!(print::stderr(), "warning: {note}");
             }
             Some(located)

@@ -155,7 +155,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         .iter()
         .map(|function| function.cold_bytes)
         .sum();
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, there is nowhere to print this.
     let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names

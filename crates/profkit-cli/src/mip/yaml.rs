@@ -85,7 +85,7 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);
     write(&args.profile, &profile, version)?;
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, there is nowhere to print this.
     let _ = writeln!(
         print::stderr(),
         "wrote {}: a profile of {}",

@@ -1,4 +1,4 @@
-//! What directives of 32-bit Arm say of the code behind them: the instruction set, its syntax, the processor.
+//! What directives of 32-bit Arm say of the code after them: the instruction set, its syntax, the processor.
 use super::statement::Directive;
 
 /// An instruction set of 32-bit Arm.

@@ -13,7 +13,7 @@ pub struct Module<'a> {
     pub sections: Vec<Section<'a>>,
     /// Names of the macros that the file defines.
     pub macros: FxHashSet<&'a [u8]>,
-    /// Index of the `.end` directive, behind which nothing is assembled.
+    /// Index of the `.end` directive, after which nothing is assembled.
     pub end: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
 }
 
 impl<'a> Module<'a> {
-    /// Parses what was scanned. Never fails: what cannot be told apart is an instruction of an unknown name.
+    /// Parses what was scanned. Never fails: what it does not know is an instruction of an unknown name.
     pub fn parse(scanned: &'a Scanned, syntax: &Syntax) -> Self {
         let mut parser = Parser {
             module: Module {

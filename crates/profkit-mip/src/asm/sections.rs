@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SectionId(pub u32);
 
-/// One section, as far as the file tells.
+/// One section, as far as the file says.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
     /// Its name; in Mach-O "segment,section".
@@ -16,7 +16,7 @@ pub struct Section<'a> {
     pub flags: &'a [u8],
     /// The COMDAT or other group that it is in.
     pub group: Option<&'a [u8]>,
-    /// The `unique` number: sections of equal names are told apart by it.
+    /// The `unique` number: it distinguishes sections of equal names.
     pub unique: Option<&'a [u8]>,
     /// The directive that selects it again: name, and arguments as they were written.
     pub selector: (&'a [u8], &'a [u8]),
@@ -33,7 +33,7 @@ pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         while let Some(&byte) = text.get(at) {
             match byte {
                 b'"' => {
-                    at = text.len() - quoted(text.get(at..)?).map_or(0, |(_, behind)| behind.len());
+                    at = text.len() - quoted(text.get(at..)?).map_or(0, |(_, after)| after.len());
                     continue;
                 }
                 b'(' | b'[' | b'{' => depth += 1,
@@ -53,7 +53,7 @@ pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
-/// What tells sections apart: name, group, `unique` number.
+/// What distinguishes sections: name, group, `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// The sections met so far, the current one, and the stack of `.pushsection`.
@@ -173,8 +173,8 @@ fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
         .iter()
         .position(|word| *word == b"unique")
         .and_then(|at| rest.get(at + 1).copied());
-    // The group's name stands before the linked-to section in old clang, behind it in GNU as and new clang; only
-    // the word "comdat" behind a group tells.
+    // The group's name stands before the linked-to section in old clang, after it in GNU as and new clang; only
+    // the word "comdat" after a group decides.
     let group = if flags.contains(&b'G') {
         let comdat = rest.iter().position(|word| *word == b"comdat");
         let name = match comdat {

@@ -8,11 +8,11 @@ pub struct Statement<'a> {
     pub line: u32,
     /// Offset of its first byte.
     pub start: usize,
-    /// Offset behind its last byte, trailing space left out.
+    /// Offset after its last byte, trailing space left out.
     pub end: usize,
     /// The section that it stands in (for a directive that changes the section: the one before).
     pub section: SectionId,
-    /// Where it stands otherwise.
+    /// Where it is, for every other kind of statement.
     pub context: Context,
     /// What it is.
     pub kind: Kind<'a>,
@@ -51,7 +51,7 @@ pub enum Kind<'a> {
 pub struct Directive<'a> {
     /// With its dot, as written.
     pub name: &'a [u8],
-    /// Everything behind it.
+    /// Everything after it.
     pub arguments: &'a [u8],
 }
 
@@ -60,7 +60,7 @@ pub struct Directive<'a> {
 pub struct Instruction<'a> {
     /// The first word, prefixes such as `lock` not taken off.
     pub mnemonic: &'a [u8],
-    /// Everything behind it.
+    /// Everything after it.
     pub operands: &'a [u8],
 }
 
@@ -79,8 +79,8 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         loop {
             let first = *rest.first()?;
             if first == b'"' {
-                let (name, behind) = quoted(rest)?;
-                rest = behind;
+                let (name, after) = quoted(rest)?;
+                rest = after;
                 return Some(name);
             }
             if is_name_byte(first) {
@@ -88,8 +88,8 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
                     .iter()
                     .position(|&byte| !is_name_byte(byte))
                     .unwrap_or(rest.len());
-                let (word, behind) = rest.split_at(length);
-                rest = behind;
+                let (word, after) = rest.split_at(length);
+                rest = after;
                 let name = word.split(|&byte| byte == b'@').next().unwrap_or_default();
                 if !name.is_empty() {
                     return Some(name);

@@ -22,7 +22,7 @@ pub struct Syntax {
     /// Prefix of labels that do not get into the symbol table.
     pub local_prefix: &'static str,
     /// Prefix of labels of data that linkers may drop piece by piece and that the final symbol table does not get. In
-    /// Mach-O that is another one: what stands behind a label of the first kind belongs to the symbol before it.
+    /// Mach-O that is another one: what stands after a label of the first kind belongs to the symbol before it.
     pub data_prefix: &'static str,
     /// The object format, which decides what section directives mean.
     pub format: ObjectFormat,

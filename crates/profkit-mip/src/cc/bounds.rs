@@ -1,4 +1,4 @@
-//! What GNU ld must be told so that `--gc-sections` drops dead functions and nothing else.
+//! What GNU ld must be given so that `--gc-sections` drops dead functions and nothing else.
 //!
 //! It keeps every section, and its COMDAT group, whose name a `__start_` symbol that it defines itself ends in. It leaves
 //! symbols alone that a linker script defines, so the link gets a script that says of these two what GNU ld would have

@@ -193,7 +193,7 @@ fn instrument_in_place(file: &Path, source: &OsStr) -> Step {
     }
 }
 
-/// The language in force behind the last word.
+/// The language in force after the last word.
 fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     parsed.items.iter().rev().find_map(|item| match item {
         Item::Option {

@@ -95,7 +95,7 @@ impl Compiler {
         self.ask(&words)
     }
 
-    /// What its linker must be told; the file that this may name is written.
+    /// The words that its linker needs. The file that they may name is written.
     fn linker_words(
         &self,
         parsed: &Parsed,

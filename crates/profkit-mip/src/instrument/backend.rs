@@ -18,7 +18,7 @@ pub enum Flow<'a> {
     Branch(&'a [u8]),
     /// Goes where a register or a table says.
     Indirect,
-    /// Returns, traps, or leaves the function otherwise.
+    /// Returns, traps, or leaves the function in another way.
     Leave,
 }
 

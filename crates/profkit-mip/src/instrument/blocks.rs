@@ -17,7 +17,7 @@ pub(super) struct Block {
     pub(super) successors: Vec<usize>,
 }
 
-/// The blocks of a function in layout order, its parts behind it.
+/// The blocks of a function in layout order, its parts after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
@@ -335,7 +335,7 @@ impl Graph {
             .enumerate()
             .map(|(block, b)| (b.statement, block))
             .collect();
-        // The block of each item: the first one that begins at it or behind it, in the same part.
+        // The block of each item: the first one that begins at it or after it, in the same part.
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {

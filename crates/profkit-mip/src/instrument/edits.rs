@@ -24,7 +24,7 @@ impl Edits {
         });
     }
 
-    /// Puts a text in the place of the bytes from `offset` to `end`, behind what is inserted there.
+    /// Puts a text in the place of the bytes from `offset` to `end`, after what is inserted there.
     pub(super) fn replace(&mut self, offset: usize, end: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,

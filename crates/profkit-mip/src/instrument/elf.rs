@@ -1,4 +1,4 @@
-//! What an ELF object gets behind its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
+//! What an ELF object gets after its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
 use super::backend::Backend;
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
@@ -7,7 +7,7 @@ use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The subsection for cold stubs: the last one that assemblers take, so that it stands behind the file's own.
+/// The subsection for cold stubs: the last one that assemblers take, so that it stands after the file's own.
 const COLD_SUBSECTION: u32 = 8191;
 
 /// Appends everything.
@@ -25,9 +25,9 @@ pub(super) fn tail(
             .iter()
             .take_while(|plan| plan.section == first.section)
             .count();
-        let (run, behind) = rest.split_at(same);
+        let (run, after) = rest.split_at(same);
         of_section(module, run, backend, options, out);
-        rest = behind;
+        rest = after;
     }
     once(planned, backend, options, out);
     out.push_str(&backend.once(options));

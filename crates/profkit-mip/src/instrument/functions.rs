@@ -12,7 +12,7 @@ pub struct Function<'a> {
     pub name: &'a [u8],
     /// Index of its label's statement.
     pub label: usize,
-    /// Index of the first statement behind it.
+    /// Index of the first statement after it.
     pub end: usize,
     /// Whether that statement is the function's `.size`.
     pub sized: bool,
@@ -34,7 +34,7 @@ pub struct Part<'a> {
     pub name: &'a [u8],
     /// Index of its label's statement.
     pub label: usize,
-    /// Index of the first statement behind it.
+    /// Index of the first statement after it.
     pub end: usize,
     /// Whether that statement is the part's `.size`.
     pub sized: bool,

@@ -41,7 +41,7 @@ impl Labels {
         format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
-    /// A label of the back end's own, such as that of a cold stub; `what` must be told from f, e, r and b.
+    /// A label of the back end's own, such as that of a cold stub; `what` must differ from f, e, r and b.
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }

@@ -16,7 +16,7 @@ pub(super) struct Region<'a> {
 pub(super) struct DataFacts<'a> {
     /// Labels that data of the program refers to: jump tables, tables of label addresses.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For a label in data: the names that the data behind it refers to, in order, up to the next label.
+    /// For a label in data: the names that the data after it refers to, in order, up to the next label.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
     /// Regions by the label that they start at.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
@@ -77,7 +77,7 @@ impl<'a> DataFacts<'a> {
         facts
     }
 
-    /// Reads a call-site table, if one begins behind this statement: `.uleb128 END-START`, label START, then four
+    /// Reads a call-site table, if one begins after this statement: `.uleb128 END-START`, label START, then four
     /// values a call site, up to label END.
     fn call_sites(&mut self, module: &Module<'a>, index: usize) -> Option<()> {
         let at = |index: usize| module.statements.get(index).map(|s| s.kind);

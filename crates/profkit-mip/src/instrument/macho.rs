@@ -1,4 +1,4 @@
-//! What a Mach-O object gets behind its text: records, map entries, the anchor, the mode word and the ring.
+//! What a Mach-O object gets after its text: records, map entries, the anchor, the mode word and the ring.
 //!
 //! Each record and each map entry is an atom of its own: its label begins with `l`, which the linker sees and the final
 //! symbol table does not. Map entries are live if what they name is, so that dead functions leave none behind.

@@ -81,7 +81,7 @@ impl Instrumented<'_> {
 /// Instruments one assembly file. `file` is its name for messages.
 ///
 /// # Errors
-/// If the target cannot be told, the mode is not available for it, or the file was instrumented before. Assembly that
+/// If the target is not known, the mode is not available for it, or the file was instrumented before. Assembly that
 /// is not understood is no error: it is passed through, and functions that could be broken are skipped.
 pub fn instrument<'t>(
     text: &'t [u8],
@@ -96,7 +96,7 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // Nothing to instrument, and nothing that tells the target: an empty translation unit.
+            // Nothing to instrument, and nothing that shows the target: an empty translation unit.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(

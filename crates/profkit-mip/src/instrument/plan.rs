@@ -20,7 +20,7 @@ pub(super) struct Planned<'a> {
     pub(super) section: SectionId,
     /// Names of its labels.
     pub(super) labels: Labels,
-    /// Label behind its last byte.
+    /// Label after its last byte.
     pub(super) end: String,
     /// Control-flow signature of the whole function.
     pub(super) signature: u32,
@@ -169,7 +169,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Labels of the next entry, or of one behind it.
+    /// Labels of the next entry, or of one after it.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -235,9 +235,9 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Puts a stub behind its function and its unwind information, on the line that is there. Mach-O has no subsections
-    /// that would bring it behind all code, and not every branch has a relocation for another symbol's code.
-    fn stub_behind(&mut self, end: usize, stub: Option<String>) {
+    /// Puts a stub after its function and its unwind information, on the line that is there. Mach-O has no subsections
+    /// that would bring it after all code, and not every branch has a relocation for another symbol's code.
+    fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
         let is_end_of_unwind = |index: &usize| matches!(statement(*index).map(|s| s.kind), Some(Kind::Directive(d)) if d.name == b".cfi_endproc");
@@ -300,7 +300,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         let cold = match self.backend.syntax().format {
             ObjectFormat::Elf => cold,
             ObjectFormat::MachO => {
-                self.stub_behind(range.end, cold);
+                self.stub_after(range.end, cold);
                 None
             }
         };

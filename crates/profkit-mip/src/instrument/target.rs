@@ -86,7 +86,7 @@ impl FromStr for Target {
 
 /// Tells the target from the assembly, if it shows; `None` if it does not.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // The start of a file has its first functions; a register settles it.
+    // The start of a file has its first functions, and one register is enough to know.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);

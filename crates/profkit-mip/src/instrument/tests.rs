@@ -60,7 +60,7 @@ fn the_signature_of_an_if_is_the_published_one() {
 fn flow_of_control() {
     // A loop from the start; a self-call; what no one reaches.
     insta::assert_snapshot!(body(".L1:\ndec %edi\njne .L1\njmp f\nnop\nret"), @"f: 4[1, 0] 6[] 7[] 232469c9");
-    // A jump table, behind other code of the function; two equal targets are one successor.
+    // A jump table, after other code of the function; two equal targets are one successor.
     insta::assert_snapshot!(body("leaq .LT(%rip), %rax\njmp *%rax\n.section .rodata\n.LT: .long .LA-.LT\n.long .LB-.LT, .LA-.LT\n.text\n.LA: nop\n.LB: ret\n.LC: ud2"), @"f: 3[1, 2] 9[2] 10[] 11[] a6afb9fd");
     // Numeric labels, a tail call, a branch to another function.
     insta::assert_snapshot!(body("1: dec %edi\nje 1b\njs 1f\njle g\njmp g\n1: ret"), @"f: 3[1, 0] 5[2, 4] 6[3] 7[] 8[] a41dbd39");
@@ -115,7 +115,7 @@ fn where_the_entry_probe_goes() {
         String::from_utf8(made.text.into_owned()).unwrap()
     };
     insta::assert_snapshot!(mach_o("pushq %rbp\nmovq %rsp, %rbp\nretq").lines().nth(4).unwrap(), @"movb $0, l_profkit_mip_r0(%rip); retq; Lprofkit_mip_e0:");
-    // What comes behind the file is in AT&T syntax.
+    // What comes after the file is in AT&T syntax.
     let intel = mach_o(".intel_syntax noprefix\nret");
     insta::assert_snapshot!(intel.lines().skip(3).take(3).collect::<Vec<_>>().join("\n"), @r"
     mov byte ptr [rip + l_profkit_mip_r0], 0; ret; Lprofkit_mip_e0:

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 1 | 15, 16 | version, features, function address, number of blocks; each block: offset from the end of the one before, size, flags. The id is the block's number |
 //! | 2 | 17 to 19 | each block has its id first |
-//! | 3 | 20, 21 | the same, with call sites behind the offset if feature bit 5 is set |
+//! | 3 | 20, 21 | the same, with call sites after the offset if feature bit 5 is set |
 //! | 4, 5 | 22 | features have two bytes in version 5 |
 //!
 //! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 15, 16, 19 and 22.

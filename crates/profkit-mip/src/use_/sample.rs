@@ -35,7 +35,7 @@ pub struct MadeProfile {
     pub profile: SampleProfile,
     /// Called functions without any line in the debug info.
     pub without_lines: usize,
-    /// Called functions whose lines are known, but not the line they begin at, so that offsets cannot be told.
+    /// Called functions whose lines are known, but not the line they begin at, so that offsets are not known.
     pub without_start: usize,
     /// Call edges whose place in the source is not known.
     pub edges_without_lines: usize,
@@ -50,7 +50,7 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // A part has the signature of its function, which tells it from others of that name.
+    // A part has the signature of its function, which distinguishes it from others of that name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);

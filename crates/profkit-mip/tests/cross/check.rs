@@ -206,7 +206,7 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     )
 }
 
-/// Each sample names a function, and a place behind a call.
+/// Each sample names a function, and a place after a call.
 fn check_ring(
     ring_bytes: &[u8],
     slots: u32,

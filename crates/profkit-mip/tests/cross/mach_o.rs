@@ -94,7 +94,7 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
             "add w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
-        // The immediate behind the address is in the relocation's type, which the disassembler does not take back.
+        // The immediate after the address is in the relocation's type, which the disassembler does not take back.
         (false, STORE) => &["movb $0x0, R-1(%rip)"],
         (false, UNARY) => &["shrb R(%rip)"],
         (false, _) => &["incl R(%rip)"],
@@ -152,7 +152,7 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             );
             assert_eq!(target(map_entry::FUNCTION_ADDRESS), name);
             let probe = entry_probe(is_arm64, mode, index);
-            // On x86-64 it stands behind the set-up of the frame, unless it looks for the return address itself.
+            // On x86-64 it stands after the set-up of the frame, unless it looks for the return address itself.
             let by_stack = matches!(
                 mode,
                 Mode::Calls {
@@ -160,8 +160,8 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
                 }
             );
             let frame = ["pushq %rbp", "movq %rsp, %rbp"];
-            let behind = usize::from(!is_arm64 && !by_stack && functions[name][..2] == frame) * 2;
-            assert_eq!(functions[name][behind..][..probe.len()], probe, "{name}");
+            let after = usize::from(!is_arm64 && !by_stack && functions[name][..2] == frame) * 2;
+            assert_eq!(functions[name][after..][..probe.len()], probe, "{name}");
             // Every block has its own store, in any order of code.
             for block in 0..block_count {
                 if !is_arm64 {

@@ -381,9 +381,10 @@ impl SampleBench<'_> {
             .map(|line| {
                 let name = line.split(" - ").next().unwrap_or_default();
                 let flags = line.rsplit("Flags").next().unwrap_or_default();
-                let place = match flags.contains("compressed") {
-                    true => "",
-                    false => line,
+                let place = if flags.contains("compressed") {
+                    ""
+                } else {
+                    line
                 };
                 format!("{name} {flags} {place}")
             })

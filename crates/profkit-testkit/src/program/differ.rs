@@ -175,7 +175,7 @@ pub fn compare(
         let got = outcome(&made, &[], &raw)?;
         if got != expected {
             bail!(
-                "seed {}, {}, mode {}: the instrumented program does otherwise\nplain: {expected:?}\ninstrumented: {got:?}\nfiles: {}",
+                "seed {}, {}, mode {}: the instrumented program behaves differently\nplain: {expected:?}\ninstrumented: {got:?}\nfiles: {}",
                 program.seed(),
                 setting.describe(),
                 mode.name,

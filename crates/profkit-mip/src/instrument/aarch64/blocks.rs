@@ -143,7 +143,7 @@ pub(super) fn probes(
             .position(start)
             .ok_or("it has a block outside of itself")?;
         let at = if exclusive && reaches_store_exclusive(body, from) {
-            behind_store_exclusive(body, from)?
+            after_store_exclusive(body, from)?
         } else {
             before_hints(body, from)
         };
@@ -231,7 +231,7 @@ fn is_part(name: &str) -> bool {
     name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
 }
 
-/// Labels of linker optimisation hints name the very instruction behind them: a probe goes before them.
+/// Labels of linker optimisation hints name the very instruction after them: a probe goes before them.
 fn before_hints(body: &Body, from: usize) -> usize {
     let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
     let mut at = from;
@@ -241,9 +241,9 @@ fn before_hints(body: &Body, from: usize) -> usize {
     at
 }
 
-/// The line behind the store-exclusive of the block that starts at line `from`. Between it and its load-exclusive no
-/// other store may be; the block runs to its end once it is entered, so that behind it will do as well.
-fn behind_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
+/// The line after the store-exclusive of the block that starts at line `from`. Between it and its load-exclusive no
+/// other store may be; the block runs to its end once it is entered, so that after it will do as well.
+fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     for (at, line) in body.lines.iter().enumerate().skip(from) {
         match &line.what {
             What::Instruction(word, rest) => {
@@ -387,11 +387,11 @@ fn mend(
     Ok(replaced)
 }
 
-/// Statements that may be a jump table of the function: data behind its label, up to the next function.
+/// Statements that may be a jump table of the function: data after its label, up to the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {
-        // The tables of a function stand within it or behind it, before the next one's code.
+        // The tables of a function stand within it or after it, before the next one's code.
         if index >= function.end
             && statement.section == function.section
             && matches!(statement.kind, Kind::Instruction(_))

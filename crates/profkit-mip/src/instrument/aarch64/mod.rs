@@ -31,7 +31,7 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
 };
 
 /// Files of more statements than this may have sections in which a `cbz`, which reaches 1 MiB, does not reach the cold
-/// stubs behind all code. Their probes have a branch more. A quarter of the reach, because block probes come on top.
+/// stubs after all code. Their probes have a branch more. A quarter of the reach, because block probes come on top.
 const NEAR: usize = 64 * 1024;
 
 /// Whether the cold stub of a function may be out of reach of a `cbz`.

@@ -212,7 +212,7 @@ fn distance(positions: &[u32], one: usize, other: usize) -> u32 {
     at(one).abs_diff(at(other))
 }
 
-/// Most bytes that a statement can take; `None` if that cannot be told.
+/// Most bytes that a statement can take; `None` if that is not known.
 fn size(word: &str, rest: &str) -> Option<u32> {
     let Some(directive) = word.strip_prefix('.') else {
         return Some(4);
@@ -363,7 +363,7 @@ fn widen(
     Ok(())
 }
 
-/// Makes the load of a table's byte behind `start` one of a half-word, if it is the only thing that can happen to the
+/// Makes the load of a table's byte after `start` one of a half-word, if it is the only thing that can happen to the
 /// table's address in register `base`.
 fn widen_load(
     pieces: &[Piece<'_>],

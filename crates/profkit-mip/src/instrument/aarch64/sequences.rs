@@ -13,7 +13,7 @@ pub(super) struct Addressing {
     pub(super) large: bool,
 }
 
-/// Between statements of a line, with a space behind.
+/// Between statements of a line, with a space after it.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -56,7 +56,7 @@ impl Addressing {
         ]
     }
 
-    /// What is missing behind [`page`](Self::page), as an operand; `None` if nothing is.
+    /// What is missing after [`page`](Self::page), as an operand; `None` if nothing is.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
             ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),

@@ -89,7 +89,7 @@ pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// The label of a direct branch; `.` for places that are told by a sum. `None` for an indirect one.
+/// The label of a direct branch; `.` for places that are given by a sum. `None` for an indirect one.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;

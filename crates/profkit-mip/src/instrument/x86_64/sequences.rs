@@ -82,7 +82,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// What tells the unwinder of a push and a pop, where the function has unwind information.
+/// What informs the unwinder of a push and a pop, where the function has unwind information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")

@@ -225,3 +225,26 @@ where
         self.as_slice().open(index, buffer)
     }
 }
+
+/// As the slice of its elements.
+impl<T, const N: usize> Inputs for [T; N]
+where
+    [T]: Inputs,
+    T: Sync,
+{
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn name(&self, index: usize) -> Cow<'_, str> {
+        self.as_slice().name(index)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        self.as_slice().weight(index)
+    }
+
+    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+        self.as_slice().open(index, buffer)
+    }
+}

@@ -13,7 +13,7 @@ use profkit_object::correlate::binary::{self, Outside, SectionSet};
 use profkit_object::correlate::dwarf::{self, DwarfOptions};
 use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
 use profkit_object::debug_files::{DebugFolders, DebugLink, dsym_files};
-use profkit_object::index::{BinaryIndex, Contents, IndexedBinary};
+use profkit_object::index::{BinaryIndex, Contents, IndexCache, IndexError, IndexedBinary};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::io::Read;
@@ -76,7 +76,13 @@ impl Plan {
     /// Looks at all inputs, and finds the binaries of those that need one. Each binary is read once.
     ///
     /// An input that cannot be read is left to the merge, which reports it.
-    pub fn new(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
+    pub fn new(inputs: &dyn Inputs, binaries: &Binaries) -> Self {
+        Self::with_paths(inputs, &[], binaries)
+    }
+
+    /// As [`new`](Self::new), with the paths of those inputs that are files: only the first bytes are read of these
+    /// where that is enough.
+    pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()
             .map(|input| keys_of(inputs, input, paths.get(input).and_then(Option::as_deref)))
@@ -174,6 +180,19 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
 }
 
 impl Binaries {
+    /// Programs, libraries and debug files at these paths, or in folders at these paths. Debug files of stripped
+    /// binaries are looked for where the system has them; no server is asked.
+    ///
+    /// # Errors
+    /// If a path does not exist, or is a file that is no binary.
+    pub fn open(paths: &[PathBuf]) -> std::result::Result<Self, IndexError> {
+        Ok(Binaries {
+            index: BinaryIndex::build(paths, &mut IndexCache::none())?,
+            debug_folders: DebugFolders::default(),
+            servers: None,
+        })
+    }
+
     /// The binary of profiles with these ids, and its metadata.
     fn find(
         &self,

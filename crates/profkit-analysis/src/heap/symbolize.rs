@@ -1,5 +1,5 @@
 //! From contexts of addresses to a profile, module by module.
-use crate::correlate::{Artifact, BinaryServers};
+use crate::correlate::{Artifact, Binaries, BinaryServers};
 use crate::names;
 use profkit_data::ids::BuildId;
 use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
@@ -48,16 +48,12 @@ pub struct IndexedBinaries<'a> {
 }
 
 impl<'a> IndexedBinaries<'a> {
-    /// Binaries that were found, and where to look further.
-    pub fn new(
-        index: &'a BinaryIndex,
-        folders: &'a DebugFolders,
-        servers: Option<&'a dyn BinaryServers>,
-    ) -> Self {
+    /// Binaries, as correlation has them.
+    pub fn of(binaries: &'a Binaries) -> Self {
         IndexedBinaries {
-            index,
-            folders,
-            servers,
+            index: &binaries.index,
+            folders: &binaries.debug_folders,
+            servers: binaries.servers.as_deref(),
             code_mappings: OnceLock::new(),
         }
     }

@@ -78,8 +78,7 @@ impl Heap {
         }
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
-        let source =
-            IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
+        let source = IndexedBinaries::of(&found);
         let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source);
         let loaded = loaded.map_err(Failure::input)?;
         notes.extend(inputs::notes(&loaded));

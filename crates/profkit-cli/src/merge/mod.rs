@@ -142,7 +142,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
             .collect();
         let correlated = Subset::new(&inputs, rest.clone());
-        let plan = Plan::new(&correlated, &paths, &binaries);
+        let plan = Plan::with_paths(&correlated, &paths, &binaries);
         let told = CorrelationReport::new(&plan, |input| {
             let file = rest.get(input).and_then(|&index| inputs.files.get(index));
             file.map_or("", |file| &file.name)
@@ -202,7 +202,7 @@ fn load_heap_profiles(
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
-    let source = IndexedBinaries::new(&found.index, &found.debug_folders, found.servers.as_deref());
+    let source = IndexedBinaries::of(&found);
     let run = RunOptions::new().threads(Threads::new(args.threads));
     let loaded = load_heap(inputs, &run, &source).map_err(Failure::input)?;
     if loaded.dumps() > 0 && !binaries.is_used() {

@@ -13,7 +13,7 @@ use std::io::Write;
 pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
     let mut notes = Vec::new();
     let binaries = args.index(&mut notes, true)?;
-    let plan = Plan::new(&SingleInput(input), &[], &binaries);
+    let plan = Plan::new(&SingleInput(input), &binaries);
     for assignment in &plan.assignments {
         let matched = match &assignment.outcome {
             Ok(matched) => matched,

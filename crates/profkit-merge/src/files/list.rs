@@ -234,6 +234,18 @@ impl FileId {
 }
 
 impl InputList {
+    /// Files by their paths, each counted once; `-` is standard input. Whether they are there is found out when they
+    /// are read: a file that is not is reported and left out.
+    pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        let paths = paths.into_iter();
+        InputList {
+            files: paths
+                .map(|path| InputFile::new(path.into(), Weight::ONE))
+                .collect(),
+            ..InputList::default()
+        }
+    }
+
     /// Collects the inputs named on the command line and in list files. `output` is where the merged profile will
     /// go: a folder that is an input may hold the one of an earlier run.
     ///

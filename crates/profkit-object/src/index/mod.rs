@@ -99,6 +99,14 @@ pub struct IndexError {
     pub hint: Option<String>,
 }
 
+impl std::fmt::Display for IndexError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl std::error::Error for IndexError {}
+
 impl BinaryIndex {
     /// Indexes files and folders.
     ///

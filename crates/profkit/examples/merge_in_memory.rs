@@ -1,0 +1,22 @@
+//! Merges two profiles that lie in memory, and prints the result as text.
+//!
+//!     cargo run -p profkit --example merge_in_memory
+use profkit::data::instr::text::{TextOptions, TextWriter};
+use profkit::merge::{MergeOptions, Weight, merge_instr};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let monday = b":ir\nmain\n742261418966908927\n2\n3\n40\n";
+    let tuesday = b":ir\nmain\n742261418966908927\n2\n1\n2\n";
+    // Slices of bytes are inputs, and so are pairs of name and bytes. With a weight, counts are multiplied.
+    let inputs = [
+        ("monday", Weight::ONE, monday.as_slice()),
+        ("tuesday", Weight::integer(10), tuesday.as_slice()),
+    ];
+    let merged = merge_instr(&inputs, &MergeOptions::new())?;
+    for result in &merged.profiles {
+        let mut text = Vec::new();
+        TextWriter::write(&mut text, &result.profile, TextOptions::default())?;
+        print!("{}", String::from_utf8_lossy(&text));
+    }
+    Ok(())
+}

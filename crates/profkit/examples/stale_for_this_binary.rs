@@ -1,0 +1,24 @@
+//! Says how much of a profile the functions of a binary can still use, and which hot ones are lost.
+//!
+//!     cargo run -p profkit --example stale_for_this_binary -- PROFILE BINARY
+use profkit::analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+use profkit::analysis::names;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let profile = arguments.next().ok_or("give a profile")?;
+    let binary = arguments.next().ok_or("give a binary")?;
+    let profile = ProfileFunctions::parse(&std::fs::read(profile)?)?;
+    let mut binaries = BinaryFunctions::default();
+    binaries.open(Path::new(&binary))?;
+    let shares = MatchShares::new(&profile, &binaries);
+    println!(
+        "{:.1} % of all counts match",
+        shares.counts.matched_percent()
+    );
+    for lost in &shares.hot_lost {
+        println!("lost: {}", names::display(&lost.name, false));
+    }
+    Ok(())
+}

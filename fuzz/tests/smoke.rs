@@ -1,5 +1,5 @@
 //! Runs every fuzz target over its corpus, and over mutations of it. The corpus is `tests/fixtures`, inputs that once
-//! failed, in `fuzz/regressions/TARGET`, and small inputs that together reach much code, in `fuzz/corpus/TARGET`
+//! failed, in `fuzz/regressions/TARGET`, and small inputs that together reach much code, in `fuzz/corpus/TARGET.pack`
 //! (`cargo xtask fuzz` finds them).
 //!
 //! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
-    CountingAllocator, Rng, fixture_path, fixtures_with, mutate, peak_allocation, repo_root,
-    short_or_whole,
+    CountingAllocator, Rng, corpus, fixture_path, fixtures_with, mutate, peak_allocation,
+    repo_root, short_or_whole,
 };
 
 #[global_allocator]
@@ -54,7 +54,7 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
 }
 
 fn smoke(target: &Target, mutations: u64, seed: u64) -> Result<(), String> {
-    let corpus = corpus(target);
+    let corpus = inputs_of(target);
     assert!(!corpus.is_empty(), "{}: no corpus", target.name);
     for (path, data) in &corpus {
         attempt(target, data)
@@ -101,24 +101,26 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
-    let folders = ["fuzz/regressions", "fuzz/corpus"];
-    let folders = folders.map(|folder| repo_root().join(folder).join(target.name));
-    let kept = folders
-        .into_iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok());
+fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+    let regressions = repo_root().join("fuzz/regressions").join(target.name);
+    let regressions = std::fs::read_dir(regressions).into_iter().flatten();
     let mut paths: Vec<PathBuf> = fixtures_with(target.seeds)
         .into_iter()
         .map(fixture_path)
-        .chain(
-            kept.flatten()
-                .map(|entry| entry.expect("a readable folder").path()),
-        )
+        .chain(regressions.map(|entry| entry.expect("a readable folder").path()))
         .collect();
     paths.sort();
     let read = |path: PathBuf| {
         let data = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         (path, data)
     };
-    paths.into_iter().map(read).collect()
+    let mut corpus: Vec<_> = paths.into_iter().map(read).collect();
+    let pack = repo_root().join(format!("fuzz/corpus/{}.pack", target.name));
+    if let Ok(bytes) = std::fs::read(&pack) {
+        let inputs = corpus::unpack(&bytes).unwrap_or_else(|error| panic!("{pack:?}: {error}"));
+        let name = |number: usize| pack.with_extension(format!("pack#{number}"));
+        let inputs = inputs.into_iter().enumerate();
+        corpus.extend(inputs.map(|(number, input)| (name(number), input)));
+    }
+    corpus
 }

@@ -16,7 +16,7 @@ const INSTRUMENTATION: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-cov
 /// Inputs larger than this many bytes are not tried: they cost time and show little that smaller ones do not.
 const MOST_BYTES: u32 = 64 << 10;
 /// Inputs kept in the repository are at most this many bytes.
-const MOST_KEPT: u32 = 4 << 10;
+const MOST_KEPT: u32 = 1 << 10;
 
 struct Target {
     name: String,
@@ -38,7 +38,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .arg(found(&target.name, "corpus")?)
-            .args(kept(&target.name))
+            .args(kept(&target.name)?)
             .arg(seeds(&target)?);
         println!("── {}", target.name);
         if !command.status().context("the fuzzer")?.success() {
@@ -49,24 +49,32 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the smallest inputs that reach what is reached so far into the repository.
+/// Puts a small set of inputs that reach what is reached so far into the repository, one file per target.
 pub fn minimize(arguments: &[String]) -> Result<()> {
     let program = build()?;
     for target in targets(arguments)? {
-        let kept = repo_root().join("fuzz/corpus").join(&target.name);
-        fs::create_dir_all(&kept)?;
-        let status = fuzzer(&program, &target)
-            .args(["-merge=1", &format!("-max_len={MOST_KEPT}")])
-            .arg(&kept)
+        let chosen = found(&target.name, "chosen")?;
+        fs::remove_dir_all(&chosen)?;
+        fs::create_dir(&chosen)?;
+        let mut command = fuzzer(&program, &target);
+        command
+            .args(["-set_cover_merge=1", &format!("-max_len={MOST_KEPT}")])
+            .arg(&chosen)
             .arg(found(&target.name, "corpus")?)
-            .status()
-            .context("the fuzzer")?;
+            .args(kept(&target.name)?)
+            .arg(seeds(&target)?);
+        let status = command.status().context("the fuzzer")?;
         ensure!(status.success(), "{}: {status}", target.name);
-        println!(
-            "── {}: {} inputs",
-            target.name,
-            fs::read_dir(&kept)?.count()
-        );
+        let inputs = fs::read_dir(&chosen)?.map(|entry| Ok(fs::read(entry?.path())?));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let count = inputs.len();
+        let packed = corpus::pack(inputs);
+        println!("── {}: {count} inputs, {} bytes", target.name, packed.len());
+        let file = corpus_file(&target.name);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(file, packed)?;
     }
     Ok(())
 }
@@ -161,12 +169,27 @@ fn found(target: &str, what: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Folders of inputs in the repository.
-fn kept(target: &str) -> impl Iterator<Item = PathBuf> {
-    ["fuzz/corpus", "fuzz/regressions"]
-        .map(|folder| repo_root().join(folder).join(target))
-        .into_iter()
-        .filter(|folder| folder.is_dir())
+/// Where the repository keeps the inputs of a target.
+fn corpus_file(target: &str) -> PathBuf {
+    repo_root().join(format!("fuzz/corpus/{target}.pack"))
+}
+
+/// Folders with the inputs of the repository, of which those of its corpus file are unpacked.
+fn kept(target: &str) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let regressions = repo_root().join("fuzz/regressions").join(target);
+    if regressions.is_dir() {
+        folders.push(regressions);
+    }
+    let file = corpus_file(target);
+    if file.is_file() {
+        let folder = found(target, "unpacked")?;
+        for (number, input) in corpus::unpack(&fs::read(file)?)?.iter().enumerate() {
+            fs::write(folder.join(number.to_string()), input)?;
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
 }
 
 /// Copies the fixtures that a target starts from into a folder of their own.

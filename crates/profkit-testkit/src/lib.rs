@@ -10,6 +10,7 @@
 mod alloc;
 mod bytes;
 pub mod conformance;
+pub mod corpus;
 mod fixtures;
 pub mod heap;
 mod llvm;

@@ -1,5 +1,5 @@
 //! GCC's sample profiles: what was read can be written, and is then sound and the same.
-use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
+use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
 
 /// Reads any bytes; writes what was read in every version, reads that, and writes it again.
 pub fn gcov(data: &[u8]) {
@@ -11,7 +11,7 @@ pub fn gcov(data: &[u8]) {
         options.endian = read.endian;
         let write = |profile: &GcovProfile| {
             let mut bytes = Vec::new();
-            GcovWriter::write(&mut bytes, &profile.profile, &options).expect("it has no contexts");
+            write(&profile.profile, &options, &mut bytes).expect("it has no contexts");
             bytes
         };
         let bytes = write(&read);

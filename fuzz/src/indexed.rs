@@ -1,7 +1,9 @@
 //! Indexed instrumentation profiles.
 use crate::source::{located, read_all};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
+use profkit_data::instr::indexed::{
+    IndexedProfile, IndexedReadOptions, IndexedWriteOptions, write,
+};
 use profkit_data::instr::{InstrSource, Record};
 
 /// Reads any bytes as an indexed profile. Every record that is found under the right hash must be found by its name;
@@ -11,12 +13,18 @@ use profkit_data::instr::{InstrSource, Record};
 /// # Panics
 /// If one of that does not hold, or a law of [`read_all`].
 pub(crate) fn indexed(data: &[u8]) {
-    let salvaged =
-        IndexedProfile::parse_salvage(data).map(|view| read_all(view.records(), data.len()));
-    let view = match IndexedProfile::parse_known(data) {
-        Ok(view) => view,
-        Err(error) => return located(&error),
-    };
+    let salvaged = IndexedProfile::parse_with(
+        data,
+        &IndexedReadOptions::new()
+            .salvage(true)
+            .unknown_records(true),
+    )
+    .map(|view| read_all(view.records(), data.len()));
+    let view =
+        match IndexedProfile::parse_with(data, &IndexedReadOptions::new().unknown_records(true)) {
+            Ok(view) => view,
+            Err(error) => return located(&error),
+        };
     if let Err(error) = view.vtable_names() {
         located(&error);
     }

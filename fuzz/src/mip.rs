@@ -44,7 +44,7 @@ pub(crate) fn raw(data: &[u8]) {
     assert!(parts <= data.len() + 1, "more parts than bytes");
     static EMPTY: OnceLock<MipProfile> = OnceLock::new();
     let empty = EMPTY.get_or_init(|| {
-        let map = MipMap::parse(MAP, None).expect("a fixture");
+        let map = MipMap::parse(MAP).expect("a fixture");
         let created = MipProfile::create(&map, &ImageFacts::new());
         created.expect("a fixture").profile
     });
@@ -64,8 +64,7 @@ pub(crate) fn raw(data: &[u8]) {
 /// # Panics
 /// If that does not hold.
 pub(crate) fn map(data: &[u8]) {
-    let created =
-        MipMap::parse(data, None).and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
+    let created = MipMap::parse(data).and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
     match created {
         Ok(created) => {
             created.dropped.iter().for_each(located);

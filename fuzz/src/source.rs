@@ -11,7 +11,7 @@ use profkit_data::{Error, Result};
 pub(crate) fn raw(data: &[u8]) {
     let strict = RawReader::parse(data).map(|reader| read_all(reader, data.len()));
     let salvage = RawReadOptions::default().salvage(true);
-    let salvaged = RawReader::parse_with(data, salvage).map(|reader| read_all(reader, data.len()));
+    let salvaged = RawReader::parse_with(data, &salvage).map(|reader| read_all(reader, data.len()));
     if let Ok(strict) = strict
         && strict.errors.is_empty()
     {

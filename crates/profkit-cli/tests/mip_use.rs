@@ -7,7 +7,7 @@
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::section;
-use profkit_data::mip::{ImageFacts, MipMap, MipProfile, ProfileVersion, RawParts};
+use profkit_data::mip::{ImageFacts, MapReadOptions, MipMap, MipProfile, ProfileVersion, RawParts};
 use profkit_merge::mip::{RecordPlan, RecordSums};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
@@ -63,7 +63,11 @@ fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
         .data()
         .expect("in the file");
     let records = image.section_by_name(section::RECORDS).expect("records");
-    let map = MipMap::parse(map, Some(records.address())).expect("the map");
+    let map = MipMap::parse_with(
+        map,
+        &MapReadOptions::new().section_address(Some(records.address())),
+    )
+    .expect("the map");
     let facts = ImageFacts::new().build_id(build_id(image).expect("notes"));
     let mut profile = MipProfile::create(&map, &facts).expect("a profile").profile;
     let plan = RecordPlan::new(&profile);

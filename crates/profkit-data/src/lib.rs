@@ -4,7 +4,18 @@
 //! folder. Nothing here opens files, starts threads or prints. [`open`] opens a profile of any kind by its content, and
 //! [`detect`](detect::detect) says what a file is without reading it.
 //!
-//! Promise for hostile input: no reader panics, and none allocates by a count that the file claims. Every
+//! # One shape for all formats
+//!
+//! - A reader is `parse(bytes)`, and `parse_with(bytes, &options)` where there is something to choose. Sample profiles are
+//!   then [read into](sample::SampleFile::read_into) a sum, because reading several files is merging them.
+//! - A writer is `write(&model, &options, sink)`, without options where there is nothing to choose. It returns what the format
+//!   has no place for (`Losses`), or nothing if the format holds the whole model.
+//! - Options are made with `new` or `default` and changed by setters.
+//! - A [`Sink`](bytes::Sink) takes the bytes; a `Vec<u8>` is one.
+//!
+//! # Hostile input
+//!
+//! No reader panics, and none allocates by a count that the file claims. Every
 //! [`Error`] knows its absolute offset, the structure that was being read, what was found and what was expected.
 //!
 //! # Cargo features

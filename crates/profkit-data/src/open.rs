@@ -103,17 +103,14 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
             use crate::instr::raw::{RawReadOptions, RawReader};
             let options = RawReadOptions::default().salvage(options.salvage);
             Ok(Profile::InstrRaw(Box::new(RawReader::parse_with(
-                data, options,
+                data, &options,
             )?)))
         }
         #[cfg(feature = "instr")]
         FileKind::InstrIndexed => {
-            use crate::instr::indexed::IndexedProfile;
-            let profile = if options.salvage {
-                IndexedProfile::parse_salvage(data)?
-            } else {
-                IndexedProfile::parse(data)?
-            };
+            use crate::instr::indexed::{IndexedProfile, IndexedReadOptions};
+            let options = IndexedReadOptions::new().salvage(options.salvage);
+            let profile = IndexedProfile::parse_with(data, &options)?;
             Ok(Profile::InstrIndexed(Box::new(profile)))
         }
         #[cfg(feature = "instr")]
@@ -141,7 +138,7 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
         }
         #[cfg(feature = "mip")]
         FileKind::MipMap => {
-            let map = crate::mip::MipMap::parse(data, None)?;
+            let map = crate::mip::MipMap::parse(data)?;
             Ok(Profile::MipMap(Box::new(map)))
         }
         #[cfg(feature = "mip")]

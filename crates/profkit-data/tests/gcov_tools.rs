@@ -1,7 +1,7 @@
 //! GCC's sample profiles beside the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
+use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
 use profkit_testkit::{fixture, on_path, repo_root, require_or_skip, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 fn written(folder: &TempDir, version: GcovVersion) -> PathBuf {
     let profile = GcovProfile::parse(&fixture("gcov/create_gcov-v1.afdo")).unwrap();
     let mut bytes = Vec::new();
-    GcovWriter::write(&mut bytes, &profile.profile, &GcovOptions::new(version)).unwrap();
+    write(&profile.profile, &GcovOptions::new(version), &mut bytes).unwrap();
     let path = folder.path().join(format!("{version:?}.afdo"));
     std::fs::write(&path, bytes).unwrap();
     path

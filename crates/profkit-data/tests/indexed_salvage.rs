@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::Error;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::instr::{InstrSource, Record};
 use profkit_testkit::fixture;
 use proptest::prelude::*;
@@ -56,7 +56,12 @@ fn drain(
 }
 
 fn salvage(bytes: &[u8]) -> Result<(Vec<Record>, Vec<Error>), Error> {
-    let profile = IndexedProfile::parse_salvage(bytes)?;
+    let profile = IndexedProfile::parse_with(
+        bytes,
+        &IndexedReadOptions::new()
+            .salvage(true)
+            .unknown_records(true),
+    )?;
     let (records, mut errors) = drain(&mut profile.records());
     errors.extend(profile.binary_ids().err());
     errors.extend(profile.vtable_names().err());
@@ -69,7 +74,13 @@ fn salvage(bytes: &[u8]) -> Result<(Vec<Record>, Vec<Error>), Error> {
 fn sound_files_are_read_as_ever() {
     for name in FIXTURES {
         let bytes = fixture(name);
-        let profile = IndexedProfile::parse_salvage(&bytes).unwrap();
+        let profile = IndexedProfile::parse_with(
+            &bytes,
+            &IndexedReadOptions::new()
+                .salvage(true)
+                .unknown_records(true),
+        )
+        .unwrap();
         assert!(!profile.is_damaged(), "{name}");
         let strict: Vec<_> = whole(&bytes)
             .into_iter()
@@ -111,7 +122,13 @@ fn a_cut_file_gives_every_function_before_the_cut() {
             assert_eq!(errors.len(), 1, "{name} cut to {len}: {errors:?}");
             recovered += usize::from(!records.is_empty());
             // Other sections are the same or not there.
-            let profile = IndexedProfile::parse_salvage(cut).unwrap();
+            let profile = IndexedProfile::parse_with(
+                cut,
+                &IndexedReadOptions::new()
+                    .salvage(true)
+                    .unknown_records(true),
+            )
+            .unwrap();
             let found = profile.binary_ids().unwrap();
             assert!(found.is_empty() || found == ids, "{name} cut to {len}");
             assert!(profile.memprof().is_none() || profile.memprof() == memprof);

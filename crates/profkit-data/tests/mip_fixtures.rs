@@ -27,7 +27,7 @@ fn written(profile: &MipProfile, version: ProfileVersion) -> Vec<u8> {
 }
 
 fn created(map: &[u8]) -> MipProfile {
-    let map = MipMap::parse(map, None).expect("a sound map");
+    let map = MipMap::parse(map).expect("a sound map");
     let created = MipProfile::create(&map, &ImageFacts::new());
     created.expect("a sound map").profile
 }
@@ -88,7 +88,7 @@ fn profiles() {
         .width(Some(Width::Bits64))
         .section_size(Some(image.layout().1 as u64));
     let bytes = image.map().finish();
-    let map = MipMap::parse(&bytes, None).expect("a sound map");
+    let map = MipMap::parse(&bytes).expect("a sound map");
     let created = MipProfile::create(&map, &facts).expect("a sound map");
     let empty = written(&created.profile, ProfileVersion::V9);
     check("mixed-empty.mip", &empty);

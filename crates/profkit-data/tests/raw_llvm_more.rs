@@ -170,7 +170,8 @@ fn a_continuous_profile_with_value_sites_is_salvaged() {
     );
     assert!(error.hint().unwrap().contains("continuous mode"), "{error}");
 
-    let mut reader = RawReader::parse_with(&data, RawReadOptions::default().salvage(true)).unwrap();
+    let mut reader =
+        RawReader::parse_with(&data, &RawReadOptions::default().salvage(true)).unwrap();
     let mut record = Record::default();
     let (mut names, mut errors) = (Vec::new(), 0);
     loop {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use profkit_abi::sample::{BINARY, COMPACT_BINARY};
-use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record};
@@ -110,7 +110,7 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
         Some("profraw") => {
             drain(RawReader::parse(data), data.len())?;
             let salvage = RawReadOptions::default().salvage(true);
-            drain(RawReader::parse_with(data, salvage), data.len())
+            drain(RawReader::parse_with(data, &salvage), data.len())
         }
         Some("proftext") => drain(TextReader::parse(data), data.len()),
         Some("profdata") => {
@@ -119,10 +119,18 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
                 data.len(),
             )?;
             drain(
-                IndexedProfile::parse_salvage(data).map(|profile| profile.records()),
+                IndexedProfile::parse_with(
+                    data,
+                    &IndexedReadOptions::new()
+                        .salvage(true)
+                        .unknown_records(true),
+                )
+                .map(|profile| profile.records()),
                 data.len(),
             )?;
-            let Ok(profile) = IndexedProfile::parse_known(data) else {
+            let Ok(profile) =
+                IndexedProfile::parse_with(data, &IndexedReadOptions::new().unknown_records(true))
+            else {
                 return Ok(());
             };
             check(profile.vtable_names())?;
@@ -130,9 +138,9 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
             check(profile.to_profile())
         }
         Some("mipraw") => RawParts::new(data).try_for_each(check),
-        Some("mipmap") => check(
-            MipMap::parse(data, None).and_then(|map| MipProfile::create(&map, &ImageFacts::new())),
-        ),
+        Some("mipmap") => {
+            check(MipMap::parse(data).and_then(|map| MipProfile::create(&map, &ImageFacts::new())))
+        }
         Some("mip") => check(MipProfile::parse(data)),
         Some("yaml") => check(yaml::parse(data)),
         Some("sampleprof") => sample(data),

@@ -1,7 +1,7 @@
 //! The text form against llvm-profdata: real profiles of every mode and release, and what only hand-made text has.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use profkit_data::instr::text::{TextOptions, TextReader, TextWriter};
+use profkit_data::instr::text::{TextOptions, TextReader};
 use profkit_data::instr::{FunctionTable, InstrProfile, InstrSource, NewRecord, Record};
 use profkit_testkit::matrix::{self, Compiler, Unavailable};
 use profkit_testkit::{Llvm, require_or_skip, skip};
@@ -48,7 +48,7 @@ fn through_profkit(text: &[u8]) -> Vec<u8> {
         ..InstrProfile::default()
     };
     let mut out = Vec::new();
-    TextWriter::write(&mut out, &profile, TextOptions::default()).unwrap();
+    profkit_data::instr::text::write(&profile, &TextOptions::default(), &mut out).unwrap();
     out
 }
 

@@ -1,7 +1,7 @@
 //! An empty profile of a program, from the map in the program or beside it.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::mip::{Identity, ImageFacts, MipMap, MipProfile};
+use profkit_data::mip::{Identity, ImageFacts, MapReadOptions, MipMap, MipProfile};
 use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
 use profkit_data::{Error as DataError, ErrorKind, Structure};
 use profkit_merge::files::{Input, system_text};
@@ -174,7 +174,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         kind,
     };
     let from_map = |data: &[u8], facts: &ImageFacts, section: Option<u64>| {
-        let created = MipMap::parse(data, section)
+        let created = MipMap::parse_with(data, &MapReadOptions::new().section_address(section))
             .and_then(|map| MipProfile::create(&map, facts))
             .map_err(fail)?;
         let mut notes = Vec::new();

@@ -80,8 +80,7 @@ fn raw(diagnosis: &mut Diagnosis, data: &[u8]) {
 }
 
 fn map(diagnosis: &mut Diagnosis, data: &[u8]) {
-    let created =
-        MipMap::parse(data, None).and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
+    let created = MipMap::parse(data).and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
     match created {
         Err(error) => {
             diagnosis.add(error);

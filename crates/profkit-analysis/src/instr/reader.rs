@@ -2,7 +2,9 @@
 use profkit_data::bytes::Endian;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::{IndexedHeader, IndexedProfile, IndexedReader};
+use profkit_data::instr::indexed::{
+    IndexedHeader, IndexedProfile, IndexedReadOptions, IndexedReader,
+};
 use profkit_data::instr::raw::{PointerWidth, RawMetadataSource, RawReadOptions, RawReader};
 use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
@@ -43,12 +45,16 @@ impl<'data> InstrReader<'data> {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(true);
                 InstrReader::Raw(Box::new(match metadata {
-                    Some(metadata) => RawReader::parse_correlated(data, options, metadata)?,
-                    None => RawReader::parse_with(data, options)?,
+                    Some(metadata) => RawReader::parse_correlated(data, &options, metadata)?,
+                    None => RawReader::parse_with(data, &options)?,
                 }))
             }
             FileKind::InstrIndexed => {
-                InstrReader::Indexed(Box::new(IndexedProfile::parse_salvage(data)?.records()))
+                let options = IndexedReadOptions::new()
+                    .salvage(true)
+                    .unknown_records(true);
+                let profile = IndexedProfile::parse_with(data, &options)?;
+                InstrReader::Indexed(Box::new(profile.records()))
             }
             FileKind::InstrText => InstrReader::Text(Box::new(TextReader::parse(data)?)),
             other => return Err(not_an_instr_profile(other)),

@@ -7,7 +7,7 @@ use crate::print::{grouped, plural};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
-use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, GcovWriter};
+use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{
@@ -263,7 +263,7 @@ impl SampleJob<'_> {
                 }
                 SampleForm::Gcov(version) => {
                     let options = gcov_options(version, profile, inputs);
-                    let losses = GcovWriter::write(bytes, profile, &options)?;
+                    let losses = gcov::write(profile, &options, bytes)?;
                     losses
                         .counts()
                         .map(|(count, what)| left_out(count, what))

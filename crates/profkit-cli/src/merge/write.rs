@@ -4,7 +4,7 @@ use crate::exit::{Failure, Result};
 use crate::print::{grouped, plural};
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
 use profkit_data::instr::releases::{display_range, indexed_writers};
-use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml;
@@ -48,7 +48,8 @@ pub fn write_profile(
             written.functions = functions.filter(kept).count() as u64;
             written.losses = text_losses(profile);
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes = output.write(|sink| TextWriter::write(sink, profile, *options))?;
+            written.bytes =
+                output.write(|sink| profkit_data::instr::text::write(profile, options, sink))?;
         }
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
 use profkit_data::bytes::Endian;
-use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
+use profkit_data::mip::{ImageFacts, MapReadOptions, MipMap, MipProfile};
 use profkit_data::sample::ext_binary::ExtBinaryOptions;
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{binary, ext_binary, text};
@@ -131,7 +131,8 @@ fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Ou
     let records = image
         .section_by_name(section::RECORDS)
         .map(|section| section.address());
-    let map = MipMap::parse(&map, records).map_err(bad)?;
+    let map =
+        MipMap::parse_with(&map, &MapReadOptions::new().section_address(records)).map_err(bad)?;
     let current = MipProfile::create(&map, &ImageFacts::new())
         .map_err(bad)?
         .profile;

@@ -292,7 +292,7 @@ impl<'a> Show<'a> {
     /// The profiles of a raw file, found by a pass over the records without their value data.
     fn raw_layouts(&mut self) -> io::Result<()> {
         let options = RawReadOptions::default().salvage(true).values(false);
-        let Ok(mut reader) = RawReader::parse_with(self.input, options) else {
+        let Ok(mut reader) = RawReader::parse_with(self.input, &options) else {
             return Ok(());
         };
         let mut current = reader.profile().cloned();

@@ -7,6 +7,28 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
 
+/// What is known of the image of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MapReadOptions {
+    /// The address of the record section, where the binary says it. A map of version 9 that has an anchor needs none.
+    pub section_address: Option<u64>,
+}
+
+impl MapReadOptions {
+    /// Nothing is known but the map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The address of the record section.
+    #[must_use]
+    pub fn section_address(mut self, address: Option<u64>) -> Self {
+        self.section_address = address;
+        self
+    }
+}
+
 /// A map: a section `__llvm_mipmap` of a linked image, or a file that was made of one.
 #[derive(Clone, Debug)]
 pub struct MipMap<'data> {
@@ -36,15 +58,21 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Reads the header of a map, or of version 9, which has none, finds the anchor. `section_address` is the address
-    /// of the record section where the binary tells; a map of version 9 that has an anchor needs none.
-    ///
-    /// Nothing is allocated.
+    /// Reads the header of a map, or finds the anchor in one of version 9, which has no header. Nothing is allocated.
     ///
     /// # Errors
     /// What keeps the map from being one, or an anchor from being found.
-    pub fn parse(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
-        Self::parse_inner(data, section_address).map_err(|error| error.within(Structure::MipMap))
+    pub fn parse(data: &'data [u8]) -> Result<Self> {
+        Self::parse_with(data, &MapReadOptions::new())
+    }
+
+    /// As [`parse`](Self::parse), with what the binary says.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and an anchor that contradicts the binary.
+    pub fn parse_with(data: &'data [u8], options: &MapReadOptions) -> Result<Self> {
+        Self::parse_inner(data, options.section_address)
+            .map_err(|error| error.within(Structure::MipMap))
     }
 
     fn parse_inner(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {

@@ -13,7 +13,7 @@
 //! ```
 //! use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
 //! # fn demo(map: &[u8]) -> profkit_data::Result<()> {
-//! let map = MipMap::parse(map, None)?;
+//! let map = MipMap::parse(map)?;
 //! let created = MipProfile::create(&map, &ImageFacts::new())?;
 //! println!("{} functions", created.profile.functions.len());
 //! # Ok(())
@@ -36,7 +36,7 @@ pub mod yaml;
 pub use create::{Created, ImageFacts};
 pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
-pub use map::{Entries, MipMap, is_map};
+pub use map::{Entries, MapReadOptions, MipMap, is_map};
 pub use model::{
     Block, CallEdge, EntryKind, Function, Identity, MODE_NAMES, MipProfile, Modes, Width,
 };

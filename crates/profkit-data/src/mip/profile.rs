@@ -143,7 +143,7 @@ impl MipProfile {
     ///
     /// # Errors
     /// [`ErrorKind::CannotRepresent`] if the version has no place for something, or the sink takes no more.
-    pub fn write(&self, version: ProfileVersion, sink: &mut impl Sink) -> Result<()> {
+    pub fn write(&self, version: ProfileVersion, sink: &mut dyn Sink) -> Result<()> {
         match version {
             ProfileVersion::V8 => profile_v8::write(self, sink),
             ProfileVersion::V9 => write_v9(self, sink),
@@ -497,7 +497,7 @@ fn too_many(what: &'static str) -> Error {
     Error::new(ErrorKind::CannotRepresent, format!("too many {what}"))
 }
 
-fn write_v9(profile: &MipProfile, sink: &mut impl Sink) -> Result<()> {
+fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     profile.tables.check()?;
     let id = match &profile.identity {
         Identity::BuildId(BuildId(id)) => id.clone(),

@@ -161,7 +161,7 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
 }
 
 /// Writes a profile that came from version 8.
-pub(super) fn write(profile: &MipProfile, sink: &mut impl Sink) -> Result<()> {
+pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     let hash = match (&profile.identity, profile.section_address) {
         (Identity::ModuleHash(hash), None) => *hash,
         _ => {

@@ -340,7 +340,7 @@ impl RawWriter<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::CannotRepresent`] if something is too long for its field, or the sink takes no more.
-    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let too_long = || Error::new(ErrorKind::CannotRepresent, "too long for a raw file");
         let samples =
             u32::try_from(self.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;

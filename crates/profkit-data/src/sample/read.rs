@@ -96,7 +96,7 @@ impl<'data> SampleFile<'data> {
             Some(SampleEncoding::Binary) => Body::Binary,
             Some(SampleEncoding::CompactBinary) => Body::CompactBinary,
             Some(SampleEncoding::ExtBinary) => {
-                Body::ExtBinary(ExtBinaryProfile::parse(data)?.with_options(*options))
+                Body::ExtBinary(ExtBinaryProfile::parse_with(data, options)?)
             }
             Some(SampleEncoding::Gcov) => Body::Gcov(GcovProfile::parse(data)?),
             None => {
@@ -156,7 +156,7 @@ fn failed(error: Error) -> ReadReport {
 
 /// Adds a file of any encoding to `profile`, each count times `weight`. What is wrong with the file is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
-    read_with(data, profile, weight, SampleReadOptions::default())
+    read_with(data, profile, weight, &SampleReadOptions::default())
 }
 
 /// [`read`] with options.
@@ -164,9 +164,9 @@ pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
     weight: u64,
-    options: SampleReadOptions,
+    options: &SampleReadOptions,
 ) -> ReadReport {
-    match SampleFile::parse(data, &options) {
+    match SampleFile::parse(data, options) {
         Ok(file) => file.read_into(profile, weight),
         Err(error) => failed(error),
     }

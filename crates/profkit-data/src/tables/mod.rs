@@ -154,7 +154,7 @@ fn stored(reference: Option<u32>) -> u32 {
     reference.map_or(0, |index| index.saturating_add(1))
 }
 
-fn put_words(sink: &mut impl Sink, words: &[u32]) -> Result<()> {
+fn put_words(sink: &mut dyn Sink, words: &[u32]) -> Result<()> {
     words
         .iter()
         .try_for_each(|word| sink.put(&word.to_le_bytes()))

@@ -190,7 +190,7 @@ impl Paths {
     ///
     /// # Errors
     /// If the sink takes no more.
-    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes
             .iter()

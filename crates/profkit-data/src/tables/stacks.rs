@@ -237,7 +237,7 @@ impl Stacks {
     ///
     /// # Errors
     /// If the sink takes no more.
-    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries
             .iter()

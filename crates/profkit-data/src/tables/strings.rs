@@ -168,7 +168,7 @@ impl Strings {
     ///
     /// # Errors
     /// If the sink takes no more.
-    pub fn write(&self, sink: &mut impl Sink) -> Result<()> {
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);
         super::put_words(sink, &[count, size])?;

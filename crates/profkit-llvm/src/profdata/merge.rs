@@ -8,7 +8,7 @@ use super::{correlate, memprof, output};
 use profkit_abi::value_kind;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;
-use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_merge::files::Content;
 use profkit_merge::files::write_indexed;
@@ -306,7 +306,7 @@ pub(super) fn write(
         };
         let profile = if unnamed { &directives } else { profile };
         output::write_bytes(session, output, name, |sink| {
-            TextWriter::write(sink, profile, options).map(Ok)
+            text::write(profile, &options, sink).map(Ok)
         })?;
         if unnamed {
             let text = "malformed instrumentation profile data: symbol name is empty";

@@ -3,7 +3,7 @@ use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, EventLog, Reason};
 use crate::{Inputs, Totals};
 use profkit_data::instr::MemProfSection;
-use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, Schema};
 use profkit_data::{Error, Result};
@@ -113,8 +113,11 @@ impl Sum {
             )
         })?;
         let data = data.as_ref();
+        let salvage = IndexedReadOptions::new()
+            .salvage(true)
+            .unknown_records(true);
         let profile =
-            IndexedProfile::parse(data).or_else(|_| IndexedProfile::parse_salvage(data))?;
+            IndexedProfile::parse(data).or_else(|_| IndexedProfile::parse_with(data, &salvage))?;
         let Some(section) = profile.memprof() else {
             return Ok(());
         };

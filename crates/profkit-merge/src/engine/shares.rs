@@ -2,7 +2,7 @@
 //! that nothing has to be merged afterwards.
 use super::lane::Lane;
 use profkit_data::detect::{FileKind, detect};
-use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 
 /// From this size on an indexed input is worth the start of threads.
 const MIN_BYTES: usize = 1 << 20;
@@ -36,12 +36,10 @@ pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
             break;
         }
         // What cannot be opened is reported by the ordinary path, which also salvages what is left.
-        let profile = match IndexedProfile::parse_salvage(data) {
+        let options = IndexedReadOptions::new().salvage(true);
+        let profile = match IndexedProfile::parse_with(data, &options) {
             Ok(profile) if !profile.is_damaged() => profile,
             _ => break,
-        };
-        let Ok(profile) = profile.supported() else {
-            break;
         };
         let parts = std::thread::scope(|scope| {
             let profile = &profile;

@@ -4,7 +4,7 @@ use crate::MergeOptions;
 use profkit_abi::variant;
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
 use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
@@ -29,15 +29,13 @@ impl<'data> Source<'data> {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(tolerant);
                 Ok(Source::Raw(Box::new(match &merge.correlation {
-                    Some(source) => RawReader::parse_correlated(data, options, &**source)?,
-                    None => RawReader::parse_with(data, options)?,
+                    Some(source) => RawReader::parse_correlated(data, &options, &**source)?,
+                    None => RawReader::parse_with(data, &options)?,
                 })))
             }
             FileKind::InstrIndexed => {
-                let profile = match tolerant {
-                    true => IndexedProfile::parse_salvage(data)?.supported()?,
-                    false => IndexedProfile::parse(data)?,
-                };
+                let options = IndexedReadOptions::new().salvage(tolerant);
+                let profile = IndexedProfile::parse_with(data, &options)?;
                 Ok(Source::Indexed(Box::new(profile.records())))
             }
             FileKind::InstrText => Ok(Source::Text(Box::new(TextReader::parse(data)?))),

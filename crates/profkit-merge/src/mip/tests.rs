@@ -22,7 +22,7 @@ fn files(data: impl IntoIterator<Item = Vec<u8>>) -> Files {
 }
 
 fn created(map: &[u8], facts: &ImageFacts) -> MipProfile {
-    let map = MipMap::parse(map, None).unwrap();
+    let map = MipMap::parse(map).unwrap();
     MipProfile::create(&map, facts).unwrap().profile
 }
 

@@ -293,7 +293,7 @@ impl Lane {
             let weight = inputs.weight(index).as_integer()?;
             let data = inputs.open(index, &mut scratch).ok()?;
             let bytes = data.as_ref();
-            let report = sample::read_with(bytes, &mut lane.profile, weight, options.read);
+            let report = sample::read_with(bytes, &mut lane.profile, weight, &options.read);
             if report.fault_count > 0 || report.outcome != AddOutcome::default() {
                 return None;
             }
@@ -450,7 +450,7 @@ impl<'a> Careful<'a> {
 
     fn input(&mut self, index: usize, data: &[u8]) -> Result<(), SampleMergeError> {
         let mut fresh = SampleProfile::new();
-        let report = sample::read_with(data, &mut fresh, 1, self.options.read);
+        let report = sample::read_with(data, &mut fresh, 1, &self.options.read);
         let is_llvm = self.options.policy == Policy::Llvm;
         self.is_fs = fs_word(data, report.kind).or(self.is_fs);
         if is_llvm && let Some(error) = llvm_fault(&report) {

@@ -3,7 +3,7 @@
 
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{IndexedWriteOptions, write};
-use profkit_data::instr::text::{TextOptions, TextWriter};
+use profkit_data::instr::text::TextOptions;
 use profkit_merge::{
     InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Weight, merge_instr,
 };
@@ -60,7 +60,7 @@ pub fn indexed(profile: &InstrProfile, version: u32) -> Vec<u8> {
 
 pub fn text(profile: &InstrProfile) -> String {
     let mut bytes = Vec::new();
-    TextWriter::write(&mut bytes, profile, TextOptions::default()).unwrap();
+    profkit_data::instr::text::write(profile, &TextOptions::default(), &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 

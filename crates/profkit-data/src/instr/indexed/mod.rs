@@ -48,6 +48,6 @@ mod writer;
 
 pub use header::IndexedHeader;
 pub use memprof::{check_memprof, relocate as move_memprof};
-pub use reader::{IndexedProfile, IndexedReader};
+pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
 pub use record::NameRecords;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

@@ -15,6 +15,42 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 use std::sync::OnceLock;
 
+/// How an indexed profile is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexedReadOptions {
+    /// Whether a damaged file is read as far as it is sound: sections that are whole are used, and if the bucket index is
+    /// cut or wrong, the items of the function table are read from their beginning without it
+    /// ([`HashTable::walk`]). A reader of the records says after the last what is lost. In a sound file this costs a
+    /// look at the head of each item; hostile input costs 16 times the table's size in time.
+    pub salvage: bool,
+    /// Whether files of version 14 are read, of whose records the layout is not known: header, summary, build ids, vtable
+    /// names, traces and the names in the function table can be read, and each record is an
+    /// [`ErrorKind::UnsupportedVersion`].
+    pub unknown_records: bool,
+}
+
+impl IndexedReadOptions {
+    /// Strict, and only versions whose records are known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether a damaged file is read as far as it is sound.
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// Whether files of version 14 are read.
+    #[must_use]
+    pub fn unknown_records(mut self, read: bool) -> Self {
+        self.unknown_records = read;
+        self
+    }
+}
+
 /// An indexed profile that borrows the file's bytes.
 ///
 /// Hostile input: parsing reads the header, the summaries and the bounds of the sections, and allocates for the
@@ -42,7 +78,7 @@ impl<'data> IndexedProfile<'data> {
     /// layout is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or [`ErrorKind::Malformed`] for a
     /// section out of bounds.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
-        Self::parse_known(data)?.supported()
+        Self::parse_with(data, &IndexedReadOptions::new())
     }
 
     /// The profile, if the layout of its records is known.
@@ -58,12 +94,25 @@ impl<'data> IndexedProfile<'data> {
         }
     }
 
-    /// As [`parse`](Self::parse), but of version 14 too: header, summary, build ids, vtable names, traces and the names
-    /// in the function table can be read, while each record is an [`ErrorKind::UnsupportedVersion`].
+    /// As [`parse`](Self::parse), with options.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
-    pub fn parse_known(data: &'data [u8]) -> Result<Self> {
+    /// As [`parse`](Self::parse); to salvage, only if not even the header and the summaries can be read.
+    pub fn parse_with(data: &'data [u8], options: &IndexedReadOptions) -> Result<Self> {
+        let profile = if options.salvage {
+            super::salvage::salvage(data)
+                .map_err(|error| Self::parse_strictly(data).err().unwrap_or(error))?
+        } else {
+            Self::parse_strictly(data)?
+        };
+        if options.unknown_records {
+            Ok(profile)
+        } else {
+            profile.supported()
+        }
+    }
+
+    fn parse_strictly(data: &'data [u8]) -> Result<Self> {
         let header = IndexedHeader::parse(data)?;
         let version = header.version();
         // The sections come first because LLVM notices a cut file by them.

@@ -93,27 +93,14 @@ impl Damage {
     }
 }
 
-impl<'data> IndexedProfile<'data> {
-    /// As [`parse_known`](Self::parse_known), but of a damaged file too: header and summaries are read, sections that
-    /// are whole are used, and if the bucket index is cut or wrong, the items of the function table are read from
-    /// their beginning without it ([`HashTable::walk`]). A reader of the records says after the last what is lost.
-    ///
-    /// In a sound file this costs a look at the head of each item. Hostile input: as for [`IndexedProfile`], and
-    /// 16 times the table's size in time; memory is at most the size of the bucket index.
-    ///
-    /// # Errors
-    /// Those of [`parse_known`](Self::parse_known) if not even the header and the summaries can be read.
-    pub fn parse_salvage(data: &'data [u8]) -> Result<Self> {
-        salvage(data).map_err(|error| Self::parse_known(data).err().unwrap_or(error))
-    }
-
-    /// Whether [`parse_salvage`](Self::parse_salvage) found something lost.
+impl IndexedProfile<'_> {
+    /// Whether [salvaging](super::IndexedReadOptions::salvage) found something lost.
     pub fn is_damaged(&self) -> bool {
         self.damage.is_some()
     }
 }
 
-fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
+pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     let header = IndexedHeader::parse(data)?;
     let (summary, cs_summary, payload) = IndexedProfile::read_summaries(data, &header)?;
     let mut damage = Damage::default();

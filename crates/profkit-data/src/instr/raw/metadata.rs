@@ -245,7 +245,7 @@ mod tests {
                                 .unwrap(),
                         );
                     let options = RawReadOptions::default();
-                    let mut reader = RawReader::parse_correlated(&file, options, &source).unwrap();
+                    let mut reader = RawReader::parse_correlated(&file, &options, &source).unwrap();
                     let mut record = Record::default();
                     let mut seen = Vec::new();
                     while reader.read_record(&mut record).unwrap() {

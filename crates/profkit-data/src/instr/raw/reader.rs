@@ -101,15 +101,15 @@ impl<'data> RawReader<'data> {
     /// # Errors
     /// [`ErrorKind::Empty`] for no bytes, else as [`RawProfile::parse_at`]; and what is wrong with its names.
     pub fn parse(file: &'data [u8]) -> Result<Self> {
-        Self::parse_with(file, RawReadOptions::default())
+        Self::parse_with(file, &RawReadOptions::default())
     }
 
     /// Opens a file.
     ///
     /// # Errors
     /// As [`parse`](Self::parse); to salvage, only if the header cannot be read.
-    pub fn parse_with(file: &'data [u8], options: RawReadOptions) -> Result<Self> {
-        Self::open(file, options, None)
+    pub fn parse_with(file: &'data [u8], options: &RawReadOptions) -> Result<Self> {
+        Self::open(file, *options, None)
     }
 
     /// Opens a file whose profiles may lack their data records and names; `source` has them.
@@ -118,10 +118,10 @@ impl<'data> RawReader<'data> {
     /// As [`parse_with`](Self::parse_with); what the source says is an error like the profile's own.
     pub fn parse_correlated(
         file: &'data [u8],
-        options: RawReadOptions,
+        options: &RawReadOptions,
         source: &'data dyn RawMetadataSource,
     ) -> Result<Self> {
-        Self::open(file, options, Some(source))
+        Self::open(file, *options, Some(source))
     }
 
     fn open(

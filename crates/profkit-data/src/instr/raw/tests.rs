@@ -94,7 +94,7 @@ fn read(file: &[u8]) -> Result<Vec<Record>> {
 /// All records and all errors.
 fn read_on(file: &[u8], options: RawReadOptions) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
-    let mut reader = match RawReader::parse_with(file, options) {
+    let mut reader = match RawReader::parse_with(file, &options) {
         Ok(reader) => reader,
         Err(error) => return (records, vec![error]),
     };

@@ -86,7 +86,7 @@ fn profile(kind: InstrKind, records: &[Record]) -> InstrProfile {
 
 fn write(profile: &InstrProfile, options: TextOptions) -> String {
     let mut text = Vec::new();
-    TextWriter::write(&mut text, profile, options).unwrap();
+    super::write(profile, &options, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -36,6 +36,61 @@ impl TextOptions {
     }
 }
 
+/// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
+/// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold (binary ids, MemProf, the function-entry
+/// flag) is left out, as LLVM does; the caller may want to say so.
+///
+/// # Errors
+/// Those of the sink.
+pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<()> {
+    let mut functions: Vec<_> = profile
+        .tables
+        .iter()
+        .flat_map(|table| table.functions())
+        .filter(|function| !options.sparse || function.has_run())
+        .collect();
+    functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    let mut known = FxHashMap::default();
+    if spells_names(profile) {
+        known.reserve(functions.len() + profile.vtable_names.len());
+        known.extend(functions.iter().map(|one| (one.name_ref(), one.name())));
+        for name in &profile.vtable_names {
+            known.entry(NameRef::of(name)).or_insert(name.as_slice());
+        }
+    }
+    let names = |name_ref: NameRef| {
+        known.get(&name_ref).copied().or_else(|| {
+            options
+                .foreign_names
+                .then(|| profile.symbols.get(name_ref))
+                .flatten()
+        })
+    };
+
+    let mut writer = TextWriter::new(sink);
+    writer.header(profile.kind)?;
+    if profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty() {
+        writer.traces(&profile.traces, &names)?;
+    }
+    let mut records = Vec::new();
+    for function in functions {
+        records.clear();
+        records.extend(function.records());
+        records.sort_by_key(|record| record.func_hash);
+        for record in &records {
+            writer.record(
+                function.name(),
+                record.func_hash,
+                record.counts,
+                record.bitmap,
+                record.values,
+                &names,
+            )?;
+        }
+    }
+    writer.finish()
+}
+
 /// Writes a text profile piece by piece: header, traces, then records in the caller's order.
 pub struct TextWriter<'sink> {
     sink: &'sink mut dyn Sink,
@@ -61,65 +116,6 @@ impl<'sink> TextWriter<'sink> {
             sink,
             buffer: Vec::with_capacity(FLUSH_AT + FLUSH_AT / 4),
         }
-    }
-
-    /// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
-    /// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold (binary ids, MemProf, the function-entry
-    /// flag) is left out, as LLVM does; the caller may want to say so.
-    ///
-    /// # Errors
-    /// Those of the sink.
-    pub fn write(
-        sink: &'sink mut dyn Sink,
-        profile: &InstrProfile,
-        options: TextOptions,
-    ) -> Result<()> {
-        let mut functions: Vec<_> = profile
-            .tables
-            .iter()
-            .flat_map(|table| table.functions())
-            .filter(|function| !options.sparse || function.has_run())
-            .collect();
-        functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-        let mut known = FxHashMap::default();
-        if spells_names(profile) {
-            known.reserve(functions.len() + profile.vtable_names.len());
-            known.extend(functions.iter().map(|one| (one.name_ref(), one.name())));
-            for name in &profile.vtable_names {
-                known.entry(NameRef::of(name)).or_insert(name.as_slice());
-            }
-        }
-        let names = |name_ref: NameRef| {
-            known.get(&name_ref).copied().or_else(|| {
-                options
-                    .foreign_names
-                    .then(|| profile.symbols.get(name_ref))
-                    .flatten()
-            })
-        };
-
-        let mut writer = TextWriter::new(sink);
-        writer.header(profile.kind)?;
-        if profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty() {
-            writer.traces(&profile.traces, &names)?;
-        }
-        let mut records = Vec::new();
-        for function in functions {
-            records.clear();
-            records.extend(function.records());
-            records.sort_by_key(|record| record.func_hash);
-            for record in &records {
-                writer.record(
-                    function.name(),
-                    record.func_hash,
-                    record.counts,
-                    record.bitmap,
-                    record.values,
-                    &names,
-                )?;
-            }
-        }
-        writer.finish()
     }
 
     /// The directives of a kind, each under a comment. A front-end profile has none.

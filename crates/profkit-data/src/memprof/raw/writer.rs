@@ -25,7 +25,7 @@ pub struct DumpToWrite {
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for a build id or a histogram that the version has no room for, and what the sink
 /// returns.
-pub fn write(dump: &DumpToWrite, version: Version, sink: &mut impl Sink) -> Result<()> {
+pub fn write(dump: &DumpToWrite, version: Version, sink: &mut dyn Sink) -> Result<()> {
     let mut segments = count(dump.segments.len());
     for segment in &dump.segments {
         for word in [segment.start, segment.end, segment.offset] {

@@ -16,7 +16,7 @@ const VALUE_COLUMN: usize = 16;
 ///
 /// # Errors
 /// What the sink returns.
-pub fn write(profile: &MemProfile, sink: &mut (impl Sink + ?Sized)) -> Result<()> {
+pub fn write(profile: &MemProfile, sink: &mut dyn Sink) -> Result<()> {
     let mut writer = Writer {
         profile,
         out: String::from("---\n"),

@@ -1,7 +1,7 @@
 use super::*;
 
 fn shown(map: &[u8]) -> String {
-    let map = MipMap::parse(map, None).unwrap();
+    let map = MipMap::parse(map).unwrap();
     map.entries()
         .map(|entry| {
             let entry = entry.unwrap();
@@ -26,7 +26,7 @@ fn the_published_map_of_version_8() {
 foo at 0x20: record 0x20 address 0x100 size 0x10 signature 0xe7715 modes 0x1 blocks [4]
 main at 0x48: record 0x21 address 0x110 size 0x30 signature 0x1111 modes 0x1 blocks []
 ");
-    let map = MipMap::parse(V8_MAP, None).unwrap();
+    let map = MipMap::parse(V8_MAP).unwrap();
     assert_eq!(map.identity(), &Identity::ModuleHash(0xdead_beef));
     assert_eq!((map.version(), map.width()), (8, Some(Width::Bits64)));
 }
@@ -149,7 +149,7 @@ never at 0x110: record 0x18 address 0x401100 size 0x40 signature 0x1000 modes 0x
     padded.extend(image.map().finish());
     padded.extend([0; 24]);
     assert_eq!(
-        MipMap::parse(&padded, None).unwrap().entries().count(),
+        MipMap::parse(&padded).unwrap().entries().count(),
         image.functions.len()
     );
     // An entry whose size begins with a zero byte.
@@ -162,7 +162,7 @@ never at 0x110: record 0x18 address 0x401100 size 0x40 signature 0x1000 modes 0x
         )],
     );
     let long = long.map().finish();
-    assert_eq!(MipMap::parse(&long, None).unwrap().entries().count(), 1);
+    assert_eq!(MipMap::parse(&long).unwrap().entries().count(), 1);
     let profile = mixed();
     let (offsets, _) = image.layout();
     for ((function, made), offset) in profile.functions.iter().zip(&image.functions).zip(offsets) {
@@ -208,7 +208,11 @@ hint: give the binary instead of the map
 a MIP file of another kind in header of map at offset 0x6: found a raw file, expected a map
 hint: raw files are merged into a profile: profkit mip merge -p PROFILE RAW
 ");
-    let moved = MipMap::parse(&image.map().finish(), Some(0x1000)).unwrap_err();
+    let moved = MipMap::parse_with(
+        &image.map().finish(),
+        &MapReadOptions::new().section_address(Some(0x1000)),
+    )
+    .unwrap_err();
     insta::assert_snapshot!(message(&moved), @r"
 an anchor points elsewhere in map at offset 0x0: found 0x404000, expected 0x1000, where the binary has it
 hint: take the map of the linked image, not of its object files

@@ -27,7 +27,7 @@ fn message(error: &Error) -> String {
 }
 
 fn created(map: &[u8], facts: &ImageFacts) -> Result<Created> {
-    MipProfile::create(&MipMap::parse(map, None)?, facts)
+    MipProfile::create(&MipMap::parse(map)?, facts)
 }
 
 /// The profile of the mixed image before any run.

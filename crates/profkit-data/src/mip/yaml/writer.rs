@@ -15,7 +15,7 @@ const BATCH: usize = 1 << 16;
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if version 8 is asked for and has no place for something, or the sink takes no more.
-pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut impl Sink) -> Result<()> {
+pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut dyn Sink) -> Result<()> {
     let mut writer = Writer {
         profile,
         version,

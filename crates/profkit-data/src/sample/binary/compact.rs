@@ -162,7 +162,7 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
-pub fn write(profile: &SampleProfile, sink: &mut (impl Sink + ?Sized)) -> Result<Losses> {
+pub fn write(profile: &SampleProfile, sink: &mut dyn Sink) -> Result<Losses> {
     refuse_contexts_and_probes(profile, "compact binary")?;
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);

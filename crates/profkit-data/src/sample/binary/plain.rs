@@ -163,7 +163,7 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
-pub fn write(profile: &SampleProfile, sink: &mut (impl Sink + ?Sized)) -> Result<Losses> {
+pub fn write(profile: &SampleProfile, sink: &mut dyn Sink) -> Result<Losses> {
     refuse_contexts_and_probes(profile, "binary")?;
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);

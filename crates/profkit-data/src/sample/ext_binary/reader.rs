@@ -51,6 +51,14 @@ impl<'data> ExtBinaryProfile<'data> {
     /// # Errors
     /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], and [`ErrorKind::Truncated`] for a table that is cut.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
+        Self::parse_with(data, &SampleReadOptions::default())
+    }
+
+    /// As [`parse`](Self::parse), with options for the functions that are read later.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
         let version = header::expect(cursor, EXT_BINARY, &versions)?;
@@ -59,15 +67,8 @@ impl<'data> ExtBinaryProfile<'data> {
             data,
             version,
             sections,
-            options: SampleReadOptions::default(),
+            options: *options,
         })
-    }
-
-    /// The same file, to be read with options.
-    #[must_use]
-    pub fn with_options(mut self, options: SampleReadOptions) -> Self {
-        self.options = options;
-        self
     }
 
     /// The version: 103, or 104 and 105 of LLVM after 22.

@@ -117,8 +117,8 @@ fn discriminators_are_cut_in_profiles_of_fs_afdo() {
         profile.kind |= kind;
         let mut file = Vec::new();
         write(&profile, &options(), &mut file).unwrap();
-        let opened = ExtBinaryProfile::parse(&file).unwrap();
-        let opened = opened.with_options(SampleReadOptions::new().fs_pass(pass));
+        let options = SampleReadOptions::new().fs_pass(pass);
+        let opened = ExtBinaryProfile::parse_with(&file, &options).unwrap();
         let (mut all, mut some) = (SampleProfile::new(), SampleProfile::new());
         assert_eq!(opened.read(&mut all, 1).faults, []);
         assert_eq!(opened.read_functions(&[b"f"], &mut some).faults, []);

@@ -128,7 +128,7 @@ const SPLIT_DATA: &[Part] = &[
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
-    sink: &mut (impl Sink + ?Sized),
+    sink: &mut dyn Sink,
 ) -> Result<Losses> {
     let is_cs = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     if is_cs && options.split_layout {

@@ -34,4 +34,4 @@ mod writer;
 
 pub use header::{GcovDiscriminator, GcovVersion, has_magic};
 pub use reader::GcovProfile;
-pub use writer::{GcovLosses, GcovOptions, GcovWriter};
+pub use writer::{GcovLosses, GcovOptions, write};

@@ -10,7 +10,7 @@ fn real() -> Vec<u8> {
 
 fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses) {
     let mut bytes = Vec::new();
-    let losses = GcovWriter::write(&mut bytes, profile, options).unwrap();
+    let losses = super::write(profile, options, &mut bytes).unwrap();
     (bytes, losses)
 }
 
@@ -204,11 +204,8 @@ fn what_has_no_place_is_counted() {
         location: Location::new(1, 0),
     }];
     profile.find_or_add(&callers, guid);
-    let error = GcovWriter::write(
-        &mut Vec::new(),
-        &profile,
-        &GcovOptions::new(GcovVersion::V2),
-    );
+    let options = GcovOptions::new(GcovVersion::V2);
+    let error = super::write(&profile, &options, &mut Vec::new());
     assert_eq!(
         error.unwrap_err().to_string(),
         "GCC's encoding has no place for calling contexts"

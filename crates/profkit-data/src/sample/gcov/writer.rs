@@ -71,9 +71,8 @@ impl GcovLosses {
     }
 }
 
-/// Writes a sample profile for GCC.
 #[derive(Debug)]
-pub struct GcovWriter<'p> {
+struct GcovWriter<'p> {
     profile: &'p SampleProfile,
     options: &'p GcovOptions,
     losses: GcovLosses,
@@ -86,44 +85,44 @@ pub struct GcovWriter<'p> {
     out: Vec<u8>,
 }
 
-impl<'p> GcovWriter<'p> {
-    /// Writes a whole file and says what was left out.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] for a profile with calling contexts, which are to be nested first;
-    /// [`ErrorKind::WriteFailed`] from the sink.
-    pub fn write(
-        sink: &mut dyn Sink,
-        profile: &'p SampleProfile,
-        options: &'p GcovOptions,
-    ) -> Result<GcovLosses> {
-        let mut contexts = profile.functions().iter();
-        if contexts.any(|function| !function.callers.is_empty()) {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "GCC's encoding has no place for calling contexts",
-            )
-            .with_hint("nest them first"));
-        }
-        let mut writer = GcovWriter {
-            profile,
-            options,
-            losses: GcovLosses::default(),
-            numbers: Vec::new(),
-            names: Vec::new(),
-            order: Vec::new(),
-            out: Vec::new(),
-        };
-        writer.plan();
-        writer.header()?;
-        sink.put(&writer.out)?;
-        writer.out.clear();
-        writer.functions()?;
-        writer.tail();
-        sink.put(&writer.out)?;
-        Ok(writer.losses)
+/// Writes a whole file and says what was left out.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for a profile with calling contexts, which are to be nested first;
+/// [`ErrorKind::WriteFailed`] from the sink.
+pub fn write(
+    profile: &SampleProfile,
+    options: &GcovOptions,
+    sink: &mut dyn Sink,
+) -> Result<GcovLosses> {
+    let mut contexts = profile.functions().iter();
+    if contexts.any(|function| !function.callers.is_empty()) {
+        return Err(Error::new(
+            ErrorKind::CannotRepresent,
+            "GCC's encoding has no place for calling contexts",
+        )
+        .with_hint("nest them first"));
     }
+    let mut writer = GcovWriter {
+        profile,
+        options,
+        losses: GcovLosses::default(),
+        numbers: Vec::new(),
+        names: Vec::new(),
+        order: Vec::new(),
+        out: Vec::new(),
+    };
+    writer.plan();
+    writer.header()?;
+    sink.put(&writer.out)?;
+    writer.out.clear();
+    writer.functions()?;
+    writer.tail();
+    sink.put(&writer.out)?;
+    Ok(writer.losses)
+}
 
+impl<'p> GcovWriter<'p> {
     fn fits(location: Location) -> bool {
         location.line <= 0xffff && location.discriminator <= 0xffff
     }

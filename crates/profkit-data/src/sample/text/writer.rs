@@ -44,7 +44,7 @@ const BUFFER: usize = 1 << 16;
 pub fn write(
     profile: &SampleProfile,
     options: &TextOptions,
-    sink: &mut (impl Sink + ?Sized),
+    sink: &mut dyn Sink,
 ) -> Result<Losses> {
     let ranks = profile.names.ranks();
     let mut writer = Writer {

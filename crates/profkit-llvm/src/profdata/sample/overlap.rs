@@ -108,7 +108,7 @@ fn load<'n>(
     let [base, test] = opened.map(|(file, bytes)| {
         let data = bytes.as_ref();
         let mut profile = SampleProfile::new();
-        let report = read_with(data, &mut profile, 1, options);
+        let report = read_with(data, &mut profile, 1, &options);
         sound(file, data, &report)?;
         let summary = report.summary.unwrap_or_else(|| summarize(&profile));
         let Some(threshold) = hot_threshold(&summary, cutoff) else {

@@ -50,13 +50,11 @@ pub fn run(
     let mut profile = SampleProfile::new();
     let report = match (needs_all, found) {
         (false, Some(SampleEncoding::ExtBinary)) => {
-            let opened =
-                ExtBinaryProfile::parse(data).map_err(|error| fault(name, data, &error))?;
-            opened
-                .with_options(options)
-                .read_functions(&[filter], &mut profile)
+            let opened = ExtBinaryProfile::parse_with(data, &options)
+                .map_err(|error| fault(name, data, &error))?;
+            opened.read_functions(&[filter], &mut profile)
         }
-        _ => read_with(data, &mut profile, 1, options),
+        _ => read_with(data, &mut profile, 1, &options),
     };
     sound(name, data, &report)?;
     if !all && is_json {

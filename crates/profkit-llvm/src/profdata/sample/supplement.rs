@@ -24,7 +24,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
     let name = parsed.text("supplement-instr-with-sample");
     let bytes = session.read(name)?;
     let mut samples = SampleProfile::new();
-    let report = read_with(bytes.as_ref(), &mut samples, 1, read_options(parsed));
+    let report = read_with(bytes.as_ref(), &mut samples, 1, &read_options(parsed));
     if let Some(error) = report.faults.first() {
         return Err(fault(name, bytes.as_ref(), error));
     }

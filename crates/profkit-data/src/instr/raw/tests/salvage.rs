@@ -98,7 +98,8 @@ fn damaged_value_data_cost_only_values() {
 fn cut_value_data_cost_only_values() {
     let mut file = bytes(10);
     file.truncate(section_start(&file, Structure::ValueData) + 20);
-    let mut reader = RawReader::parse_with(&file, RawReadOptions::default().salvage(true)).unwrap();
+    let mut reader =
+        RawReader::parse_with(&file, &RawReadOptions::default().salvage(true)).unwrap();
     let mut record = Record::default();
     let mut counts = 0;
     let mut errors = Vec::new();

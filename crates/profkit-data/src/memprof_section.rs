@@ -1,4 +1,18 @@
-//! A heap profile inside an indexed profile, as bytes.
+//! Carrying a MemProf section from one file to another, unread: its inner offsets are absolute, so they move with it.
+//!
+//! | version | words of the header that are offsets | tables |
+//! |---|---|---|
+//! | 0 | 0 to 2: record table, frame payload, frame table | records, frames |
+//! | 1 | 1 to 3: the same | records, frames |
+//! | 2 | 1 to 5: the same, call stack payload, call stack table | records, frames, call stacks |
+//! | 3 | 1 to 3: call stacks, record payload, record table | records |
+//! | 4 | 1 to 4: the same, data access profiles | records |
+//!
+//! The first word of versions 1 and later is the version; that of version 0 is an offset, hence at least 24
+//! (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
+use crate::bytes::{Cursor, Endian};
+use crate::{Error, ErrorKind, Result, Structure};
+
 /// The MemProf section of an indexed profile, unread. Its inner offsets are absolute in the file it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSection {
@@ -6,4 +20,140 @@ pub struct MemProfSection {
     pub bytes: Vec<u8>,
     /// Where the section began in its file.
     pub offset: u64,
+}
+
+/// The least value of version 0's first word.
+const FIRST_OFFSET: u64 = 24;
+
+/// The version of a section; `None` for one that is not known.
+pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
+    match word(&section.bytes, 0)? {
+        version @ 1..=4 => Some(version),
+        FIRST_OFFSET.. => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether a section can be carried to another file.
+///
+/// # Errors
+/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
+/// out of the section.
+pub fn check_memprof(section: &MemProfSection) -> Result<()> {
+    relocate(section, section.offset ^ 8).map(drop)
+}
+
+/// The section's bytes for another place in a file.
+///
+/// # Errors
+/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
+/// out of the section.
+pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
+    let first = word(&section.bytes, 0).unwrap_or(0);
+    let Some(version) = version(section) else {
+        return Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "the version of the MemProf section is not supported",
+        )
+        .at(section.offset)
+        .within(Structure::MemProfSection)
+        .found(first)
+        .expected("0 to 4"));
+    };
+    let (offsets, tables): (_, &[usize]) = match version {
+        0 => (0..3, &[0, 2]),
+        1 => (1..4, &[1, 3]),
+        2 => (1..6, &[1, 3, 5]),
+        3 => (1..4, &[3]),
+        _ => (1..5, &[3]),
+    };
+    let mut mover = Mover {
+        bytes: section.bytes.clone(),
+        from: section.offset,
+        to: offset,
+    };
+    if section.offset == offset {
+        return Ok(mover.bytes);
+    }
+    // A table's index is found through its offset, so tables come before the words that lead to them.
+    for &table in tables {
+        mover
+            .table(table)
+            .map_err(|error| error.within(Structure::MemProfSection))?;
+    }
+    for index in offsets {
+        mover
+            .word(8 * index as u64)
+            .map_err(|error| error.within(Structure::MemProfSection))?;
+    }
+    Ok(mover.bytes)
+}
+
+struct Mover {
+    bytes: Vec<u8>,
+    from: u64,
+    to: u64,
+}
+
+impl Mover {
+    /// Moves the offset at a place of the section; 0 stays.
+    fn word(&mut self, place: u64) -> Result<()> {
+        let offset = self.read(place)?;
+        if offset == 0 {
+            return Ok(());
+        }
+        let inner = self.inner(offset, place)?;
+        let moved = (self.to + inner).to_le_bytes();
+        let slot = usize::try_from(place)
+            .ok()
+            .and_then(|place| self.bytes.get_mut(place..)?.first_chunk_mut());
+        if let Some(slot) = slot {
+            *slot = moved;
+        }
+        Ok(())
+    }
+
+    /// Moves the bucket offsets of the table whose index a word of the header points to.
+    fn table(&mut self, header_word: usize) -> Result<()> {
+        let place = 8 * header_word as u64;
+        let index = self.inner(self.read(place)?, place)?;
+        let buckets = self.read(index)?;
+        let available = (self.bytes.len() as u64).saturating_sub(index + 16) / 8;
+        if buckets > available {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the bucket index runs past the end of the section",
+            )
+            .at(self.from + index)
+            .found(format_args!("{buckets} buckets"))
+            .expected(format_args!("at most {available}")));
+        }
+        (0..buckets).try_for_each(|bucket| self.word(index + 16 + 8 * bucket))
+    }
+
+    fn read(&self, place: u64) -> Result<u64> {
+        let mut cursor = Cursor::new(&self.bytes, self.from, Endian::Little);
+        cursor.take_u64(place)?;
+        cursor.u64()
+    }
+
+    /// An absolute offset of the old file as an offset in the section.
+    fn inner(&self, offset: u64, place: u64) -> Result<u64> {
+        let end = self.from + self.bytes.len() as u64;
+        if !(self.from..=end).contains(&offset) {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "an inner offset points out of the section",
+            )
+            .at(self.from + place)
+            .found(format_args!("{offset:#x}"))
+            .expected(format_args!("{:#x} to {end:#x}", self.from)));
+        }
+        Ok(offset - self.from)
+    }
+}
+
+fn word(bytes: &[u8], index: usize) -> Option<u64> {
+    let bytes = bytes.get(8 * index..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*bytes))
 }

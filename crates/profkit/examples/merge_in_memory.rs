@@ -1,7 +1,7 @@
 //! Merges two profiles that lie in memory, and prints the result as text.
 //!
 //!     cargo run -p profkit --example merge_in_memory
-use profkit::data::instr::text::{TextOptions, TextWriter};
+use profkit::data::instr::text::{self, TextOptions};
 use profkit::merge::{MergeOptions, Weight, merge_instr};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,9 +14,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let merged = merge_instr(&inputs, &MergeOptions::new())?;
     for result in &merged.profiles {
-        let mut text = Vec::new();
-        TextWriter::write(&mut text, &result.profile, TextOptions::default())?;
-        print!("{}", String::from_utf8_lossy(&text));
+        let mut bytes = Vec::new();
+        text::write(&result.profile, &TextOptions::default(), &mut bytes)?;
+        print!("{}", String::from_utf8_lossy(&bytes));
     }
     Ok(())
 }

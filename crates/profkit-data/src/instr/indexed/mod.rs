@@ -37,7 +37,6 @@
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
 mod header;
-mod memprof;
 mod reader;
 mod record;
 mod salvage;
@@ -46,8 +45,8 @@ mod sections;
 mod tests;
 mod writer;
 
+pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
 pub use header::IndexedHeader;
-pub use memprof::{check_memprof, relocate as move_memprof};
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
 pub use record::NameRecords;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};

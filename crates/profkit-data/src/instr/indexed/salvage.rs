@@ -1,9 +1,10 @@
 //! Reading what is left of a damaged file.
 use super::header::{self, IndexedHeader};
 use super::reader::IndexedProfile;
-use super::{memprof, sections};
+use super::sections;
 use crate::bytes::Cursor;
 use crate::hash_table::{HashTable, Lengths};
+use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 

@@ -1,6 +1,6 @@
 use super::header::{self, IndexedHeader};
 use super::record::RecordLayout;
-use super::{memprof, record, sections};
+use super::{record, sections};
 use crate::bytes::Sink;
 use crate::hash_table::{Lengths, TablePlan};
 use crate::ids::BuildId;
@@ -9,6 +9,7 @@ use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
 };
 use crate::llvm_order::{self, NumberHash};
+use crate::memprof_section as memprof;
 use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};

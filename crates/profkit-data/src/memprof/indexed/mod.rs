@@ -31,8 +31,8 @@ mod writer;
 pub use reader::{IndexedMemProf, section_version};
 pub use writer::{IndexedMemProfOptions, encode};
 
+use crate::MemProfSection;
 use crate::Result;
-use crate::instr::MemProfSection;
 use crate::memprof::MemProfile;
 
 /// Where a section that stands alone begins: offset 0 means "none" in tables.
@@ -44,7 +44,7 @@ const ALONE: u64 = 8;
 /// As [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets are those of the section, plus 8.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
     let mut bytes = vec![0; 8];
-    bytes.extend(crate::instr::indexed::move_memprof(section, ALONE)?);
+    bytes.extend(crate::memprof_section::relocate(section, ALONE)?);
     let parsed = IndexedMemProf::parse(&bytes, ALONE)?;
     Ok((parsed.to_profile()?, parsed.version()))
 }

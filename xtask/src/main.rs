@@ -41,6 +41,11 @@ const TASKS: &[Task] = &[
         steps::doc,
     ),
     Task(
+        "targets",
+        "the libraries, checked for Windows and WebAssembly",
+        steps::targets,
+    ),
+    Task(
         "sanitize",
         "tests of unsafe code and of threads under the address and thread sanitizers",
         steps::sanitize,

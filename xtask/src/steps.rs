@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
+use profkit_testkit::{SLOW_VARIABLE, repo_root, skip, target_folder};
 
 /// Format, lints, tests, conformance, fuzz smoke: what a change must pass.
 pub fn ci(_arguments: &[String]) -> Result<()> {
@@ -32,6 +32,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         cargo(&clippy.concat(), &[])?;
     }
     doc(&[])?;
+    targets(&[])?;
     slow(&[])?;
     let flame_graphs = ["--features", "flamegraph", "--test", "flamegraph"];
     cargo(
@@ -78,13 +79,17 @@ const SANITIZED: &[(&str, &[&str])] = &[
 
 /// Tests of unsafe code and of merging on several threads, under the address and the thread sanitizer.
 ///
-/// Both are part of every toolchain, but their options are not stable. The standard library is the one that comes with the
-/// toolchain, which is not instrumented: the address sanitizer then sees less of what happens inside it, and the thread
-/// sanitizer does not see its locks where they are not inlined, so the flag that says so is needed, and what it reports
-/// inside the standard library is suppressed.
+/// Both sanitizers are part of every toolchain, but their options are not stable. The standard library is compiled with
+/// them too: the thread sanitizer does not see the locks of one that is not, and so reports whatever they protect. That needs
+/// the component rust-src.
 pub fn sanitize(_arguments: &[String]) -> Result<()> {
+    let libraries = sysroot()?.join("lib/rustlib/src/rust/library/std");
+    if !libraries.is_dir() {
+        skip("the standard library's source is not installed (rustup component add rust-src)");
+        return Ok(());
+    }
     for sanitizer in ["address", "thread"] {
-        let flags = format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer");
+        let flags = format!("-Zsanitizer={sanitizer}");
         let folder = target_folder().join(format!("{sanitizer}-sanitizer"));
         let folder = folder.to_string_lossy().into_owned();
         let environment = [
@@ -93,11 +98,64 @@ pub fn sanitize(_arguments: &[String]) -> Result<()> {
             ("CARGO_TARGET_DIR", &folder),
         ];
         for (package, tests) in SANITIZED {
-            let start = ["test", "--target", SANITIZED_TARGET, "-p", package];
-            cargo(&[&start, *tests].concat(), &environment)?;
+            let start = ["test", "-Zbuild-std", "--target", SANITIZED_TARGET];
+            cargo(
+                &[&start, &["-p", package][..], tests].concat(),
+                &environment,
+            )?;
         }
     }
     Ok(())
+}
+
+/// Systems that no test runs on, and the crates that must compile for them.
+const TARGETS: &[(&str, &[&str])] = &[
+    ("wasm32-unknown-unknown", PORTABLE),
+    ("x86_64-pc-windows-gnu", PORTABLE),
+];
+/// All libraries but that of MIP, whose compiler driver is for Unix, and those that use it.
+const PORTABLE: &[&str] = &[
+    "profkit-abi",
+    "profkit-data",
+    "profkit-object",
+    "profkit-merge",
+    "profkit-analysis",
+    "profkit-llvm",
+];
+
+/// Checks the libraries that are not for Unix alone for other systems.
+pub fn targets(_arguments: &[String]) -> Result<()> {
+    for (target, packages) in TARGETS {
+        if !sysroot()?.join("lib/rustlib").join(target).is_dir() {
+            skip(&format!(
+                "there is no standard library for {target} (rustup target add {target})"
+            ));
+            continue;
+        }
+        let mut arguments = vec!["check", "--target", target];
+        for package in *packages {
+            arguments.extend(["-p", package]);
+        }
+        cargo(&arguments, &[])?;
+    }
+    Ok(())
+}
+
+/// Where the toolchain is.
+fn sysroot() -> Result<PathBuf> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .current_dir(repo_root())
+        .output()
+        .context("rustc")?;
+    ensure!(
+        output.status.success(),
+        "rustc --print sysroot: {}",
+        output.status
+    );
+    let path = String::from_utf8(output.stdout).context("the path of the toolchain")?;
+    Ok(PathBuf::from(path.trim_end()))
 }
 
 /// Rewrites what `tests/cli` expects.

@@ -2,7 +2,7 @@
 //!
 //! `cargo fuzz` wants a nightly compiler for the address sanitizer; the pass that counts edges is part of every one.
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{fixture_path, fixtures_with, repo_root, target_folder};
+use profkit_testkit::{corpus, fixture_path, fixtures_with, repo_root, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

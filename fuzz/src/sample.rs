@@ -7,7 +7,7 @@ use profkit_data::sample::{
     Losses, ProfileKind, ReadReport, SampleName, SampleProfile, binary, ext_binary, text,
 };
 use profkit_merge::sample::{SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample};
-use profkit_merge::{Event, Policy, Remapping, Totals};
+use profkit_merge::{Event, Policy, Remapping, Threads, Totals};
 use std::num::NonZeroUsize;
 
 /// Reads any bytes as the encoding that they claim to be. What could be read must come back the same from the
@@ -106,8 +106,14 @@ pub(crate) fn merge(data: &[u8]) {
         merged(&inputs(weighted), &options)
     };
     for weighted in [false, true] {
-        let one = with(&|options| options.threads = NonZeroUsize::new(1), weighted);
-        let three = with(&|options| options.threads = NonZeroUsize::new(3), weighted);
+        let one = with(
+            &|options| options.run.threads = Threads::new(NonZeroUsize::new(1)),
+            weighted,
+        );
+        let three = with(
+            &|options| options.run.threads = Threads::new(NonZeroUsize::new(3)),
+            weighted,
+        );
         // New names for functions are given input by input.
         let names = |options: &mut SampleMergeOptions| {
             options.remapping = Some(Remapping::parse(b"").expect("no names"));

@@ -149,7 +149,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         form: SampleForm::new(format, args.version.llvm, args.sample.gcc)?,
         output: args.output.clone(),
         report: &args.report,
-        threads: None,
+        run: RunOptions::new(),
         remapping: None,
         filter: None,
     }

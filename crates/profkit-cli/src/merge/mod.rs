@@ -251,7 +251,7 @@ fn merge_samples(
         form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
         output,
         report: &args.report,
-        threads: args.threads,
+        run: RunOptions::new().threads(Threads::new(args.threads)),
         remapping: options.remapping,
         filter: options.filter,
     }

@@ -14,9 +14,8 @@ use profkit_merge::sample::{
     COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, add_symbols,
     encode_within, merge_sample, nest,
 };
-use profkit_merge::{Inputs, NameFilter, Remapping, Report};
+use profkit_merge::{Inputs, NameFilter, Remapping, Report, RunOptions};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Whether the bytes are those of a sample profile.
@@ -125,8 +124,8 @@ pub struct SampleJob<'a> {
     pub output: PathBuf,
     /// How to treat and tell damage.
     pub report: &'a ReportArgs,
-    /// How many threads read.
-    pub threads: Option<NonZeroUsize>,
+    /// Threads, progress, cancelling.
+    pub run: RunOptions,
     /// New names.
     pub remapping: Option<Remapping>,
     /// Functions that stay.
@@ -151,7 +150,7 @@ impl SampleJob<'_> {
         let output = Output::new(&self.output, self.form.content())?;
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();
-        options.threads = self.threads;
+        options.run = self.run.clone();
         options.remapping.clone_from(&self.remapping);
         options.filter.clone_from(&self.filter);
         options.drop_symbols = self.args.drop_symbol_list;

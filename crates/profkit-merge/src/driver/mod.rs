@@ -111,7 +111,7 @@ pub(crate) trait MergeKind: Sync {
         part: &mut ReportPart,
     ) -> Outcome;
 
-    /// Reports an input that could not be opened or read.
+    /// Counts and reports an input that could not be opened or read.
     fn unreadable(
         &self,
         worker: &mut Self::Worker,
@@ -120,6 +120,7 @@ pub(crate) trait MergeKind: Sync {
         part: &mut ReportPart,
     ) {
         let _ = worker;
+        part.count(Outcome::Dropped, 0);
         part.log.push(unreadable(index, &error));
     }
 
@@ -191,6 +192,8 @@ pub(crate) enum Outcome {
     Empty,
     /// It is kept open, and taken or counted later.
     Pending,
+    /// The kind has counted it.
+    Counted,
 }
 
 /// An input that was opened, and what it is by its content.
@@ -245,7 +248,7 @@ impl ReportPart {
             Outcome::Repaired => &mut totals.files_repaired,
             Outcome::Dropped => &mut totals.files_dropped,
             Outcome::Empty => &mut totals.files_empty,
-            Outcome::Pending => return,
+            Outcome::Pending | Outcome::Counted => return,
         } += 1;
         totals.files += 1;
         totals.bytes = totals.bytes.saturating_add(bytes as u64);
@@ -404,7 +407,6 @@ impl<'a> Driver<'a> {
         let input = match self.open(index, buffer) {
             Ok(input) => input,
             Err(error) => {
-                part.count(Outcome::Dropped, 0);
                 kind.unreadable(worker, index, error, part);
                 return Ok(Outcome::Dropped);
             }

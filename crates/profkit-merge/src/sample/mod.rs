@@ -2,18 +2,20 @@
 //! [`Report`](crate::Report) as for instrumentation profiles.
 //!
 //! Readers add what they read to the sum directly, function by function, so that memory is that of the result and does
-//! not grow with the number of inputs. Each thread has a sum of its own over inputs that follow one another; these are
-//! added up in order. Where the order of inputs could matter (a function whose checksums differ: the first one stays),
-//! or an input is damaged or does not go with the others, the merge is done again input by input.
+//! not grow with the number of inputs. Each worker has a sum of its own over inputs that follow one another; these are
+//! added up in order. Where the order of inputs matters (a function whose checksums differ: the first one stays), only
+//! the inputs in question are read again, one by one.
 mod cold;
 mod engine;
 mod layout;
 mod limit;
 mod names;
 mod options;
+mod ordered;
 mod supplement;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
 pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};

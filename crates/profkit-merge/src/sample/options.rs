@@ -1,5 +1,6 @@
 use super::cold::ColdContexts;
 use super::layout::SampleLayout;
+use crate::driver::{RunOptions, Threads};
 use crate::options::{NameFilter, Policy};
 use crate::remap::Remapping;
 use profkit_data::sample::SampleReadOptions;
@@ -18,8 +19,8 @@ pub struct SampleMergeOptions {
     pub policy: Policy,
     /// How inputs are read.
     pub read: SampleReadOptions,
-    /// How many threads; by default one a core, but no more than inputs.
-    pub threads: Option<NonZeroUsize>,
+    /// Threads, progress, cancelling.
+    pub run: RunOptions,
     /// New names for functions.
     pub remapping: Option<Remapping>,
     /// What is done with cold contexts.
@@ -42,6 +43,20 @@ impl SampleMergeOptions {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Sets how the merge is run.
+    #[must_use]
+    pub fn run(mut self, run: RunOptions) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// Sets the number of threads; by default one per core, but no more than inputs.
+    #[must_use]
+    pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.run.threads = Threads::new(threads);
+        self
+    }
 }
 
 impl fmt::Debug for SampleMergeOptions {
@@ -49,7 +64,7 @@ impl fmt::Debug for SampleMergeOptions {
         f.debug_struct("SampleMergeOptions")
             .field("policy", &self.policy)
             .field("read", &self.read)
-            .field("threads", &self.threads)
+            .field("run", &self.run)
             .field("remapping", &self.remapping)
             .field("cold", &self.cold)
             .field("layout", &self.layout)

@@ -1,5 +1,8 @@
 use super::limit::prune_to;
+use super::worker::Piece;
 use super::*;
+use crate::driver::{Driver, ReportPart};
+use crate::report::EventLog;
 use crate::{InputData, Inputs, Policy, Reason, Remapping, Weight};
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::text::{self, TextOptions};
@@ -59,6 +62,97 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
+/// Inputs of which many do not go well with others: other checksums or none, counts near the largest, hashes for
+/// names, damage, other kinds, fractions of weights.
+fn odd_input(kind: u8, count: u64) -> Vec<u8> {
+    let of = |checksum: u32| {
+        let tail = match checksum {
+            0 => String::new(),
+            checksum => format!(" !CFGChecksum: {checksum}\n"),
+        };
+        format!(
+            "f:{count}:1\n 1: {count} g:{count}\n 2: g:{count}\n  1: {count}\n{tail}g:1:1\n 1: 1\n{tail}"
+        )
+    };
+    match kind {
+        0..=3 => of(0).into_bytes(),
+        4 | 5 => of(7).into_bytes(),
+        6 => of(8).into_bytes(),
+        7 => format!("f:{0}:1\n 1: {0}\n", u64::MAX - 5).into_bytes(),
+        8 => format!("h:{count}:1\n 1: {count}\nf:1:1\n x\n").into_bytes(),
+        9 => b"what is this\n".to_vec(),
+        10 => Vec::new(),
+        11 => b"[a:1 @ f]:3:1\n 1: 3\n".to_vec(),
+        _ => {
+            let mut profile = SampleProfile::new();
+            text::read(of(0).as_bytes(), &mut profile, 1);
+            let mut hashed = Vec::new();
+            let options = ExtBinaryOptions::default().md5_names(true);
+            ext_binary::write(&profile, &options, &mut hashed).unwrap();
+            hashed
+        }
+    }
+}
+
+/// Everything that a merge says.
+fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
+    match outcome {
+        Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
+        Err(error) => format!("{error:#?}"),
+    }
+}
+
+/// The merge of inputs that are read one by one, each on its own.
+fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
+    let list = List(inputs);
+    let driver = Driver::new(&list, &options.run);
+    let all = Piece::Later((0..inputs.len()).collect());
+    let part = ReportPart::new(match options.policy {
+        Policy::Llvm => EventLog::unlimited(),
+        Policy::Tolerant => EventLog::default(),
+    });
+    told(engine::add_up(&driver, options, [all].into_iter(), part))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Sums of neighbours give what adding one by one gives, whatever is odd about inputs, for any number of threads.
+    #[test]
+    fn sums_of_neighbours_are_sums_one_by_one(
+        kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),
+        few in 0u8..3, llvm in any::<bool>(), stop in any::<bool>(),
+    ) {
+        let inputs: Vec<Input> = kinds
+            .iter()
+            .enumerate()
+            .map(|(index, &(kind, count, weight))| {
+                let weight = match weight {
+                    0 if !llvm => Weight::ratio(1, 2).unwrap(),
+                    1 => Weight::integer(3),
+                    _ => Weight::ONE,
+                };
+                // Few of the kinds at a time, so that most merges come to an end.
+                let kind = match few {
+                    0 => kind,
+                    1 => kind % 3,
+                    _ => kind.min(10),
+                };
+                (index.to_string(), weight, odd_input(kind, count))
+            })
+            .collect();
+        let mut options = SampleMergeOptions::new();
+        options.policy = if llvm { Policy::Llvm } else { Policy::Tolerant };
+        options.stop_at_fault = stop;
+        let expected = one_by_one(&inputs, &options);
+        for threads in 1..=4 {
+            let options = options.clone().threads(NonZeroUsize::new(threads));
+            let merged = told(merge_sample(&List(&inputs), &options));
+            prop_assert_eq!(&merged, &expected, "{} threads", threads);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -70,12 +164,12 @@ proptest! {
             .map(|number| (number.to_string(), Weight::ONE, generated(shape, seed * 10 + number)))
             .collect();
         let mut options = SampleMergeOptions::new();
-        options.threads = NonZeroUsize::new(1);
+        options = options.threads(NonZeroUsize::new(1));
         let sum = merged(&inputs, &options);
         let mut backwards = inputs.clone();
         backwards.reverse();
         prop_assert_eq!(&merged(&backwards, &options), &sum);
-        options.threads = NonZeroUsize::new(3);
+        options = options.threads(NonZeroUsize::new(3));
         prop_assert_eq!(&merged(&inputs, &options), &sum);
         options.policy = Policy::Llvm;
         prop_assert_eq!(&merged(&inputs, &options), &sum);
@@ -202,8 +296,7 @@ fn another_checksum_is_another_build_and_is_dropped() {
         input("c", 1, &of(7, 4)),
     ];
     for threads in 1..4 {
-        let mut options = SampleMergeOptions::new();
-        options.threads = NonZeroUsize::new(threads);
+        let options = SampleMergeOptions::new().threads(NonZeroUsize::new(threads));
         let outcome = merge_sample(&List(&inputs), &options).unwrap();
         assert_eq!(shown(&outcome.profile), "f:5:2\n 1: 5\n !CFGChecksum: 7\n");
         let [event] = outcome.report.events.as_slice() else {

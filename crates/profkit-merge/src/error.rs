@@ -1,4 +1,5 @@
 //! Why there is no result at all.
+use crate::driver::Cancelled;
 use crate::report::{LlvmFault, Report};
 use profkit_data::instr::InstrKind;
 use std::fmt;
@@ -15,6 +16,14 @@ pub enum MergeError {
     NothingLeft(Box<Report>),
     /// LLVM's tool stops here (its writer contexts cannot be merged).
     Llvm(LlvmFault),
+    /// The merge was cancelled.
+    Cancelled,
+}
+
+impl From<Cancelled> for MergeError {
+    fn from(_: Cancelled) -> Self {
+        MergeError::Cancelled
+    }
 }
 
 /// Inputs that cannot be merged because they count different things.
@@ -60,7 +69,7 @@ impl MergeError {
             MergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())
             }
-            MergeError::NoInputs | MergeError::Llvm(_) => None,
+            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
         }
     }
 }
@@ -80,6 +89,7 @@ impl fmt::Display for MergeError {
             MergeError::Llvm(fault) => {
                 write!(f, "the profiles cannot be merged ({:?})", fault.code)
             }
+            MergeError::Cancelled => Cancelled.fmt(f),
         }
     }
 }

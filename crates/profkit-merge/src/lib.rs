@@ -1,12 +1,23 @@
-//! Merging instrumentation profiles: many inputs to one [`InstrProfile`](profkit_data::instr::InstrProfile), with a
-//! [`Report`] of what was kept, repaired and dropped.
+//! Merging profiles: many inputs to one, with a [`Report`] of what was kept, repaired and dropped.
+//!
+//! | profiles | call | result |
+//! |---|---|---|
+//! | instrumentation, and heap profiles beside them | [`merge_instr`] | [`MergeOutcome`] |
+//! | sample | [`sample::merge_sample`] | [`sample::SampleOutcome`] |
+//! | heap alone | [`memprof::merge_heap`] | [`memprof::HeapOutcome`] |
+//! | MIP | [`mip::merge_mip`] | [`mip::MipOutcome`] |
 //!
 //! Nothing here prints. Bytes come from an [`Inputs`]: slices in memory, or files through [`files`]. Results are values.
 //!
 //! # How it works
-//! Each thread has a *lane*: an accumulator and, for each raw layout that it met, one array of counter sums. The first
-//! raw profile of a layout is read record by record and registered; a later one whose data records and names are the
-//! same (but for addresses) is not parsed, its counters are added to the layout's array. At the end layouts go into
+//! All kinds of profiles are merged by one driver. It opens each input once, asks its content what it is, deals inputs
+//! out to workers on the threads of [`RunOptions`], joins what the workers have, and keeps the report. A kind says what a worker
+//! does with an input and how two workers are joined. Inputs whose order does not matter are shared by whoever is free;
+//! for sample and heap profiles each worker has inputs that follow one another.
+//!
+//! A worker for instrumentation profiles has an accumulator and, for each raw layout that it met, one array of counter
+//! sums. The first raw profile of a layout is read record by record and registered; a later one whose data records and
+//! names are the same (but for addresses) is not parsed, its counters are added to the layout's array. At the end layouts go into
 //! the accumulators, and these into one another. Sums are commutative and records carry the place of their first
 //! occurrence, so that neither threads nor scheduling change a result.
 //!
@@ -27,7 +38,8 @@
 //! | temporal traces with two threads and more | differ from run to run | as LLVM with one thread |
 //!
 //! On sound inputs of weight 1 without such sites the bytes are equal. [`Policy::Llvm`] does what LLVM does, writer by
-//! writer; it takes the fast path first, and starts again without it where the order would have mattered.
+//! writer; each writer takes the fast path first, and reads its own inputs again without it where the order would have
+//! mattered.
 //!
 //! [`ValueWeights::AsLlvm`] gives value sites LLVM's rule, order and number of writers, and traces these writers;
 //! nothing else of its policy.

@@ -1,4 +1,5 @@
 //! What the caller may choose.
+use crate::driver::{RunOptions, Threads};
 use crate::remap::Remapping;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
@@ -58,7 +59,7 @@ pub enum ValueWeights {
     Exact,
     /// As `InstrProfWriter` of LLVM, so that the bytes are those of its tool: a value that is new to a site that was
     /// there counts once. Which these are depends on the order of inputs, and on the number of writers that they are
-    /// dealt out to in turn: [`MergeOptions::threads`], one by default. Each writer samples its temporal traces. If no input has another weight than 1, or one has
+    /// dealt out to in turn: [`MergeOptions::run`], one by default. Each writer samples its temporal traces. If no input has another weight than 1, or one has
     /// a weight that LLVM's tool does not take (a fraction, or with [`MergeOptions::normalize`]), this is
     /// [`Exact`](Self::Exact).
     AsLlvm,
@@ -73,9 +74,9 @@ pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub struct MergeOptions {
     /// See [`Policy`].
     pub policy: Policy,
-    /// How many threads; by default one a core, but no more than inputs. With [`Policy::Llvm`] the number of writers
+    /// Threads, progress, cancelling. With [`Policy::Llvm`] a number of threads is the number of writers
     /// (`--num-threads`; by default LLVM's choice). See [`ValueWeights::AsLlvm`] too.
-    pub threads: Option<NonZeroUsize>,
+    pub run: RunOptions,
     /// Every input counts the same: counts of an input are scaled so that their sum is the largest sum of any input
     /// (then the input's own weight applies).
     pub normalize: bool,
@@ -115,10 +116,17 @@ impl MergeOptions {
         self
     }
 
-    /// Sets the number of threads.
+    /// Sets the number of threads; by default one per core, but no more than inputs.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
-        self.threads = threads;
+        self.run.threads = Threads::new(threads);
+        self
+    }
+
+    /// Sets how the merge is run.
+    #[must_use]
+    pub fn run(mut self, run: RunOptions) -> Self {
+        self.run = run;
         self
     }
 
@@ -204,7 +212,7 @@ impl fmt::Debug for MergeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MergeOptions")
             .field("policy", &self.policy)
-            .field("threads", &self.threads)
+            .field("run", &self.run)
             .field("normalize", &self.normalize)
             .field("filter", &self.filter.is_some())
             .field("remapping", &self.remapping)

@@ -385,3 +385,97 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
         .collect();
     insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an inner offset points out of the section in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
+
+/// Raw profiles of programs that have functions in common, of two builds of one program, and a text that contradicts both.
+fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
+    let shapes = fixture("raw/clang-22-ir-shapes.profraw");
+    let other = fixture("raw/clang-19-ir-shapes.profraw");
+    let outcome = Files::new([("a", shapes.clone())])
+        .merge(&threads(1))
+        .unwrap();
+    let mut text = text(&outcome.profiles[0].profile);
+    // The number of counters, and the first of them, twice.
+    let at = text.find("# Num Counters:\n").unwrap() + "# Num Counters:\n".len();
+    let end = at + text[at..].find('\n').unwrap();
+    let count: u64 = text[at..end].parse().unwrap();
+    text.replace_range(at..end, &(count + 1).to_string());
+    let values = text[at..].find("# Counter Values:\n").unwrap() + at + "# Counter Values:\n".len();
+    text.insert_str(values, "7\n");
+    vec![
+        ("shapes", shapes.clone()),
+        ("again", another_run(&shapes, 3)),
+        ("text", text.into_bytes()),
+        ("other", other.clone()),
+        ("late", another_run(&shapes, 5)),
+        ("last", other),
+    ]
+}
+
+#[test]
+fn with_the_rules_of_llvm_the_fast_path_says_what_the_ordinary_one_says() {
+    let all = contradicting();
+    // Every choice and rotation of the inputs: which contradict depends on what comes together.
+    for choice in 1u32..1 << all.len() {
+        let chosen: Vec<_> = (0..all.len())
+            .filter(|at| choice >> at & 1 == 1)
+            .map(|at| all[at].clone())
+            .collect();
+        for rotation in 0..chosen.len().min(3) {
+            let mut inputs = chosen.clone();
+            inputs.rotate_left(rotation);
+            let files = Files::new(inputs);
+            for count in 1..=4 {
+                let merge = |slow| {
+                    let options = threads(count).policy(Policy::Llvm).no_fast_path(slow);
+                    match files.merge(&options) {
+                        Ok(outcome) => Ok(whole(&outcome)),
+                        Err(error) => Err(format!("{error:?}")),
+                    }
+                };
+                let (fast, slow) = (merge(false), merge(true));
+                if let (Ok(fast), Ok(slow)) = (&fast, &slow) {
+                    assert_eq!(fast.1, slow.1, "{choice:b} {rotation} {count}");
+                    assert_eq!(fast.2, slow.2, "{choice:b} {rotation} {count}");
+                }
+                assert!(fast == slow, "{choice:b} {rotation} {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn heap_profiles_beside_others_are_merged_in_the_same_call() {
+    let shapes = fixture("raw/clang-22-ir-shapes.profraw");
+    let yaml = b"---\nHeapProfileRecords:\n  - GUID:            0x7\n    AllocSites:\n      - Callstack:\n          - { Function: 0x7, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock:\n          AllocCount:      3\n    CallSites:       []\n...\n".to_vec();
+    let alone = Files::new([("shapes", shapes.clone())])
+        .merge(&threads(1))
+        .unwrap();
+    for count in 1..=4 {
+        let files = Files::new([
+            ("heap", yaml.clone()),
+            ("shapes", shapes.clone()),
+            ("bad", b"---\nHeapProfileRecords:\n  - no\n".to_vec()),
+            ("more", yaml.clone()),
+        ]);
+        let merged = files.merge(&threads(count)).unwrap();
+        assert_eq!(whole(&merged).0, whole(&alone).0);
+        assert_eq!(
+            merged.heap.as_ref().unwrap().profiles.len(),
+            2,
+            "{:?}",
+            merged.report.events
+        );
+        let totals = merged.report.totals;
+        assert_eq!(
+            (totals.files, totals.files_kept, totals.files_dropped),
+            (4, 3, 1)
+        );
+        assert_eq!(merged.report.events.len(), 1);
+        assert_eq!(merged.report.events[0].file, "bad");
+        assert_eq!(merged.report.heap.unwrap().profiles, 2);
+        // Heap profiles alone are a merge too.
+        let only = Files::new([("heap", yaml.clone())]);
+        let only = only.merge(&threads(count)).unwrap();
+        assert_eq!(only.heap.unwrap().profiles.len(), 1);
+    }
+}

@@ -179,6 +179,7 @@ impl Job {
                 report.suggested_indexed_version = NEWEST_INDEXED;
                 Ok(MergeOutcome {
                     profiles: vec![MergedProfile::default()],
+                    heap: None,
                     report: *report,
                 })
             }
@@ -214,7 +215,7 @@ impl Job {
                 open(merged)?,
                 &merged.profile,
                 &encoding,
-                self.options.threads,
+                self.options.run.threads.wanted(),
                 self.strict(),
             )?);
         }

@@ -39,7 +39,7 @@ pub(crate) struct Accumulator {
     /// Function ids by name.
     index: HashTable<FunctionId>,
     /// One a record.
-    tallies: Vec<Tally>,
+    stats: Vec<RecordStats>,
     scratch: Scratch,
     /// Records that found no room: tables hold 2^32 − 1.
     pub(crate) refused: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Accumulator {
 
 /// What is known about a record beside its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct RecordStats {
     /// How many records of inputs went in.
     pub(crate) seen: u64,
     /// The program that the records came from; 0 if it has no id.
@@ -58,9 +58,9 @@ pub(crate) struct Tally {
     pub(crate) overflowed: bool,
 }
 
-impl Tally {
+impl RecordStats {
     pub(crate) const fn once(origin: u32) -> Self {
-        Tally {
+        RecordStats {
             seen: 1,
             origin,
             collided: false,
@@ -68,7 +68,7 @@ impl Tally {
         }
     }
 
-    fn absorb(&mut self, other: Tally) {
+    fn absorb(&mut self, other: RecordStats) {
         self.seen = self.seen.saturating_add(other.seen);
         let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
         self.collided |= other.collided | differ;
@@ -88,7 +88,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) name_ref: NameRef,
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
-    pub(crate) tally: Tally,
+    pub(crate) stats: RecordStats,
     /// How its value sites are added.
     pub(crate) site_rule: SiteRule,
 }
@@ -112,7 +112,7 @@ impl<'a> Incoming<'a> {
                 order,
             },
             weight,
-            tally: Tally::once(0),
+            stats: RecordStats::once(0),
             site_rule,
         }
     }
@@ -232,7 +232,7 @@ impl Accumulator {
     /// Makes room for more functions.
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
-        self.tallies.reserve(functions);
+        self.stats.reserve(functions);
         let table = &self.table;
         self.index.reserve(functions, |&id| {
             table
@@ -276,11 +276,11 @@ impl Accumulator {
             .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
     }
 
-    /// Adds a record. With [`Rule::Llvm`] returns the first fault, as LLVM reports one a record; otherwise `None`.
+    /// Adds a record. Returns the first fault, as LLVM reports one per record.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {
-            self.refused += incoming.tally.seen;
+            self.refused += incoming.stats.seen;
             return None;
         };
         let pseudo = is_pseudo(&incoming.data);
@@ -303,22 +303,22 @@ impl Accumulator {
         pseudo: bool,
     ) -> Option<Fault> {
         let Some(id) = self.table.push_record(function, incoming.data) else {
-            self.refused += incoming.tally.seen;
+            self.refused += incoming.stats.seen;
             return None;
         };
-        let mut tally = incoming.tally;
+        let mut stats = incoming.stats;
         // LLVM scales markers like counts, and neither checks nor scales with weight 1.
         let scale = match self.rule {
             Rule::Llvm => !incoming.weight.is_one(),
             Rule::Tolerant => !pseudo,
         };
         if scale && let Some(counts) = self.table.counts_mut(id) {
-            tally.overflowed |= counts::scale(counts, incoming.weight);
+            stats.overflowed |= counts::scale(counts, incoming.weight);
         }
         if !incoming.weight.is_one()
             && let Some(values) = self.table.values_mut(id)
         {
-            tally.overflowed |= scale_values(values, incoming.weight);
+            stats.overflowed |= scale_values(values, incoming.weight);
         }
         // Text may list more values than a site can have: LLVM's writers cut a new record too.
         if self.join == SiteRule::LlvmJoin
@@ -327,10 +327,10 @@ impl Accumulator {
         {
             finish_values(values);
         }
-        let fault = (tally.overflowed && !incoming.tally.overflowed).then_some(Fault::Overflow);
-        self.tallies.push(tally);
+        let fault = (stats.overflowed && !incoming.stats.overflowed).then_some(Fault::Overflow);
+        self.stats.push(stats);
         self.table.seen_at(function, id, incoming.data.order);
-        fault.filter(|_| self.rule == Rule::Llvm)
+        fault
     }
 
     fn add_to(
@@ -364,12 +364,12 @@ impl Accumulator {
         if !(pseudo && self.rule == Rule::Llvm) {
             overflowed |= self.add_bitmap_and_values(id, &incoming, &mut fault);
         }
-        if let Some(tally) = self.tallies.get_mut(id.0 as usize) {
-            tally.absorb(incoming.tally);
-            tally.overflowed |= overflowed;
+        if let Some(stats) = self.stats.get_mut(id.0 as usize) {
+            stats.absorb(incoming.stats);
+            stats.overflowed |= overflowed;
         }
         self.table.seen_at(function, id, data.order);
-        first_fault.filter(|_| self.rule == Rule::Llvm)
+        first_fault
     }
 
     /// Adds bitmap and values of a record whose counters fit. Returns whether a value's count was cut.
@@ -432,16 +432,21 @@ impl Accumulator {
         let mut next_order = if llvm { self.next_order() } else { 0 };
         self.refused += other.refused;
         let mut ids = Vec::new();
-        for (id, function) in (0..).map(FunctionId).zip(other.table.functions()) {
+        let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
+        // The order in which LLVM's writer met them, however they came here.
+        if llvm && !functions.is_sorted_by_key(|(_, function)| function.order()) {
+            functions.sort_by_key(|(_, function)| function.order());
+        }
+        for (id, function) in functions {
             ids.clear();
             ids.extend(other.table.record_ids(id));
             if llvm && ids.len() > 1 {
                 ids = other.in_llvm_order(&ids);
             }
             for &record_id in &ids {
-                let (Some(record), Some(&tally)) = (
+                let (Some(record), Some(&stats)) = (
                     other.table.record(record_id),
-                    other.tallies.get(record_id.0 as usize),
+                    other.stats.get(record_id.0 as usize),
                 ) else {
                     continue;
                 };
@@ -458,7 +463,7 @@ impl Accumulator {
                         order,
                     },
                     weight: Weight::ONE,
-                    tally,
+                    stats,
                     site_rule: self.join,
                 };
                 if let Some(found) = self.add(incoming) {
@@ -509,10 +514,10 @@ impl Accumulator {
         } else {
             self.table.sort_records();
         }
-        for tally in &self.tallies {
-            finished.records_merged += tally.seen;
-            finished.collisions += u64::from(tally.collided);
-            finished.overflowed += u64::from(tally.overflowed);
+        for stats in &self.stats {
+            finished.records_merged += stats.seen;
+            finished.collisions += u64::from(stats.collided);
+            finished.overflowed += u64::from(stats.overflowed);
         }
         finished.table = self.table;
         finished
@@ -558,15 +563,15 @@ impl Accumulator {
     }
 
     fn report_overflows(&self, losers: &[RecordId], log: &mut EventLog) {
-        if !self.tallies.iter().any(|tally| tally.overflowed) {
+        if !self.stats.iter().any(|stats| stats.overflowed) {
             return;
         }
         let mut overflowed: Vec<(u64, FunctionId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
             for id in self.table.record_ids(function) {
-                let tally = self.tallies.get(id.0 as usize);
-                if tally.is_some_and(|tally| tally.overflowed)
+                let stats = self.stats.get(id.0 as usize);
+                if stats.is_some_and(|stats| stats.overflowed)
                     && losers.binary_search(&id).is_err()
                     && let Some(record) = self.table.record(id)
                 {
@@ -597,7 +602,7 @@ impl Accumulator {
         let counts = record.counts.to_vec();
         let bitmap = record.bitmap.to_vec();
         let values = record.values.cloned();
-        let Some(&tally) = self.tallies.get(id.0 as usize) else {
+        let Some(&stats) = self.stats.get(id.0 as usize) else {
             return 0;
         };
         let data = NewRecord {
@@ -612,25 +617,22 @@ impl Accumulator {
             name_ref: NameRef(0),
             data,
             weight: Weight::ONE,
-            tally,
+            stats,
             site_rule: SiteRule::Canonical,
         };
-        // With LLVM's rule for a moment, so that the fault is told.
-        self.rule = Rule::Llvm;
         let fault = self.add_to(function, winner, incoming);
-        self.rule = Rule::Tolerant;
         let Some(fault) = fault.filter(|&fault| fault != Fault::Overflow) else {
             return 0;
         };
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
         let mut event = fault.event(input_of(order), name);
-        if tally.seen > 1 {
-            let more = format!(" (and so in {} later records)", tally.seen - 1);
+        if stats.seen > 1 {
+            let more = format!(" (and so in {} later records)", stats.seen - 1);
             event.message.push_str(&more);
         }
         log.push_ordered(order, event);
         match fault {
-            Fault::Counters(..) | Fault::Pseudo => tally.seen,
+            Fault::Counters(..) | Fault::Pseudo => stats.seen,
             _ => 0,
         }
     }
@@ -643,7 +645,7 @@ impl Accumulator {
         finished: &mut Finished,
     ) {
         let mut table = FunctionTable::new();
-        let mut tallies = Vec::new();
+        let mut stats = Vec::new();
         let full = "fits a table that held more";
         for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
             if keep.is_some_and(|keep| !keep(function.name())) {
@@ -654,8 +656,8 @@ impl Accumulator {
             debug_assert!(new.is_some(), "{full}");
             let Some(new) = new else { continue };
             for record_id in self.table.record_ids(id) {
-                let tally = self.tallies.get(record_id.0 as usize).copied();
-                let (Some(record), Some(tally)) = (self.table.record(record_id), tally) else {
+                let own = self.stats.get(record_id.0 as usize).copied();
+                let (Some(record), Some(own)) = (self.table.record(record_id), own) else {
                     continue;
                 };
                 if !stays(record_id) {
@@ -669,13 +671,13 @@ impl Accumulator {
                     order: record.order,
                 };
                 if table.push_record(new, data).is_some() {
-                    tallies.push(tally);
+                    stats.push(own);
                 }
             }
         }
         table.sort_records();
         self.table = table;
-        self.tallies = tallies;
+        self.stats = stats;
     }
 }
 

@@ -5,7 +5,6 @@ mod threads;
 
 pub use store::InputStore;
 pub use threads::Threads;
-pub(crate) use threads::cores;
 
 use crate::inputs::{InputData, Inputs};
 use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
@@ -124,11 +123,21 @@ pub(crate) trait MergeKind: Sync {
         part.log.push(unreadable(index, &error));
     }
 
-    /// Called when a worker has taken all of its inputs. If it returns [`Next::TakeAgain`], the worker starts anew with
-    /// what [`worker_again`](Self::worker_again) gives, and takes the same inputs.
+    /// Called when a worker has taken all of its inputs. If it returns [`Next::TakeAgain`], the inputs are
+    /// taken again by what [`worker_again`](Self::worker_again) gives. Not for [`Schedule::Shared`].
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
+    }
+
+    /// Called once, when all workers have taken their inputs, before they are joined. Returns the numbers of those that are to
+    /// take their inputs again.
+    fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
+    where
+        Self: Sized,
+    {
+        let _ = workers;
+        Vec::new()
     }
 
     /// A worker without inputs, that replaces one of which [`taken_all`](Self::taken_all) asked to be done again.
@@ -162,7 +171,6 @@ pub(crate) enum Schedule {
     },
     /// As LLVM deals inputs out to its writers: in turn, whether or not there are so many threads. Workers are joined as
     /// LLVM joins its writers: the upper half into the lower half, again and again.
-    #[allow(dead_code, reason = "for instrumentation profiles, which come next")]
     InTurn {
         /// How many writers.
         writers: usize,
@@ -175,7 +183,6 @@ pub(crate) enum Next {
     /// It is joined with the others.
     Join,
     /// It takes its inputs again, from the beginning.
-    #[allow(dead_code, reason = "for instrumentation profiles, which come next")]
     TakeAgain,
 }
 
@@ -352,50 +359,77 @@ impl<'a> Driver<'a> {
     ) -> Result<Vec<Done<K>>, Cancelled> {
         let dealer = Dealer::new(kind.schedule(), indexes.len(), self.run.threads.count());
         let done = self.run.threads.run(dealer.workers, |number| {
-            self.run_worker(kind, indexes, &dealer, number)
+            let (worker, part) =
+                self.take_all(kind, kind.worker(), indexes, (&dealer, number), true)?;
+            self.again_if_asked(kind, indexes, (&dealer, number), (worker, part))
         });
-        done.into_iter().collect()
+        let mut done = done.into_iter().collect::<Result<Vec<_>, Cancelled>>()?;
+        let again = kind.before_join(&mut done);
+        let redone = self.run.threads.map(again, |number| {
+            let worker = kind.worker_again();
+            let done = self.take_all(kind, worker, indexes, (&dealer, number), false)?;
+            Ok((number, done))
+        });
+        for redone in redone {
+            let (number, redone) = redone?;
+            if let Some(place) = done.get_mut(number) {
+                *place = redone;
+            }
+        }
+        Ok(done)
     }
 
-    fn run_worker<K: MergeKind>(
+    /// Lets a worker that is done take its inputs again, if the kind asks for that.
+    fn again_if_asked<K: MergeKind>(
         &self,
         kind: &K,
         indexes: &[usize],
-        dealer: &Dealer,
-        number: usize,
+        place: (&Dealer, usize),
+        (mut worker, mut part): Done<K>,
     ) -> Result<Done<K>, Cancelled> {
-        let mut buffer = Vec::new();
-        let mut worker = kind.worker();
-        let mut is_first_time = true;
-        loop {
-            let mut part = ReportPart::new(kind.log());
-            for turn in 0.. {
-                let dealt = indexes.get(dealer.deal(number, turn)).unwrap_or_default();
-                if dealt.is_empty() {
-                    break;
-                }
-                for &index in dealt {
-                    let outcome = self.take(kind, &mut worker, &mut part, index, &mut buffer)?;
-                    if is_first_time {
-                        self.progress(index, outcome);
-                    }
-                }
-            }
-            match kind.taken_all(&mut worker, &mut part) {
-                Next::TakeAgain if is_first_time && dealer.deals_again() => {
-                    worker = kind.worker_again();
-                    is_first_time = false;
-                }
-                _ => return Ok((worker, part)),
+        match kind.taken_all(&mut worker, &mut part) {
+            Next::Join => Ok((worker, part)),
+            Next::TakeAgain => {
+                drop((worker, part));
+                let (mut worker, mut part) =
+                    self.take_all(kind, kind.worker_again(), indexes, place, false)?;
+                kind.taken_all(&mut worker, &mut part);
+                Ok((worker, part))
             }
         }
+    }
+
+    /// Lets a worker take all of its inputs.
+    fn take_all<K: MergeKind>(
+        &self,
+        kind: &K,
+        mut worker: K::Worker,
+        indexes: &[usize],
+        (dealer, number): (&Dealer, usize),
+        is_first_time: bool,
+    ) -> Result<Done<K>, Cancelled> {
+        let mut buffer = Vec::new();
+        let mut part = ReportPart::new(kind.log());
+        for turn in 0.. {
+            let dealt = indexes.get(dealer.deal(number, turn)).unwrap_or_default();
+            if dealt.is_empty() {
+                break;
+            }
+            for &index in dealt {
+                let outcome = self.take(kind, &mut worker, &mut part, index, &mut buffer)?;
+                if is_first_time {
+                    self.progress(index, outcome);
+                }
+            }
+        }
+        Ok((worker, part))
     }
 
     /// Opens an input and lets a worker take it. It is counted when its outcome is known.
     ///
     /// # Errors
     /// If the merge is cancelled.
-    fn take<K: MergeKind>(
+    pub(crate) fn take<K: MergeKind>(
         &self,
         kind: &K,
         worker: &mut K::Worker,
@@ -413,7 +447,8 @@ impl<'a> Driver<'a> {
         };
         let outcome = kind.take(worker, &input, part);
         part.count(outcome, input.bytes().len());
-        if outcome == Outcome::Pending {
+        let may_take_again = matches!(kind.schedule(), Schedule::InTurn { .. });
+        if outcome == Outcome::Pending || may_take_again && !self.inputs.can_reopen(index) {
             input.keep_open();
         }
         self.close(input, buffer);
@@ -532,10 +567,5 @@ impl Dealer {
                 input.min(inputs)..input.saturating_add(1).min(inputs)
             }
         }
-    }
-
-    /// Whether a worker can ask for its inputs from the beginning.
-    fn deals_again(&self) -> bool {
-        !matches!(self.schedule, Schedule::Shared { .. })
     }
 }

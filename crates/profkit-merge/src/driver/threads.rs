@@ -4,6 +4,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
+/// More threads than cores help nobody. As many are started all the same if they are asked for, but for absurd numbers.
+const MOST_BEYOND_CORES: usize = 16;
+
 /// A pool of threads, which are started when there is work for a second one. Clones share them, so that reading,
 /// joining, symbolising and writing need one pool.
 #[derive(Clone, Default)]
@@ -67,8 +70,9 @@ impl Threads {
     /// `None` if the system gives no threads: the work is then done by the thread that asks for it.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let start = || {
+            let most = cores().max(MOST_BEYOND_CORES);
             rayon::ThreadPoolBuilder::new()
-                .num_threads(self.count())
+                .num_threads(self.count().min(most))
                 .build()
                 .ok()
         };

@@ -1,15 +1,15 @@
-//! MemProf sections: the one of a single input is carried along unread, those of several are added up.
+//! MemProf sections: the one of a single input is copied unread, those of several are added up.
+use crate::driver::{Cancelled, Driver, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum};
-use crate::report::{Action, Event, EventLog, Reason};
-use crate::{Inputs, Totals};
+use crate::report::{Action, Event, Reason};
+use profkit_data::Error;
 use profkit_data::instr::MemProfSection;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, Schema};
-use profkit_data::{Error, Result};
 
-/// The sections that were met. Those of all inputs would be too much to hold, so that only the first is; the inputs of
-/// the others are read again, in their order, when all inputs are known.
+/// The sections that were met. Those of all inputs would be too much to hold, so that only the first is copied; inputs with
+/// a section are kept open, and their sections read in their order when all inputs are known.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
@@ -33,14 +33,16 @@ struct Sum {
 
 impl MemProfs {
     /// Takes the section of an input; `sound` if nothing else was wrong with it.
-    pub(crate) fn take(&mut self, input: usize, section: MemProfSection, sound: bool) {
+    pub(crate) fn take(&mut self, opened: &OpenedInput<'_>, section: MemProfSection, sound: bool) {
+        let input = opened.index;
+        opened.keep_open();
         self.seen.push(SeenSection { input, sound });
         if self.first.as_ref().is_none_or(|(first, _)| input < *first) {
             self.first = Some((input, section));
         }
     }
 
-    /// Takes those of another lane.
+    /// Takes those of another worker.
     pub(crate) fn absorb(&mut self, other: MemProfs) {
         self.seen.extend(other.seen);
         if let Some((input, section)) = other.first
@@ -51,15 +53,19 @@ impl MemProfs {
     }
 
     /// The section of the result. Reports what of sections could not be added.
+    ///
+    /// # Errors
+    /// If the merge is cancelled.
     pub(crate) fn finish(
         mut self,
-        inputs: &dyn Inputs,
-        log: &mut EventLog,
-        totals: &mut Totals,
-    ) -> Option<MemProfSection> {
-        let (_, kept) = self.first?;
+        driver: &Driver<'_>,
+        part: &mut ReportPart,
+    ) -> Result<Option<MemProfSection>, Cancelled> {
+        let Some((_, kept)) = self.first else {
+            return Ok(None);
+        };
         if self.seen.len() == 1 {
-            return Some(kept);
+            return Ok(Some(kept));
         }
         self.seen.sort_by_key(|seen| seen.input);
         let mut sum = Sum {
@@ -67,52 +73,49 @@ impl MemProfs {
             version: 0,
             full: false,
         };
-        let mut scratch = Vec::new();
+        let mut buffer = Vec::new();
         for &SeenSection { input, sound } in &self.seen {
+            driver.check_cancelled()?;
             let mut faults = Vec::new();
-            if let Err(error) = sum.add(inputs, input, &mut scratch, &mut faults) {
-                faults.push(error);
+            match driver.open(input, &mut buffer) {
+                Ok(opened) => {
+                    if let Err(error) = sum.add(opened.bytes(), &mut faults) {
+                        faults.push(error);
+                    }
+                    driver.close(opened, &mut buffer);
+                }
+                Err(error) => faults.push(Error::new(
+                    profkit_data::ErrorKind::Truncated,
+                    format!("the input cannot be read a second time: {error}"),
+                )),
             }
             if !faults.is_empty() && sound {
-                totals.files_kept = totals.files_kept.saturating_sub(1);
-                totals.files_repaired += 1;
+                part.repaired_after_all();
             }
             for error in faults {
                 let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
-                log.push(Event::from_error(input, action, reason, &error));
+                part.log
+                    .push(Event::from_error(input, action, reason, &error));
             }
         }
         if sum.profiles.added() == 0 {
-            return Some(kept);
+            return Ok(Some(kept));
         }
         let options = IndexedMemProfOptions::for_version(sum.version, sum.full);
-        match encode(&sum.profiles.finish(), &options) {
+        Ok(match encode(&sum.profiles.finish(), &options) {
             Ok(section) => Some(section),
             Err(error) => {
                 let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
-                log.push(Event::from_error(0, action, reason, &error));
+                part.log.push(Event::from_error(0, action, reason, &error));
                 None
             }
-        }
+        })
     }
 }
 
 impl Sum {
-    /// Reads the section of an input again and adds it. What of it cannot be read goes into `faults`.
-    fn add(
-        &mut self,
-        inputs: &dyn Inputs,
-        input: usize,
-        scratch: &mut Vec<u8>,
-        faults: &mut Vec<Error>,
-    ) -> Result<()> {
-        let data = inputs.open(input, scratch).map_err(|error| {
-            Error::new(
-                profkit_data::ErrorKind::Truncated,
-                format!("the input cannot be read a second time: {error}"),
-            )
-        })?;
-        let data = data.as_ref();
+    /// Adds the section of an input. What of it cannot be read goes into `faults`.
+    fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new()
             .salvage(true)
             .unknown_records(true);

@@ -1,16 +1,15 @@
 //! One input, record by record.
-use super::lane::Lane;
-use super::source::{Source, llvm_refuses};
-use crate::accumulate::{Accumulator, Incoming, SiteRule, Tally, order_of};
-use crate::inputs::Inputs;
-use crate::kinds::{Seen, llvm_kind, llvm_merge};
-use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
+use super::Context;
+use super::source::Source;
+use super::worker::Worker;
+use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
+use crate::driver::{OpenedInput, Outcome, ReportPart};
+use crate::kinds::Seen;
+use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use crate::{MergeOptions, Remapping, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
-use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
-use profkit_data::instr::raw::RawDialect;
 use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind, Structure};
@@ -32,16 +31,8 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
 }
 
 /// The sum of an input's sound counts, saturating.
-pub(crate) fn total_of(
-    inputs: &dyn Inputs,
-    input: usize,
-    options: &MergeOptions,
-    scratch: &mut Vec<u8>,
-) -> u64 {
-    let Ok(data) = inputs.open(input, scratch) else {
-        return 0;
-    };
-    let Ok(mut source) = Source::open(data.as_ref(), true, options) else {
+pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
+    let Ok(mut source) = Source::open(input, true, options) else {
         return 0;
     };
     let source = source.get();
@@ -69,7 +60,7 @@ pub(crate) fn total_of(
 }
 
 /// What happens to the records of one file on their way into the accumulator.
-struct Intake<'x> {
+pub(super) struct Adder<'x> {
     input: usize,
     weight: Weight,
     origin: u32,
@@ -79,8 +70,24 @@ struct Intake<'x> {
     added: bool,
 }
 
-impl Intake<'_> {
-    fn add(
+impl<'x> Adder<'x> {
+    pub(super) fn new(context: &'x Context<'_, '_>, input: usize) -> Self {
+        Adder {
+            input,
+            weight: context.weight(input),
+            origin: 0,
+            remapping: context.options.remapping.as_ref(),
+            site_rule: context.strategy.site_rule(),
+            added: false,
+        }
+    }
+
+    /// The records that come now are of the program with these build ids.
+    pub(super) fn set_program(&mut self, ids: &[BuildId]) {
+        self.origin = origin_of(ids);
+    }
+
+    pub(super) fn add(
         &self,
         record: &mut Record,
         place: u64,
@@ -96,7 +103,7 @@ impl Intake<'_> {
         }
         let order = order_of(self.input, place);
         let mut incoming = Incoming::of_record(record, order, self.weight, self.site_rule);
-        incoming.tally = Tally::once(self.origin);
+        incoming.stats = RecordStats::once(self.origin);
         acc.add(incoming)
     }
 
@@ -109,29 +116,29 @@ impl Intake<'_> {
         source: &Source<'_>,
         names: Option<&SymbolTable>,
         acc: &mut Accumulator,
-        tolls: &mut Tolls,
+        stats: &mut FileStats,
         file: &mut EventLog,
     ) {
         let Source::Raw(reader) = source else {
             self.add(record, place, acc);
-            tolls.kept += 1;
+            stats.kept += 1;
             return;
         };
         if record.name.is_empty() {
             let Some(name) = names.and_then(|names| names.get(record.name_ref)) else {
-                tolls.names_lost += 1;
-                tolls.dropped += 1;
+                stats.names_lost += 1;
+                stats.dropped += 1;
                 return;
             };
             record.name.extend_from_slice(name);
-            tolls.names_found += 1;
+            stats.names_found += 1;
         }
         let Some(bad) = reader.implausible_count() else {
             self.add(record, place, acc);
-            tolls.kept += 1;
+            stats.kept += 1;
             return;
         };
-        tolls.dropped += 1;
+        stats.dropped += 1;
         if file.is_full(Reason::ImplausibleCounter) {
             return file.count(Reason::ImplausibleCounter);
         }
@@ -151,11 +158,11 @@ impl Intake<'_> {
 
 /// What became of one file's records.
 #[derive(Default)]
-pub(crate) struct Tolls {
+pub(crate) struct FileStats {
     /// The profiles of the file that were read.
     parts: Vec<Part>,
     /// Set if reading stopped before a profile that has lost names, to go on when all names are known.
-    put_off: bool,
+    is_pending: bool,
     kept: u64,
     dropped: u64,
     names_lost: u64,
@@ -175,70 +182,71 @@ struct Part {
 }
 
 /// An input of which some profile has lost its names.
-pub(crate) struct PutOff {
+pub(crate) struct PendingInput {
     pub(crate) input: usize,
     /// How many of its profiles were read before that one.
-    pub(crate) done: usize,
+    pub(crate) profiles: usize,
 }
 
-impl Lane<'_> {
-    /// Reads a file as far as it is sound. Without `names`, a profile that has lost names is put off until all names
+impl Worker<'_, '_> {
+    /// Reads a file as far as it is sound. Without `names`, a profile that has lost names is left for later, when all names
     /// are known, with all that comes after it; `done` profiles were then read before.
     pub(crate) fn read_tolerant(
         &mut self,
-        input: usize,
-        data: &[u8],
+        opened: &OpenedInput<'_>,
         names: Option<&SymbolTable>,
         done: usize,
-    ) {
-        let mut source = match Source::open(data, true, self.context.options) {
+        part: &mut ReportPart,
+    ) -> Outcome {
+        let input = opened.index;
+        let mut source = match Source::open(opened, true, self.context.options) {
             Ok(source) => source,
-            Err(error) if error.kind() == ErrorKind::Empty => {
-                self.totals.files_empty += 1;
-                let mut event =
-                    Event::from_error(input, Action::Dropped, Reason::EmptyFile, &error);
-                event.message = "the file is empty".to_owned();
-                self.log.push(event);
-                self.context
-                    .traces_of(input, Vec::new(), &mut self.reservoirs);
-                return;
-            }
             Err(error) => {
-                self.totals.files_dropped += 1;
-                let reason = Reason::of(&error);
-                self.log
-                    .push(Event::from_error(input, Action::Dropped, reason, &error));
-                self.context
-                    .traces_of(input, Vec::new(), &mut self.reservoirs);
-                return;
+                let (reason, outcome) = match error.kind() {
+                    ErrorKind::Empty => (Reason::EmptyFile, Outcome::Empty),
+                    _ => (Reason::of(&error), Outcome::Dropped),
+                };
+                let mut event = Event::from_error(input, Action::Dropped, reason, &error);
+                if outcome == Outcome::Empty {
+                    event.message = "the file is empty".to_owned();
+                }
+                part.log.push(event);
+                self.no_traces(input);
+                return outcome;
             }
         };
         let mut file = EventLog::default();
-        let tolls = self.read_records(input, &mut source, names, done, &mut file);
-        if tolls.put_off {
-            // All that there is to say is said when the rest is read.
-            let done = tolls.parts.len();
-            self.pending.push(PutOff { input, done });
-            self.context
-                .traces_of(input, Vec::new(), &mut self.reservoirs);
-            return;
+        let stats = self.read_records(input, &mut source, names, done, &mut file);
+        if stats.is_pending {
+            // All that there is to report is reported when the rest is read.
+            let profiles = stats.parts.len();
+            self.pending.push(PendingInput { input, profiles });
+            self.no_traces(input);
+            return Outcome::Pending;
         }
         let values_lost = match &source {
             Source::Raw(reader) => reader.records_without_values(),
             _ => 0,
         };
-        tolls.report(input, values_lost, &mut file);
-        self.conclude(input, &mut source, tolls, file, names.is_some());
+        stats.report(input, values_lost, &mut file);
+        let late = names.is_some();
+        self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// Adds the share of an indexed profile's records that no other lane of the merge takes.
+    /// An input without traces is done, or its traces come later.
+    pub(crate) fn no_traces(&mut self, input: usize) {
+        let context = self.context;
+        context.traces_of(input, Vec::new(), &mut self.reservoirs);
+    }
+
+    /// Adds the share of an indexed profile's records that no other worker takes.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
         profile: &IndexedProfile<'_>,
         share: usize,
         shares: usize,
-    ) -> (Tolls, EventLog) {
+    ) -> (FileStats, EventLog) {
         let ids = profile.binary_ids().unwrap_or_default();
         let group = self.group(&ids);
         // Not more than the file has room for, whatever it claims: a name takes 40 bytes at least.
@@ -256,29 +264,30 @@ impl Lane<'_> {
         }
         let mut source = Source::Indexed(Box::new(profile.records_of_share(share, shares)));
         let mut file = EventLog::default();
-        let tolls = self.read_records(input, &mut source, None, 0, &mut file);
-        (tolls, file)
+        let stats = self.read_records(input, &mut source, None, 0, &mut file);
+        (stats, file)
     }
 
-    /// Notes what is to be noted of an indexed profile whose records were read by shares.
+    /// Takes what an indexed profile has beside records, which were read by shares.
     pub(crate) fn conclude_shares(
         &mut self,
-        input: usize,
+        opened: &OpenedInput<'_>,
         profile: &IndexedProfile<'_>,
-        parts: Vec<(Tolls, EventLog)>,
-    ) {
+        shares: Vec<(FileStats, EventLog)>,
+        report: &mut ReportPart,
+    ) -> Outcome {
         let mut file = EventLog::default();
-        let mut tolls = Tolls::default();
-        for (part, events) in parts {
-            tolls.kept += part.kept;
-            tolls.dropped += part.dropped;
+        let mut stats = FileStats::default();
+        for (part, events) in shares {
+            stats.kept += part.kept;
+            stats.dropped += part.dropped;
             file.absorb(events);
         }
         file.sort_by_offset();
         let mut source = Source::Indexed(Box::new(profile.records()));
         let part = self.part(&mut source);
-        tolls.parts.push(part);
-        self.conclude(input, &mut source, tolls, file, false);
+        stats.parts.push(part);
+        self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
     /// The profile that is being read.
@@ -300,43 +309,36 @@ impl Lane<'_> {
         names: Option<&SymbolTable>,
         done: usize,
         file: &mut EventLog,
-    ) -> Tolls {
+    ) -> FileStats {
         let mut record = std::mem::take(&mut self.record);
-        let mut tolls = Tolls::default();
-        let mut intake = Intake {
-            input,
-            weight: self.context.weight(input),
-            origin: 0,
-            remapping: self.context.options.remapping.as_ref(),
-            site_rule: self.context.site_rule,
-            added: false,
-        };
+        let mut stats = FileStats::default();
+        let mut adder = Adder::new(self.context, input);
         let mut group = 0;
         let mut ordinal = 0;
         loop {
             let result = source.get().read_record(&mut record);
-            let last = tolls.parts.last().map(|part| part.number);
+            let last = stats.parts.last().map(|part| part.number);
             // A raw file may hold profiles of several programs. After the last there is none.
             if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
                 if names.is_none() && has_lost_names(source) {
-                    tolls.put_off = true;
+                    stats.is_pending = true;
                     break;
                 }
                 let ids = source.current_ids();
-                intake.origin = origin_of(&ids);
-                intake.added = tolls.parts.len() < done;
+                adder.set_program(&ids);
+                adder.added = stats.parts.len() < done;
                 let part = self.part(source);
                 group = part.group;
-                tolls.parts.push(part);
+                stats.parts.push(part);
                 if let Some(group) = self.groups.get_mut(group) {
                     group.binary_ids.extend(ids);
                 }
             }
-            let kept = tolls.kept;
+            let kept = stats.kept;
             match result {
                 Ok(false) => break,
                 Err(error) => {
-                    note_error(input, error, &mut tolls, file);
+                    note_error(input, error, &mut stats, file);
                     if !source.get().can_resume() {
                         break;
                     }
@@ -344,40 +346,41 @@ impl Lane<'_> {
                 Ok(true) => {
                     if let Some(group) = self.groups.get_mut(group) {
                         let place = source.place(ordinal);
-                        intake.take(
+                        adder.take(
                             &mut record,
                             place,
                             source,
                             names,
                             &mut group.acc,
-                            &mut tolls,
+                            &mut stats,
                             file,
                         );
                     }
                 }
             }
-            if let Some(part) = tolls.parts.last_mut() {
-                part.kept += tolls.kept - kept;
+            if let Some(part) = stats.parts.last_mut() {
+                part.kept += stats.kept - kept;
             }
             ordinal += 1;
         }
         self.record = record;
-        tolls
+        stats
     }
 
     /// Takes what a file holds beside records, and counts it.
     fn conclude(
         &mut self,
-        input: usize,
+        opened: &OpenedInput<'_>,
         source: &mut Source<'_>,
-        mut tolls: Tolls,
-        mut file: EventLog,
+        mut stats: FileStats,
+        (mut file, report): (EventLog, &mut ReportPart),
         late: bool,
-    ) {
+    ) -> Outcome {
+        let input = opened.index;
         let context = self.context;
         let is_raw = matches!(source, Source::Raw(_));
-        let first = tolls.parts.first().map_or(0, |part| part.group);
-        let separate = tolls.parts.iter().any(|part| part.group != first);
+        let first = stats.parts.first().map_or(0, |part| part.group);
+        let separate = stats.parts.iter().any(|part| part.group != first);
         if let Err(error) = &source.get().binary_ids() {
             file.push(Event::from_error(
                 input,
@@ -405,14 +408,14 @@ impl Lane<'_> {
         });
         let reader = source.get();
         let (kind, word) = (reader.kind(), reader.version_word());
-        // What nothing is left of says nothing about kinds.
+        // An input that contributed nothing does not decide the kind of the merge.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
-        if of_use(tolls.kept) {
+        if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);
         }
         let mut seen: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
-        for part in &mut tolls.parts {
+        for part in &mut stats.parts {
             let Some(group) = self.groups.get_mut(part.group) else {
                 continue;
             };
@@ -433,7 +436,7 @@ impl Lane<'_> {
             group.symbols.extend(reader.symbols());
             let (kept, kind) = match separate {
                 true => (part.kept, part.kind),
-                false => (tolls.kept, kind),
+                false => (stats.kept, kind),
             };
             if of_use(kept) {
                 group.seen.push(Seen { input, kind });
@@ -443,162 +446,36 @@ impl Lane<'_> {
         if let Some(section) = memprof
             && let Some(group) = self.groups.get_mut(first)
         {
-            group.memprof.take(input, section, file.is_empty());
+            group.memprof.take(opened, section, file.is_empty());
         }
-        self.totals.records_dropped += tolls.dropped;
-        *match (file.is_empty(), tolls.kept) {
-            (true, _) => &mut self.totals.files_kept,
-            (false, 0) => &mut self.totals.files_dropped,
-            (false, _) => &mut self.totals.files_repaired,
-        } += 1;
-        file.set_file_action(match tolls.kept {
+        report.totals.records_dropped += stats.dropped;
+        let outcome = match (file.is_empty(), stats.kept) {
+            (true, _) => Outcome::Kept,
+            (false, 0) => Outcome::Dropped,
+            (false, _) => Outcome::Repaired,
+        };
+        file.set_file_action(match stats.kept {
             0 => Action::Dropped,
             _ => Action::Repaired,
         });
-        self.log.absorb(file);
+        report.log.absorb(file);
         if late {
             context.late_traces(traces_of_parts, &mut self.reservoirs);
         } else {
             context.traces_of(input, traces_of_parts, &mut self.reservoirs);
         }
-    }
-
-    /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
-    pub(crate) fn read_llvm(&mut self, input: usize, data: &[u8]) {
-        // LLVM looks at the version before anything else in a raw file.
-        if let Ok(dialect) = RawDialect::read(data, 0)
-            && let Some(error) =
-                llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())
-        {
-            return self.fail(input, &error);
-        }
-        let mut source = match Source::open(data, false, self.context.options) {
-            Ok(source) => source,
-            Err(error) if error.kind() == ErrorKind::Empty => {
-                self.totals.files_empty += 1;
-                return;
-            }
-            Err(error) => return self.fail(input, &error),
-        };
-        let is_raw = matches!(source, Source::Raw(_));
-        let (kind, word) = (source.get().kind(), source.get().version_word());
-        if let Some(error) = llvm_refuses(self.context, detect(data), word) {
-            return self.fail(input, &error);
-        }
-        if !llvm_merge(&mut self.llvm_kind, llvm_kind(kind, word)) {
-            self.totals.files_dropped += 1;
-            self.file_errors.push(Event::new(
-                input,
-                Action::Dropped,
-                Reason::KindMismatch,
-                "Merge IR generated profile with Clang generated profile.",
-            ));
-            return;
-        }
-        let group_index = self.group(&[]);
-        let weight = self.context.weight(input);
-        let intake = Intake {
-            input,
-            weight,
-            origin: 0,
-            remapping: self.context.options.remapping.as_ref(),
-            site_rule: self.context.site_rule,
-            added: false,
-        };
-        let mut record = std::mem::take(&mut self.record);
-        let Some(group) = self.groups.get_mut(group_index) else {
-            return;
-        };
-        let mut ordinal = 0;
-        let mut first_error = None;
-        let mut implausible = None;
-        loop {
-            match source.get().read_record(&mut record) {
-                Ok(false) => break,
-                // LLVM 22 takes a profile without records for an empty one.
-                Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
-                Err(error) => {
-                    first_error = Some(error);
-                    break;
-                }
-                Ok(true) => {
-                    if is_raw && implausible.is_none() {
-                        let counts = record.counts.iter();
-                        implausible = counts.copied().find(|&count| count > MAX_PLAUSIBLE_COUNT);
-                    }
-                    if record.name.is_empty() {
-                        record.name_ref = NameRef::of(b"");
-                    }
-                    let place = source.place(ordinal);
-                    if let Some(fault) = intake.add(&mut record, place, &mut group.acc) {
-                        self.log.push(fault.event(input, &record.name));
-                    }
-                }
-            }
-            ordinal += 1;
-        }
-        self.record = record;
-        let vtables = vtable_names(&mut source, self.context.options.keep_vtable_names);
-        group.vtable_names.extend(&vtables);
-        let memprof = source.memprof();
-        let reader = source.get();
-        group.symbols.extend(reader.symbols());
-        let mut traces = reader.temporal_traces();
-        if let Ok(traces) = &mut traces {
-            weigh_traces(traces, is_raw, weight);
-            if !traces.traces.is_empty() {
-                let traces = std::mem::take(traces);
-                self.reservoirs.feed(&[], traces, self.context.options);
-            }
-        }
-        let ids = reader.binary_ids();
-        if let Some(error) = first_error.or(traces.err()) {
-            return self.fail(input, &error);
-        }
-        match ids {
-            Ok(ids) => group.binary_ids.extend(ids),
-            Err(error) => return self.fail(input, &error),
-        }
-        if let Some(section) = memprof {
-            group.memprof.take(input, section, false);
-        }
-        group.seen.push(Seen { input, kind });
-        self.generations.note(input, kind, word, is_raw);
-        if let Some(count) = implausible {
-            self.totals.files_repaired += 1;
-            let mut event = Event::new(
-                input,
-                Action::Kept,
-                Reason::ImplausibleCounter,
-                "a counter is too large to be true",
-            )
-            .sides(count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"));
-            event.llvm = Some(LlvmFault {
-                code: LlvmCode::CounterValueTooLarge,
-                detail: Some(count.to_string()),
-            });
-            self.file_errors.push(event);
-        } else {
-            self.totals.files_kept += 1;
-        }
-    }
-
-    fn fail(&mut self, input: usize, error: &Error) {
-        self.totals.files_dropped += 1;
-        let reason = Reason::of(error);
-        self.file_errors
-            .push(Event::from_error(input, Action::Dropped, reason, error));
+        outcome
     }
 }
 
-/// Takes a reader's error into the file's events; of lost counters only the first is told, and their number.
-fn note_error(input: usize, error: Error, tolls: &mut Tolls, file: &mut EventLog) {
+/// Takes a reader's error into the file's events; of lost counters only the first is reported, and their number.
+fn note_error(input: usize, error: Error, stats: &mut FileStats, file: &mut EventLog) {
     let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
-        tolls.dropped += 1;
+        stats.dropped += 1;
         if error.kind() == ErrorKind::Truncated {
-            tolls.counters_lost += 1;
-            tolls.first_lost.get_or_insert(error);
+            stats.counters_lost += 1;
+            stats.first_lost.get_or_insert(error);
             return;
         }
     }
@@ -610,7 +487,7 @@ fn note_error(input: usize, error: Error, tolls: &mut Tolls, file: &mut EventLog
     }
 }
 
-impl Tolls {
+impl FileStats {
     fn report(&self, input: usize, values_lost: usize, file: &mut EventLog) {
         let event = |reason, message: String| Event::new(input, Action::Repaired, reason, message);
         if self.counters_lost > 0 {
@@ -667,7 +544,7 @@ fn has_lost_names(source: &Source<'_>) -> bool {
     }
 }
 
-fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
+pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
     if !keep {
         return Vec::new();
     }
@@ -689,7 +566,7 @@ fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
 }
 
 /// Gives raw traces the weight of their input; other files have weights of their own, which LLVM leaves alone.
-fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
+pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {
             trace.weight = weight.apply(trace.weight).0.max(1);

@@ -1,7 +1,10 @@
 //! Large indexed inputs: each thread takes the names of its share of the hashes, from one input after the other, so
 //! that nothing has to be merged afterwards.
-use super::lane::Lane;
-use profkit_data::detect::{FileKind, detect};
+use super::strategy::Instr;
+use super::worker::Worker;
+use crate::driver::{Cancelled, MergeKind, ReportPart};
+use crate::inputs::Inputs;
+use profkit_data::detect::FileKind;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 
 /// From this size on an indexed input is worth the start of threads.
@@ -10,66 +13,75 @@ const MIN_BYTES: usize = 1 << 20;
 /// Up to so many inputs are all left to the threads.
 const FEW_INPUTS: usize = 8;
 
-/// Reads the leading inputs that are large indexed profiles into `lane`, and the first of many raw ones. Returns how many
-/// inputs that were.
-pub(super) fn run(lane: &mut Lane<'_>, threads: usize) -> usize {
-    let shares = match threads {
-        0 | 1 => return 0,
-        threads => prev_power_of_two(threads),
+/// Reads the leading inputs that are large indexed profiles into `worker`, and the first of many raw ones. Returns how
+/// many inputs that were.
+///
+/// # Errors
+/// If the merge is cancelled.
+pub(super) fn run<'c, 'i>(
+    kind: &Instr<'c, 'i>,
+    worker: &mut Worker<'c, 'i>,
+    part: &mut ReportPart,
+) -> Result<usize, Cancelled> {
+    let context = kind.context;
+    let driver = context.driver;
+    let threads = &driver.run.threads;
+    let shares = match threads.count() {
+        0 | 1 => return Ok(0),
+        count => prev_power_of_two(count),
     };
-    let context = lane.context;
-    let mut others: Vec<Lane<'_>> = (1..shares).map(|_| Lane::new(context)).collect();
-    let mut scratch = std::mem::take(&mut lane.scratch);
+    let options = IndexedReadOptions::new().salvage(true);
+    let mut others: Vec<Worker<'_, '_>> = Vec::new();
+    let mut buffer = Vec::new();
     let mut done = 0;
-    while done < context.inputs.len() {
-        let Ok(data) = context.inputs.open(done, &mut scratch) else {
-            break;
-        };
-        let data = data.as_ref();
-        if data.len() < MIN_BYTES || detect(data) != FileKind::InstrIndexed {
-            let many = context.inputs.len() - done > FEW_INPUTS;
-            if many && context.fast && detect(data) == FileKind::InstrRaw {
-                // It is here: if others are of the same program, its layout is known when the threads start.
-                lane.take_data(done, data);
-                done += 1;
-            }
-            break;
-        }
+    let count = driver.inputs.len();
+    while done < count {
+        driver.check_cancelled()?;
         // What cannot be opened is reported by the ordinary path, which also salvages what is left.
-        let options = IndexedReadOptions::new().salvage(true);
-        let profile = match IndexedProfile::parse_with(data, &options) {
-            Ok(profile) if !profile.is_damaged() => profile,
-            _ => break,
+        let Ok(opened) = driver.open(done, &mut buffer) else {
+            break;
         };
-        let parts = std::thread::scope(|scope| {
-            let profile = &profile;
-            let handles: Vec<_> = (1..)
-                .zip(&mut others)
-                .map(|(share, other)| {
-                    scope.spawn(move || other.read_share(done, profile, share, shares))
-                })
-                .collect();
-            let mut parts = vec![lane.read_share(done, profile, 0, shares)];
-            for handle in handles {
-                match handle.join() {
-                    Ok(part) => parts.push(part),
-                    Err(panic) => std::panic::resume_unwind(panic),
+        let is_large = opened.bytes().len() >= MIN_BYTES && opened.kind == FileKind::InstrIndexed;
+        let profile = match is_large {
+            true => IndexedProfile::parse_with(opened.bytes(), &options),
+            false => {
+                let many = count - done > FEW_INPUTS;
+                let first_of_many = many && worker.fast && opened.kind == FileKind::InstrRaw;
+                opened.keep_open();
+                driver.close(opened, &mut buffer);
+                if first_of_many {
+                    // If others are of the same program, its layout is known when the threads start.
+                    let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
+                    driver.progress(done, outcome);
+                    done += 1;
                 }
+                break;
             }
-            parts
-        });
-        lane.totals.files += 1;
-        lane.totals.bytes += data.len() as u64;
-        lane.conclude_shares(done, &profile, parts);
+        };
+        let Some(profile) = profile.ok().filter(|profile| !profile.is_damaged()) else {
+            opened.keep_open();
+            driver.close(opened, &mut buffer);
+            break;
+        };
+        others.resize_with(shares - 1, || kind.worker());
+        let workers: Vec<_> = std::iter::once(&mut *worker).chain(&mut others).collect();
+        let parts = threads.map(
+            workers.into_iter().enumerate().collect(),
+            |(share, worker)| worker.read_share(done, &profile, share, shares),
+        );
+        let outcome = worker.conclude_shares(&opened, &profile, parts, part);
+        part.count(outcome, opened.bytes().len());
+        driver.progress(done, outcome);
+        drop(profile);
+        driver.close(opened, &mut buffer);
         done += 1;
     }
-    lane.scratch = scratch;
     // Renaming takes names out of their share.
     let disjoint = context.options.remapping.is_none();
     for other in others {
-        lane.absorb(other, disjoint);
+        worker.absorb(other, disjoint);
     }
-    done
+    Ok(done)
 }
 
 fn prev_power_of_two(number: usize) -> usize {

@@ -1,8 +1,9 @@
 //! Opening an input as what it is.
 use super::Context;
 use crate::MergeOptions;
+use crate::driver::OpenedInput;
 use profkit_abi::variant;
-use profkit_data::detect::{FileKind, detect, is_text};
+use profkit_data::detect::{FileKind, is_text};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
 use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
@@ -21,11 +22,12 @@ pub(crate) enum Source<'data> {
 impl<'data> Source<'data> {
     /// Opens an input by its content; `tolerant` reads what is left of a damaged raw or indexed file.
     pub(crate) fn open(
-        data: &'data [u8],
+        input: &'data OpenedInput<'_>,
         tolerant: bool,
         merge: &'data MergeOptions,
     ) -> Result<Self, Error> {
-        match detect(data) {
+        let data = input.bytes();
+        match input.kind {
             FileKind::InstrRaw | FileKind::Empty => {
                 let options = RawReadOptions::default().salvage(tolerant);
                 Ok(Source::Raw(Box::new(match &merge.correlation {
@@ -139,7 +141,7 @@ fn not_a_profile(kind: FileKind) -> Error {
 
 /// The error of an LLVM release that does not read this version, as [`MergeOptions::read_as`](crate::MergeOptions)
 /// asks for.
-pub(crate) fn llvm_refuses(context: &Context<'_>, kind: FileKind, word: u64) -> Option<Error> {
+pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64) -> Option<Error> {
     let release = context.options.read_as?;
     let facts = release.facts()?;
     let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! Temporal traces on their way into reservoirs, one a result.
+//! Temporal traces on their way into reservoirs, one per result.
 use super::Context;
 use crate::accumulate::SiteRule;
 use crate::options::MergeOptions;
@@ -56,12 +56,12 @@ pub(crate) struct TraceQueue {
     pub(crate) reservoirs: Reservoirs,
 }
 
-impl Context<'_> {
-    /// Takes the traces of an input that is done. Each of LLVM's writers (`lane`) samples its own.
-    pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, lane: &mut Reservoirs) {
-        if self.site_rule == SiteRule::Llvm {
+impl Context<'_, '_> {
+    /// Takes the traces of an input that is done. Each of LLVM's writers (`worker`) samples its own.
+    pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
+        if self.strategy.site_rule() == SiteRule::Llvm {
             for (group, traces) in parts {
-                lane.feed(&group, traces, self.options);
+                worker.feed(&group, traces, self.options);
             }
             return;
         }
@@ -78,11 +78,11 @@ impl Context<'_> {
         }
     }
 
-    /// Takes the traces of an input that was put off.
-    pub(crate) fn late_traces(&self, parts: TracesOfParts, lane: &mut Reservoirs) {
+    /// Takes the traces of an input that was left for later.
+    pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
-        let reservoirs = match self.site_rule {
-            SiteRule::Llvm => lane,
+        let reservoirs = match self.strategy.site_rule() {
+            SiteRule::Llvm => worker,
             _ => &mut queue.reservoirs,
         };
         for (group, traces) in parts {

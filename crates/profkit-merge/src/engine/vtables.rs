@@ -22,7 +22,7 @@ impl VtableNames {
         }
     }
 
-    /// Adds the names of another lane.
+    /// Adds the names of another worker.
     pub(crate) fn absorb(&mut self, other: VtableNames) {
         other.names.iter().for_each(|name| self.insert(name));
     }

@@ -1,6 +1,5 @@
 //! Learning a layout from its first profile.
 use super::{Layout, LayoutRecord, fixed_header};
-use crate::driver::cores;
 use crate::engine::read::origin_of;
 use profkit_abi::variant;
 use profkit_data::ids::NameRef;
@@ -11,7 +10,7 @@ use rustc_hash::FxHashMap;
 impl Layout {
     /// Takes the layout of a profile. `None` if anything is wrong with its metadata, or if profiles of its sort are
     /// read the ordinary way.
-    pub(super) fn learn(profile: &RawProfile<'_>) -> Option<Self> {
+    pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
             // Each on its own: `has` asks for all flags of a set.
@@ -30,7 +29,7 @@ impl Layout {
         for blob in [&sections.names, &sections.vtable_names] {
             names.read_blob(blob.bytes, blob.offset).ok()?;
         }
-        let by_hash = by_hash(&names);
+        let by_hash = by_hash(&names, threads);
         let counter_len = u32::try_from(dialect.counter_len()).ok()?;
         let mut records = Vec::with_capacity(profile.record_count());
         let mut with_values = Vec::new();
@@ -97,8 +96,8 @@ impl Layout {
 
 /// Names by their hashes; of names with one hash the first. Hashing is most of what learning costs, while the other
 /// threads of a merge wait for this layout: it is shared out.
-fn by_hash(names: &NameList) -> FxHashMap<NameRef, u32> {
-    let share = names.len().div_ceil(cores()).max(MIN_SHARE);
+fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
+    let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
     let hash = |start: usize, hashes: &mut [NameRef]| {
         for (index, hash) in (start..).zip(hashes) {

@@ -69,6 +69,8 @@ pub(crate) struct Layouts {
     known: RwLock<Known>,
     /// Held by the thread that learns the layout of a key, so that others wait for it instead of doing the same.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
+    /// How many threads the merge has: all of them learn, as the others wait.
+    threads: usize,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +84,13 @@ struct Known {
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
+    pub(crate) fn new(threads: usize) -> Self {
+        Layouts {
+            threads,
+            ..Layouts::default()
+        }
+    }
+
     /// The layout that a profile has, with how far its addresses are from those that were learned; learned now if it
     /// is new. `None` for a profile that must be read the ordinary way.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
@@ -97,7 +106,7 @@ impl Layouts {
         if let Some(found) = self.find(key, profile) {
             return Some(found);
         }
-        let layout = Arc::new(Layout::learn(profile)?);
+        let layout = Arc::new(Layout::learn(profile, self.threads)?);
         let mut known = self.known.write().ok()?;
         known.bytes = known.bytes.saturating_add(layout.byte_count());
         let same_key = known.by_key.entry(key).or_default();

@@ -74,6 +74,20 @@ pub fn merge_heap(
     })
 }
 
+/// Whether an input is a heap profile of its own: raw, or YAML with one of LLVM's keys.
+pub(crate) fn is_heap_profile(input: &OpenedInput<'_>) -> bool {
+    match input.kind {
+        FileKind::MemProfRaw => true,
+        _ => is_heap_yaml(input.bytes()),
+    }
+}
+
+fn is_heap_yaml(bytes: &[u8]) -> bool {
+    let keys: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
+    let has = |key: &&[u8]| memchr::memmem::find(bytes, key).is_some();
+    yaml::is_yaml(bytes) && keys.iter().any(has)
+}
+
 /// Heap profiles on the driver.
 pub(crate) struct Heap;
 

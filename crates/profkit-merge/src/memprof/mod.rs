@@ -21,5 +21,6 @@ mod sum;
 mod tests;
 
 pub use contexts::{ContextRef, Module, Modules, RawContexts, Skipped};
+pub(crate) use engine::{Heap, is_heap_profile};
 pub use engine::{HeapOutcome, HeapParts, merge_heap};
 pub use sum::{ContextRule, MemProfSum};

@@ -1,18 +1,17 @@
-//! What one thread carries along.
+//! What one worker has merged.
 use super::memprof::MemProfs;
-use super::read::PutOff;
-use super::source::llvm_refuses;
+use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
 use super::version::Generations;
 use super::vtables::VtableNames;
-use super::{Context, all_names, llvm_fault};
-use crate::accumulate::{Accumulator, Incoming, Rule, SiteRule, Tally, order_of};
-use crate::kinds::{self, Seen, llvm_merge};
+use super::{Context, all_names};
+use crate::Weight;
+use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
+use crate::driver::{Cancelled, OpenedInput, Outcome, ReportPart, unreadable};
+use crate::kinds::Seen;
 use crate::layout::LayoutSums;
-use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason};
-use crate::{Policy, Totals, Weight};
+use crate::report::Event;
 use profkit_abi::variant;
-use profkit_data::detect::FileKind;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{InstrKind, NewRecord, Record};
@@ -24,7 +23,7 @@ pub(crate) struct Group {
     /// The build ids that the result is for; empty if results are not separate.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Accumulators of other names, that need not be merged with `acc`.
+    /// Accumulators of other names, which need not be merged with `acc`.
     pub(crate) disjoint: Vec<Accumulator>,
     /// Sums of profiles of known layouts, until they go into `acc`.
     pub(crate) sums: LayoutSums,
@@ -36,10 +35,10 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_>) -> Self {
+    pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_, '_>) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.rule, context.site_rule),
+            acc: Accumulator::new(context.strategy.rule(), context.strategy.site_rule()),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -52,7 +51,7 @@ impl Group {
 
     /// Puts the sums of layouts into the accumulator. Returns whether that is what adding the profiles one by one, in
     /// order, would have given under LLVM's rules; with the tolerant ones it always is.
-    pub(crate) fn settle_layouts(&mut self, context: &Context<'_>) -> bool {
+    pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
         let acc = &mut self.acc;
@@ -74,17 +73,18 @@ impl Group {
                     order: order_of(record.first_input, record.index as u64),
                 },
                 weight: Weight::ONE,
-                tally: Tally {
+                stats: RecordStats {
                     seen: record.profiles,
-                    ..Tally::once(record.origin)
+                    ..RecordStats::once(record.origin)
                 },
                 site_rule: SiteRule::Canonical,
             };
             // LLVM's sums of values depend on the order of inputs, and so does who is at fault.
-            if context.site_rule == SiteRule::Llvm {
+            if context.strategy.site_rule() == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
-            as_in_order &= acc.add(incoming).is_none();
+            let fault = acc.add(incoming);
+            as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
         });
         for blob in sums.vtable_names() {
             // The layout was learned from a profile whose names could be read.
@@ -118,89 +118,52 @@ impl Group {
     }
 }
 
-/// The state of one thread, or of one of LLVM's writers.
-pub(crate) struct Lane<'a> {
-    pub(crate) context: &'a Context<'a>,
+/// What one worker has merged: the inputs of a thread, or those of one of LLVM's writers.
+pub(crate) struct Worker<'c, 'i> {
+    pub(crate) context: &'c Context<'c, 'i>,
+    /// Whether profiles of known layout are added without being parsed.
+    pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
-    pub(crate) log: EventLog,
-    pub(crate) totals: Totals,
     pub(crate) generations: Generations,
-    /// Inputs that have lost names, to be read at the end.
-    pub(crate) pending: Vec<PutOff>,
+    /// Inputs that have lost names, to be read when all names are known.
+    pub(crate) pending: Vec<PendingInput>,
+    /// Heap profiles among the inputs.
+    pub(crate) heap: Vec<usize>,
     /// With LLVM's policy: what its writer knows about kinds.
     pub(crate) llvm_kind: InstrKind,
     /// With LLVM's policy: errors of whole files, which LLVM prints last.
     pub(crate) file_errors: Vec<Event>,
-    /// If the lane is one of LLVM's writers: its traces.
+    /// With LLVM's policy: faults that were found when writers were joined, which LLVM prints before these.
+    pub(crate) join_faults: Vec<Event>,
+    /// If the worker is one of LLVM's writers: its traces.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding by layout gave what adding one by one gives; see [`Group::settle_layouts`].
+    /// Whether adding by layout gave what adding one by one gives; see [`Group::add_layout_sums`].
     pub(crate) in_order: bool,
     pub(crate) record: Record,
-    pub(crate) scratch: Vec<u8>,
 }
 
-impl<'a> Lane<'a> {
-    pub(crate) fn new(context: &'a Context<'a>) -> Self {
-        Lane {
+impl<'c, 'i> Worker<'c, 'i> {
+    pub(crate) fn new(context: &'c Context<'c, 'i>, fast: bool) -> Self {
+        Worker {
             context,
+            fast,
             groups: Vec::new(),
-            log: match context.options.policy {
-                Policy::Tolerant => EventLog::default(),
-                Policy::Llvm => EventLog::unlimited(),
-            },
-            totals: Totals::default(),
             generations: Generations::default(),
             pending: Vec::new(),
+            heap: Vec::new(),
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
+            join_faults: Vec::new(),
             reservoirs: Reservoirs::default(),
             in_order: true,
             record: Record::default(),
-            scratch: Vec::new(),
         }
-    }
-
-    /// Adds what is good of an input that is loaded.
-    pub(crate) fn take_data(&mut self, input: usize, data: &[u8]) {
-        self.totals.files += 1;
-        self.totals.bytes += data.len() as u64;
-        if !(self.context.fast && self.take_fast(input, data)) {
-            match self.context.options.policy {
-                Policy::Tolerant => self.read_tolerant(input, data, None, 0),
-                Policy::Llvm => self.read_llvm(input, data),
-            }
-        }
-    }
-
-    /// Reads one input and adds what is good of it.
-    pub(crate) fn take(&mut self, input: usize) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        match self.context.inputs.open(input, &mut scratch) {
-            Ok(data) => self.take_data(input, data.as_ref()),
-            Err(error) => {
-                let event = Event::new(
-                    input,
-                    Action::Dropped,
-                    Reason::Unreadable,
-                    format!("cannot be read: {error}"),
-                );
-                self.totals.files += 1;
-                self.totals.files_dropped += 1;
-                if self.context.options.policy == Policy::Llvm {
-                    self.file_errors.push(event);
-                } else {
-                    self.log.push(event);
-                    self.context
-                        .traces_of(input, Vec::new(), &mut self.reservoirs);
-                }
-            }
-        }
-        self.scratch = scratch;
     }
 
     /// Adds a raw file that holds one profile of a usual sort by its layout. Returns whether it did.
-    fn take_fast(&mut self, input: usize, data: &[u8]) -> bool {
-        let Ok(mut profile) = RawProfile::parse(data) else {
+    pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
+        let input = opened.index;
+        let Ok(mut profile) = RawProfile::parse(opened.bytes()) else {
             return false;
         };
         if let Some(source) = &self.context.options.correlation {
@@ -219,18 +182,14 @@ impl<'a> Lane<'a> {
         let context = self.context;
         let word = profile.dialect().version_word();
         let kind = InstrKind::from_version_word(word);
-        let tolerant = context.rule == Rule::Tolerant;
         if word & variant::TEMPORAL != 0 {
             // Traces come from the time stamps of all records.
             return false;
         }
-        if !tolerant && llvm_refuses(context, FileKind::InstrRaw, word).is_some() {
+        let strategy = context.strategy;
+        let Some(llvm_kind) = strategy.kind_with(context, self.llvm_kind, kind, word) else {
             return false;
-        }
-        let mut llvm_kind = self.llvm_kind;
-        if !tolerant && !llvm_merge(&mut llvm_kind, kinds::llvm_kind(kind, word)) {
-            return false;
-        }
+        };
         let group_index = self.group(&ids);
         let Some(group) = self.groups.get_mut(group_index) else {
             return false;
@@ -238,7 +197,13 @@ impl<'a> Lane<'a> {
         let weight = context.weight(input);
         if group
             .sums
-            .add_profile(&context.layouts, &profile, input, weight, context.site_rule)
+            .add_profile(
+                &context.layouts,
+                &profile,
+                input,
+                weight,
+                context.strategy.site_rule(),
+            )
             .is_none()
         {
             return false;
@@ -247,11 +212,8 @@ impl<'a> Lane<'a> {
         group.binary_ids.extend(ids);
         group.seen.push(Seen { input, kind });
         self.generations.note(input, kind, word, true);
-        self.totals.files_kept += 1;
-        self.totals.fast_profiles += 1;
-        if tolerant {
-            context.traces_of(input, Vec::new(), &mut self.reservoirs);
-        }
+        part.totals.fast_profiles += 1;
+        strategy.no_traces(self, input);
         true
     }
 
@@ -266,8 +228,8 @@ impl<'a> Lane<'a> {
         self.groups.iter().all(|group| group.acc.is_empty())
     }
 
-    /// Takes the sums of another lane.
-    pub(crate) fn take_sums(&mut self, other: &mut Lane<'_>) {
+    /// Takes the sums of another worker.
+    pub(crate) fn take_sums(&mut self, other: &mut Worker<'_, '_>) {
         for group in &mut other.groups {
             let sums = std::mem::take(&mut group.sums);
             let index = self.group(&group.ids);
@@ -277,10 +239,10 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Puts all sums of layouts into the accumulators; see [`Group::settle_layouts`].
-    pub(crate) fn settle_layouts(&mut self) {
+    /// Puts all sums of layouts into the accumulators; see [`Group::add_layout_sums`].
+    pub(crate) fn add_layout_sums(&mut self) {
         for group in &mut self.groups {
-            self.in_order &= group.settle_layouts(self.context);
+            self.in_order &= group.add_layout_sums(self.context);
         }
     }
 
@@ -299,98 +261,64 @@ impl<'a> Lane<'a> {
         self.groups.len() - 1
     }
 
-    /// Adds all that another lane of the tolerant policy has; see [`Group::absorb`].
-    pub(crate) fn absorb(&mut self, other: Lane<'_>, disjoint: bool) {
+    /// Adds all that another worker of the tolerant policy has; see [`Group::absorb`].
+    pub(crate) fn absorb(&mut self, other: Worker<'_, '_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
                 Some(mine) => mine.absorb(group, disjoint),
                 None => self.groups.push(group),
             }
         }
-        self.log.absorb(other.log);
-        add_totals(&mut self.totals, &other.totals);
-        self.generations.absorb(other.generations);
-        self.pending.extend(other.pending);
-        self.reservoirs
-            .absorb(other.reservoirs, self.context.options);
+        self.absorb_rest(
+            other.generations,
+            other.pending,
+            other.heap,
+            other.reservoirs,
+        );
+    }
+
+    /// Adds what another worker has beside records.
+    pub(crate) fn absorb_rest(
+        &mut self,
+        generations: Generations,
+        pending: Vec<PendingInput>,
+        heap: Vec<usize>,
+        reservoirs: Reservoirs,
+    ) {
+        self.generations.absorb(generations);
+        self.pending.extend(pending);
+        self.heap.extend(heap);
+        self.reservoirs.absorb(reservoirs, self.context.options);
     }
 
     /// Reads the inputs that have lost names, with the names of all others at hand.
-    pub(crate) fn salvage(&mut self) {
+    ///
+    /// # Errors
+    /// If the merge is cancelled.
+    pub(crate) fn read_pending(&mut self, part: &mut ReportPart) -> Result<(), Cancelled> {
         let mut pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {
-            return;
+            return Ok(());
         }
-        pending.sort_unstable_by_key(|put_off| put_off.input);
+        pending.sort_unstable_by_key(|pending| pending.input);
         let names = all_names(&self.groups);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        for PutOff { input, done } in pending {
-            match self.context.inputs.open(input, &mut scratch) {
-                Ok(data) => self.read_tolerant(input, data.as_ref(), Some(&names), done),
+        let driver = self.context.driver;
+        let mut buffer = Vec::new();
+        for PendingInput { input, profiles } in pending {
+            driver.check_cancelled()?;
+            match driver.open(input, &mut buffer) {
+                Ok(opened) => {
+                    let outcome = self.read_tolerant(&opened, Some(&names), profiles, part);
+                    part.count(outcome, opened.bytes().len());
+                    driver.progress(input, outcome);
+                    driver.close(opened, &mut buffer);
+                }
                 Err(error) => {
-                    self.totals.files_dropped += 1;
-                    self.log.push(Event::new(
-                        input,
-                        Action::Dropped,
-                        Reason::Unreadable,
-                        format!("cannot be read again: {error}"),
-                    ));
+                    part.count(Outcome::Dropped, 0);
+                    part.log.push(unreadable(input, &error));
                 }
             }
         }
-        self.scratch = scratch;
-    }
-
-    /// Adds another of LLVM's writers (`mergeWriterContexts`). Faults come out as LLVM prints them there: without file
-    /// and function.
-    ///
-    /// # Errors
-    /// Where LLVM's tool ends: if the kinds do not go together.
-    pub(crate) fn absorb_llvm(
-        &mut self,
-        other: Lane<'_>,
-        late: &mut Vec<Event>,
-    ) -> Result<(), LlvmFault> {
-        self.file_errors.extend(other.file_errors);
-        if !llvm_merge(&mut self.llvm_kind, other.llvm_kind) {
-            return Err(llvm_fault(LlvmCode::UnsupportedVersion));
-        }
-        let at_end = self.context.inputs.len();
-        for group in other.groups {
-            let index = self.group(&group.ids);
-            let Some(mine) = self.groups.get_mut(index) else {
-                continue;
-            };
-            mine.acc.merge(group.acc, |fault, name| {
-                // LLVM prints one line a code.
-                let event = fault.event(at_end, name);
-                if late.iter().all(|other| other.llvm != event.llvm) {
-                    late.push(event);
-                }
-            });
-            mine.symbols.extend(&group.symbols);
-            mine.binary_ids.extend(group.binary_ids);
-            // LLVM's writers do not hand each other the names of virtual tables.
-            mine.seen.extend(group.seen);
-            mine.memprof.absorb(group.memprof);
-        }
-        self.reservoirs
-            .absorb(other.reservoirs, self.context.options);
-        self.log.absorb(other.log);
-        add_totals(&mut self.totals, &other.totals);
-        self.generations.absorb(other.generations);
-        self.in_order &= other.in_order;
         Ok(())
     }
-}
-
-fn add_totals(into: &mut Totals, from: &Totals) {
-    into.files += from.files;
-    into.files_kept += from.files_kept;
-    into.files_repaired += from.files_repaired;
-    into.files_dropped += from.files_dropped;
-    into.files_empty += from.files_empty;
-    into.bytes += from.bytes;
-    into.records_dropped += from.records_dropped;
-    into.fast_profiles += from.fast_profiles;
 }

@@ -1,0 +1,327 @@
+//! LLVM's policy: what its tool does, writer by writer.
+use super::read::{Adder, vtable_names, weigh_traces};
+use super::source::{Source, llvm_refuses};
+use super::strategy::{Instr, Strategy};
+use super::worker::{Group, Worker};
+use super::{Context, MergeOutcome, finish_group, version};
+use crate::accumulate::{Rule, SiteRule};
+use crate::driver::{Done, Next, OpenedInput, Outcome, ReportPart, Schedule, name_inputs};
+use crate::error::MergeError;
+use crate::kinds::{Seen, llvm_kind, llvm_merge};
+use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason, Report};
+use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
+use profkit_data::detect::FileKind;
+use profkit_data::ids::NameRef;
+use profkit_data::instr::InstrKind;
+use profkit_data::instr::raw::RawDialect;
+use profkit_data::{Error, ErrorKind};
+use std::io;
+
+/// [`Policy::Llvm`](crate::Policy::Llvm).
+#[derive(Debug)]
+pub(crate) struct AsLlvm {
+    /// How many writers LLVM's tool would have.
+    pub(crate) writers: usize,
+}
+
+impl Strategy for AsLlvm {
+    fn rule(&self) -> Rule {
+        Rule::Llvm
+    }
+
+    fn site_rule(&self) -> SiteRule {
+        SiteRule::Llvm
+    }
+
+    fn faults_have_inputs(&self) -> bool {
+        true
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::InTurn {
+            writers: self.writers,
+        }
+    }
+
+    /// LLVM's tool prints a line for each event.
+    fn log(&self) -> EventLog {
+        EventLog::unlimited()
+    }
+
+    fn read(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        worker.read_llvm(input, part)
+    }
+
+    fn kind_with(
+        &self,
+        context: &Context<'_, '_>,
+        mut before: InstrKind,
+        kind: InstrKind,
+        word: u64,
+    ) -> Option<InstrKind> {
+        let reads = llvm_refuses(context, FileKind::InstrRaw, word).is_none();
+        (reads && llvm_merge(&mut before, llvm_kind(kind, word))).then_some(before)
+    }
+
+    /// Each writer samples its own traces; none of an input without.
+    fn no_traces(&self, _: &mut Worker<'_, '_>, _: usize) {}
+
+    fn unreadable(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        index: usize,
+        error: &io::Error,
+        part: &mut ReportPart,
+    ) {
+        part.count(Outcome::Dropped, 0);
+        worker.file_errors.push(Event::new(
+            index,
+            Action::Dropped,
+            Reason::Unreadable,
+            format!("cannot be read: {error}"),
+        ));
+    }
+
+    fn taken_all(&self, worker: &mut Worker<'_, '_>, part: &mut ReportPart) -> Next {
+        if worker.has_sums_only() && worker.sums_may_wait() {
+            return Next::Join;
+        }
+        worker.add_layout_sums();
+        // The order of inputs matters here, and with it the faults.
+        let fast = part.totals.fast_profiles > 0;
+        match fast && !(worker.in_order && part.log.is_empty()) {
+            true => Next::TakeAgain,
+            false => Next::Join,
+        }
+    }
+
+    fn before_join(&self, workers: &mut [Done<Instr<'_, '_>>]) -> Vec<usize> {
+        let together = workers.iter().all(|(worker, _)| worker.has_sums_only())
+            && workers
+                .first()
+                .is_some_and(|(first, _)| first.sums_may_wait());
+        if together && let Some(((first, _), others)) = workers.split_first_mut() {
+            others
+                .iter_mut()
+                .for_each(|(other, _)| first.take_sums(other));
+        }
+        for (worker, _) in workers.iter_mut() {
+            worker.add_layout_sums();
+        }
+        let again = |(_, (worker, part)): &(usize, &Done<Instr<'_, '_>>)| {
+            part.totals.fast_profiles > 0 && !worker.in_order
+        };
+        let odd: Vec<usize> = workers
+            .iter()
+            .enumerate()
+            .filter(again)
+            .map(|(number, _)| number)
+            .collect();
+        match together && !odd.is_empty() {
+            // The first worker has what all have read.
+            true => (0..workers.len()).collect(),
+            false => odd,
+        }
+    }
+
+    fn join<'c, 'i>(
+        &self,
+        into: &mut Worker<'c, 'i>,
+        later: Worker<'c, 'i>,
+    ) -> Result<(), MergeError> {
+        into.absorb_llvm(later)
+    }
+
+    fn finish(
+        &self,
+        context: &Context<'_, '_>,
+        mut worker: Worker<'_, '_>,
+        mut part: ReportPart,
+    ) -> Result<MergeOutcome, MergeError> {
+        let inputs = context.inputs();
+        let kind = worker.llvm_kind;
+        let group = worker.groups.pop();
+        let group = group.unwrap_or_else(|| Group::new(Vec::new(), context));
+        part.totals.layouts = context.layouts.count() as u64;
+        let traces = worker.reservoirs.take(&[]);
+        let merged = finish_group(context, group, kind, traces, &mut part)?;
+        let mut report = Report {
+            suggested_indexed_version: version::suggest(&worker.generations).version,
+            ..part.finish(inputs)
+        };
+        name_inputs(&mut worker.file_errors, inputs);
+        report.events.extend(worker.join_faults);
+        report.events.extend(worker.file_errors);
+        Ok(MergeOutcome {
+            profiles: vec![merged],
+            heap: None,
+            report,
+        })
+    }
+}
+
+impl Worker<'_, '_> {
+    /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
+    pub(super) fn read_llvm(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> Outcome {
+        let input = opened.index;
+        // LLVM looks at the version before anything else in a raw file.
+        if let Ok(dialect) = RawDialect::read(opened.bytes(), 0)
+            && let Some(error) =
+                llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())
+        {
+            return self.fail(input, &error);
+        }
+        let mut source = match Source::open(opened, false, self.context.options) {
+            Ok(source) => source,
+            Err(error) if error.kind() == ErrorKind::Empty => {
+                return Outcome::Empty;
+            }
+            Err(error) => return self.fail(input, &error),
+        };
+        let is_raw = matches!(source, Source::Raw(_));
+        let (kind, word) = (source.get().kind(), source.get().version_word());
+        if let Some(error) = llvm_refuses(self.context, opened.kind, word) {
+            return self.fail(input, &error);
+        }
+        if !llvm_merge(&mut self.llvm_kind, llvm_kind(kind, word)) {
+            self.file_errors.push(Event::new(
+                input,
+                Action::Dropped,
+                Reason::KindMismatch,
+                "Merge IR generated profile with Clang generated profile.",
+            ));
+            return Outcome::Dropped;
+        }
+        let group_index = self.group(&[]);
+        let weight = self.context.weight(input);
+        let mut adder = Adder::new(self.context, input);
+        let mut record = std::mem::take(&mut self.record);
+        let Some(group) = self.groups.get_mut(group_index) else {
+            return Outcome::Dropped;
+        };
+        let mut ordinal = 0;
+        let mut first_error = None;
+        let mut implausible = None;
+        loop {
+            match source.get().read_record(&mut record) {
+                Ok(false) => break,
+                // LLVM 22 takes a profile without records for an empty one.
+                Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
+                Err(error) => {
+                    first_error = Some(error);
+                    break;
+                }
+                Ok(true) => {
+                    if is_raw && implausible.is_none() {
+                        let counts = record.counts.iter();
+                        implausible = counts.copied().find(|&count| count > MAX_PLAUSIBLE_COUNT);
+                    }
+                    if record.name.is_empty() {
+                        record.name_ref = NameRef::of(b"");
+                    }
+                    if ordinal == 0 {
+                        adder.set_program(&source.current_ids());
+                    }
+                    let place = source.place(ordinal);
+                    if let Some(fault) = adder.add(&mut record, place, &mut group.acc) {
+                        part.log.push(fault.event(input, &record.name));
+                    }
+                }
+            }
+            ordinal += 1;
+        }
+        self.record = record;
+        let vtables = vtable_names(&mut source, self.context.options.keep_vtable_names);
+        group.vtable_names.extend(&vtables);
+        let memprof = source.memprof();
+        let reader = source.get();
+        group.symbols.extend(reader.symbols());
+        let mut traces = reader.temporal_traces();
+        if let Ok(traces) = &mut traces {
+            weigh_traces(traces, is_raw, weight);
+            if !traces.traces.is_empty() {
+                let traces = std::mem::take(traces);
+                self.reservoirs.feed(&[], traces, self.context.options);
+            }
+        }
+        let ids = reader.binary_ids();
+        if let Some(error) = first_error.or(traces.err()) {
+            return self.fail(input, &error);
+        }
+        match ids {
+            Ok(ids) => group.binary_ids.extend(ids),
+            Err(error) => return self.fail(input, &error),
+        }
+        if let Some(section) = memprof {
+            group.memprof.take(opened, section, false);
+        }
+        group.seen.push(Seen { input, kind });
+        self.generations.note(input, kind, word, is_raw);
+        if let Some(count) = implausible {
+            let mut event = Event::new(
+                input,
+                Action::Kept,
+                Reason::ImplausibleCounter,
+                "a counter is too large to be true",
+            )
+            .sides(count, format_args!("at most {MAX_PLAUSIBLE_COUNT}"));
+            event.llvm = Some(LlvmFault {
+                code: LlvmCode::CounterValueTooLarge,
+                detail: Some(count.to_string()),
+            });
+            self.file_errors.push(event);
+            return Outcome::Repaired;
+        }
+        Outcome::Kept
+    }
+
+    fn fail(&mut self, input: usize, error: &Error) -> Outcome {
+        let reason = Reason::of(error);
+        self.file_errors
+            .push(Event::from_error(input, Action::Dropped, reason, error));
+        Outcome::Dropped
+    }
+
+    /// Adds another of LLVM's writers (`mergeWriterContexts`). Faults come out as LLVM prints them there: without file
+    /// and function.
+    fn absorb_llvm(&mut self, other: Worker<'_, '_>) -> Result<(), MergeError> {
+        self.file_errors.extend(other.file_errors);
+        self.join_faults.extend(other.join_faults);
+        if !llvm_merge(&mut self.llvm_kind, other.llvm_kind) {
+            let code = LlvmCode::UnsupportedVersion;
+            return Err(MergeError::Llvm(LlvmFault { code, detail: None }));
+        }
+        let at_end = self.context.inputs().len();
+        for group in other.groups {
+            let index = self.group(&group.ids);
+            let Some(mine) = self.groups.get_mut(index) else {
+                continue;
+            };
+            let faults = &mut self.join_faults;
+            mine.acc.merge(group.acc, |fault, name| {
+                // LLVM prints one line per code.
+                let event = fault.event(at_end, name);
+                if faults.iter().all(|other| other.llvm != event.llvm) {
+                    faults.push(event);
+                }
+            });
+            mine.symbols.extend(&group.symbols);
+            mine.binary_ids.extend(group.binary_ids);
+            // LLVM's writers do not hand each other the names of virtual tables.
+            mine.seen.extend(group.seen);
+            mine.memprof.absorb(group.memprof);
+        }
+        self.absorb_rest(
+            other.generations,
+            other.pending,
+            other.heap,
+            other.reservoirs,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! Whose rules a merge follows: what becomes of inputs and faults, how inputs are dealt out, and how workers are joined.
+use super::worker::Worker;
+use super::{Context, MergeOutcome};
+use crate::accumulate::{Rule, SiteRule};
+use crate::driver::{
+    Done, MergeKind, Next, OpenedInput, Outcome, ReportPart, Schedule, unreadable,
+};
+use crate::error::MergeError;
+use crate::memprof::is_heap_profile;
+use crate::report::EventLog;
+use profkit_data::instr::InstrKind;
+use std::io;
+
+/// The rules of a merge: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
+pub(crate) trait Strategy: Sync {
+    /// What happens to a record that does not fit the one that is there.
+    fn rule(&self) -> Rule;
+
+    /// How value sites of inputs are added.
+    fn site_rule(&self) -> SiteRule;
+
+    /// Whether a fault is reported for the input that it is met with; if not, it is found when all are known.
+    fn faults_have_inputs(&self) -> bool {
+        false
+    }
+
+    /// How inputs are dealt out.
+    fn schedule(&self) -> Schedule;
+
+    /// Where a worker's events go.
+    fn log(&self) -> EventLog {
+        EventLog::default()
+    }
+
+    /// Reads an input record by record, and adds what the rules accept.
+    fn read(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome;
+
+    /// The kind of a worker's inputs together with one more raw profile; `None` if that cannot be added by its layout.
+    fn kind_with(
+        &self,
+        context: &Context<'_, '_>,
+        before: InstrKind,
+        kind: InstrKind,
+        word: u64,
+    ) -> Option<InstrKind> {
+        let _ = (context, kind, word);
+        Some(before)
+    }
+
+    /// An input without temporal traces is done.
+    fn no_traces(&self, worker: &mut Worker<'_, '_>, input: usize) {
+        worker.no_traces(input);
+    }
+
+    /// Counts and reports an input that could not be opened or read.
+    fn unreadable(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        index: usize,
+        error: &io::Error,
+        part: &mut ReportPart,
+    ) {
+        part.count(Outcome::Dropped, 0);
+        part.log.push(unreadable(index, error));
+        self.no_traces(worker, index);
+    }
+
+    /// See [`MergeKind::taken_all`].
+    fn taken_all(&self, worker: &mut Worker<'_, '_>, part: &mut ReportPart) -> Next {
+        let _ = (worker, part);
+        Next::Join
+    }
+
+    /// See [`MergeKind::before_join`].
+    fn before_join(&self, workers: &mut [Done<Instr<'_, '_>>]) -> Vec<usize> {
+        let _ = workers;
+        Vec::new()
+    }
+
+    /// Adds what a later worker has.
+    ///
+    /// # Errors
+    /// If the inputs do not go together.
+    fn join<'c, 'i>(
+        &self,
+        into: &mut Worker<'c, 'i>,
+        later: Worker<'c, 'i>,
+    ) -> Result<(), MergeError> {
+        into.absorb(later, false);
+        Ok(())
+    }
+
+    /// Makes results of what all workers have.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn finish(
+        &self,
+        context: &Context<'_, '_>,
+        worker: Worker<'_, '_>,
+        part: ReportPart,
+    ) -> Result<MergeOutcome, MergeError> {
+        super::finish_tolerant(context, worker, part)
+    }
+}
+
+/// [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
+#[derive(Debug)]
+pub(crate) struct Tolerant;
+
+impl Strategy for Tolerant {
+    fn rule(&self) -> Rule {
+        Rule::Tolerant
+    }
+
+    fn site_rule(&self) -> SiteRule {
+        SiteRule::Canonical
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Shared { batch: 1 }
+    }
+
+    fn read(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        read_any(worker, input, part)
+    }
+}
+
+/// [`Policy::Tolerant`](crate::Policy::Tolerant) with [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm): a worker
+/// for each of LLVM's writers, joined as they are.
+#[derive(Debug)]
+pub(crate) struct AsWriters {
+    /// How many writers.
+    pub(crate) writers: usize,
+}
+
+impl Strategy for AsWriters {
+    fn rule(&self) -> Rule {
+        Rule::Tolerant
+    }
+
+    fn site_rule(&self) -> SiteRule {
+        SiteRule::Llvm
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::InTurn {
+            writers: self.writers,
+        }
+    }
+
+    fn read(
+        &self,
+        worker: &mut Worker<'_, '_>,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        read_any(worker, input, part)
+    }
+
+    /// Where values came in another order than the inputs, the inputs are read again without adding up by layout.
+    fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
+        worker.add_layout_sums();
+        if worker.in_order {
+            Next::Join
+        } else {
+            Next::TakeAgain
+        }
+    }
+}
+
+/// Reads an instrumentation profile as far as it is sound, and puts a heap profile aside: those are merged in order.
+fn read_any(
+    worker: &mut Worker<'_, '_>,
+    input: &OpenedInput<'_>,
+    part: &mut ReportPart,
+) -> Outcome {
+    if is_heap_profile(input) {
+        worker.heap.push(input.index);
+        worker.no_traces(input.index);
+        return Outcome::Pending;
+    }
+    worker.read_tolerant(input, None, 0, part)
+}
+
+/// Instrumentation profiles on the driver.
+pub(crate) struct Instr<'c, 'i> {
+    pub(crate) context: &'c Context<'c, 'i>,
+}
+
+impl<'c, 'i> MergeKind for Instr<'c, 'i> {
+    type Worker = Worker<'c, 'i>;
+    type Error = MergeError;
+
+    fn schedule(&self) -> Schedule {
+        self.context.strategy.schedule()
+    }
+
+    fn worker(&self) -> Worker<'c, 'i> {
+        Worker::new(self.context, self.context.fast)
+    }
+
+    fn worker_again(&self) -> Worker<'c, 'i> {
+        Worker::new(self.context, false)
+    }
+
+    fn log(&self) -> EventLog {
+        self.context.strategy.log()
+    }
+
+    fn take(
+        &self,
+        worker: &mut Worker<'c, 'i>,
+        input: &OpenedInput<'_>,
+        part: &mut ReportPart,
+    ) -> Outcome {
+        if worker.fast && worker.take_fast(input, part) {
+            return Outcome::Kept;
+        }
+        self.context.strategy.read(worker, input, part)
+    }
+
+    fn unreadable(
+        &self,
+        worker: &mut Worker<'c, 'i>,
+        index: usize,
+        error: io::Error,
+        part: &mut ReportPart,
+    ) {
+        self.context
+            .strategy
+            .unreadable(worker, index, &error, part);
+    }
+
+    fn taken_all(&self, worker: &mut Worker<'c, 'i>, part: &mut ReportPart) -> Next {
+        self.context.strategy.taken_all(worker, part)
+    }
+
+    fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize> {
+        self.context.strategy.before_join(workers)
+    }
+
+    fn join(
+        &self,
+        (worker, part): (&mut Worker<'c, 'i>, &mut ReportPart),
+        (later, later_part): (Worker<'c, 'i>, ReportPart),
+    ) -> Result<(), MergeError> {
+        part.absorb(later_part);
+        self.context.strategy.join(worker, later)
+    }
+}

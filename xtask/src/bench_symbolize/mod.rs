@@ -162,8 +162,8 @@ fn build() -> Result<PathBuf> {
         "--package",
         "profkit-object",
         "--example",
-        "symbolize",
+        "llvm_symbolizer",
     ]);
     ensure!(command.status()?.success(), "{command:?} failed");
-    Ok(profkit_testkit::target_folder().join("release/examples/symbolize"))
+    Ok(profkit_testkit::target_folder().join("release/examples/llvm_symbolizer"))
 }

@@ -62,6 +62,18 @@ pub enum ErrorKind {
 ///
 /// `Display` is one line: `MESSAGE in STRUCTURE at offset 0xN: found F, expected E`. The hint is separate
 /// ([`Error::hint`]); the command prints it on a line of its own.
+///
+/// ```
+/// # #[cfg(feature = "instr")] {
+/// use profkit_data::instr::raw::RawReader;
+/// use profkit_data::{ErrorKind, Structure};
+///
+/// let error = RawReader::parse(b"\x81rforpl\xff").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::BadHeader);
+/// assert_eq!(error.structures(), [Structure::Header, Structure::RawProfile]);
+/// assert_eq!(error.offset(), Some(0));
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 

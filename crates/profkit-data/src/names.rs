@@ -13,6 +13,14 @@ use rustc_hash::FxHashMap;
 pub const NAME_SEPARATOR: u8 = 0x01;
 
 /// From name hashes to names. Names are held once, in one buffer.
+///
+/// ```
+/// use profkit_data::names::SymbolTable;
+///
+/// let mut names = SymbolTable::new();
+/// let main = names.insert(b"main");
+/// assert_eq!(names.get(main), Some(b"main".as_slice()));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
     bytes: Vec<u8>,

@@ -44,7 +44,7 @@ pub enum Profile<'data> {
     #[cfg(feature = "instr")]
     InstrRaw(Box<crate::instr::raw::RawReader<'data>>),
     /// An indexed profile: functions, and possibly a heap profile
-    /// ([`memprof_section`](crate::instr::indexed::IndexedProfile::memprof_section)).
+    /// ([`memprof`](crate::instr::indexed::IndexedProfile::memprof)).
     #[cfg(feature = "instr")]
     InstrIndexed(Box<crate::instr::indexed::IndexedProfile<'data>>),
     /// An instrumentation profile as text.

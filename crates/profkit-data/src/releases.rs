@@ -7,6 +7,15 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 /// An LLVM release: `3.5`, or from 4 on the major number alone.
+///
+/// ```
+/// use profkit_data::releases::Release;
+///
+/// let release: Release = "16.0.6".parse()?;
+/// let facts = release.facts().expect("a known release");
+/// assert!(facts.reads_indexed(9) && !facts.reads_indexed(13));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
     /// Major number.

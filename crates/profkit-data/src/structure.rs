@@ -12,6 +12,16 @@ macro_rules! structures {
     ) => {
         /// A part of a file that was being read or written when an error was found. Code can match it; its `Display` is
         /// the words that messages have for it.
+        ///
+        /// ```
+        /// use profkit_data::{Error, ErrorKind, Structure};
+        ///
+        /// let error = Error::new(ErrorKind::Truncated, "the data end too early")
+        ///     .within(Structure::Counter(3))
+        ///     .within(Structure::Function("main".to_owned()));
+        /// assert!(error.is_within(&Structure::Counter(3)));
+        /// assert_eq!(error.to_string(), "the data end too early in counter 3 of function main");
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Structure {

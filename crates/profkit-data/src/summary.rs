@@ -47,7 +47,18 @@ pub enum Markers {
 
 /// Collects counters for a [`Summary`]. Builders over parts of a profile can be [merged](Self::merge) in any order.
 ///
-/// Memory is 16 to 24 bytes a distinct count above [`SMALL_COUNTS`], and half a megabyte once any counter was added.
+/// Memory is 16 to 24 bytes per distinct count above 65,535, and half a megabyte once any counter was added.
+///
+/// ```
+/// use profkit_data::summary::SummaryBuilder;
+///
+/// let mut builder = SummaryBuilder::new();
+/// builder.add_counts(&[90, 10]);
+/// builder.add_counts(&[5]);
+/// let summary = builder.finish();
+/// assert_eq!((summary.functions, summary.blocks), (2, 3));
+/// assert_eq!((summary.max_function_count, summary.total_count), (90, 105));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SummaryBuilder {
     markers: Markers,

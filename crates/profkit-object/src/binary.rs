@@ -8,6 +8,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A file that may hold machine code or debug info. Parts of it are read when they are asked for, and kept.
+///
+/// ```
+/// use profkit_object::binary::BinaryFile;
+/// use profkit_object::build_id::build_id;
+///
+/// let file = BinaryFile::open(&std::env::current_exe()?)?;
+/// for image in file.images()? {
+///     if let Some(id) = build_id(&image)? {
+///         println!("{id}");
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct BinaryFile {
     path: PathBuf,

@@ -19,6 +19,16 @@ use std::path::{Component, Path, PathBuf};
 pub const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
 /// Where to look for debug files.
+///
+/// ```
+/// use profkit_data::ids::BuildId;
+/// use profkit_object::debug_files::DebugFolders;
+/// use std::path::Path;
+///
+/// let id = BuildId(vec![0xab, 0xcd, 0xef]);
+/// let path = DebugFolders::build_id_path(Path::new("/usr/lib/debug"), &id, ".debug");
+/// assert_eq!(path.as_deref(), Some(Path::new("/usr/lib/debug/.build-id/ab/cdef.debug")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFolders {
     /// Folders that have a `.build-id` tree or mirror the file system, asked in order.

@@ -35,6 +35,17 @@ const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 
 /// The functions of a binary; `path` is where split debug info is looked for.
 ///
+/// ```
+/// use profkit_object::binary::BinaryFile;
+/// use profkit_object::functions::functions;
+///
+/// let file = BinaryFile::open(&std::env::current_exe()?)?;
+/// let image = file.image(|_| true)?;
+/// let (origin, functions) = functions(&image, file.path())?;
+/// println!("{} functions from {origin:?}", functions.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if it has neither profile sections nor debug info for profiles nor symbols.
 pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function>)> {

@@ -67,6 +67,15 @@ impl Endian {
 
 /// A position in a slice that knows its absolute offset in the file. All reads are checked; a window cut from it
 /// keeps absolute offsets.
+///
+/// ```
+/// use profkit_data::bytes::{Cursor, Endian};
+///
+/// let mut cursor = Cursor::new(&[1, 0, 2], 100, Endian::Little);
+/// assert_eq!(cursor.u16()?, 1);
+/// assert_eq!(cursor.u16().unwrap_err().offset(), Some(102));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'data> {
     data: &'data [u8],

@@ -14,6 +14,20 @@ pub struct RecordId(pub u32);
 /// Functions and their records in flat buffers: about 100 bytes a record beside its counters, and no allocation for
 /// each. Functions keep the order in which they were added; [`order`](FunctionRef::order) says where each was first
 /// seen, so that tables built by several threads can be put in one order.
+///
+/// ```
+/// use profkit_data::ids::{FuncHash, NameRef};
+/// use profkit_data::instr::{FunctionTable, NewRecord};
+///
+/// let mut table = FunctionTable::new();
+/// let main = table.push_function(b"main", NameRef::of(b"main"), 0).expect("there is room");
+/// let record = NewRecord { func_hash: FuncHash(1234), counts: &[90, 10], bitmap: &[], values: None, order: 0 };
+/// table.push_record(main, record).expect("there is room");
+/// for function in table.functions() {
+///     assert!(function.has_run());
+///     assert_eq!(function.records().count(), 1);
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct FunctionTable {
     name_bytes: Vec<u8>,

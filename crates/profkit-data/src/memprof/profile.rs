@@ -132,6 +132,21 @@ pub struct Record {
 }
 
 /// A MemProf profile. Frames, stacks and records keep the order in which they were added, for files show it.
+///
+/// ```
+/// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};
+///
+/// let mut profile = MemProfile::default();
+/// let function = guid(b"main");
+/// let frame = profile.add_frame(Frame { function, line_offset: 3, column: 7, is_inline: false });
+/// let stack = profile.add_stack(&[frame]);
+/// assert_eq!(profile.stack(stack).count(), 1);
+/// profile.record_mut(function);
+/// let mut text = Vec::new();
+/// yaml::write(&profile, &mut text)?;
+/// assert!(text.starts_with(b"---\nHeapProfileRecords:"));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemProfile {
     frames: Vec<Frame>,

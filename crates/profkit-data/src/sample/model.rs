@@ -151,8 +151,8 @@ impl BitOrAssign for ProfileKind {
 /// A sample profile.
 ///
 /// Functions stand in the order in which they were added. They are found by context; who changes a function's name or
-/// callers, or the vector of functions, does so through [`map_functions`](Self::map_functions) or
-/// [`retain`](Self::retain), which make the index anew.
+/// callers, or the vector of functions, does so through [`take_functions`](Self::take_functions) and
+/// [`push`](Self::push), or [`retain`](Self::retain), which make the index anew.
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
     /// What sort of profile it is.

@@ -73,6 +73,15 @@ pub struct IndexedBinary {
 }
 
 /// Binaries by build id.
+///
+/// ```
+/// use profkit_object::index::{BinaryIndex, IndexCache};
+///
+/// let program = std::env::current_exe()?;
+/// let index = BinaryIndex::build(&[program.clone()], &mut IndexCache::none())?;
+/// assert_eq!(index.binaries[0].path, program);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct BinaryIndex {
     /// All binaries, those of a folder sorted by path.

@@ -239,7 +239,7 @@ impl<'p> IndexedPlan<'p> {
     /// Orders the functions of a profile and finds all sizes.
     ///
     /// # Errors
-    /// As [`write`].
+    /// As [`write()`].
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;
         if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {

@@ -13,7 +13,7 @@
 //! | 4 | 21, 22 | 4, the same, data access; summary | the same, data access |
 //!
 //! Records are in a [hash table](crate::hash_table) by function. Up to version 2 so are frames, by id, and in version 2
-//! call stacks; versions 3 and 4 have an array of frames and a radix tree of call stacks ([`radix`]).
+//! call stacks; versions 3 and 4 have an array of frames and a radix tree of call stacks.
 //!
 //! | version | a record |
 //! |---|---|

@@ -1,13 +1,17 @@
 //! Heap profiles: from the addresses of raw dumps to the functions that allocated, and what two profiles differ in.
 mod changes;
 mod figures;
+mod folded;
 mod load;
+mod locations;
 mod profile;
 mod symbolize;
 
 pub use changes::{ContextChange, HeapChanges, Measure, Moved};
 pub use figures::{ContextOrder, ContextSum, access_density, average, top_contexts};
+pub use folded::{FoldedStacks, HeapWeight, frame_name};
 pub use load::{LoadedHeap, load_heap};
+pub use locations::LocationSizes;
 pub use profile::{HeapForm, HeapFrame, HeapProfile};
 pub use symbolize::{
     BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, SourceLocation, Symbolized,

@@ -1,8 +1,6 @@
 //! Heap profiles as folded stacks, and as flame graphs.
-use super::heap::Heap;
 use clap::ValueEnum;
-use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
-use rustc_hash::FxHashMap;
+use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight};
 use std::io::{self, Write};
 
 /// What stacks are weighed by.
@@ -19,115 +17,30 @@ pub enum Weight {
     ByteLifetime,
 }
 
-impl Weight {
-    /// The weight of a context, of a call stack's sum.
-    fn of(self, block: &MemInfoBlock) -> u64 {
-        match self {
-            Weight::Bytes => block.get(Field::TotalSize),
-            Weight::Allocations => block.get(Field::AllocCount),
-            Weight::Accesses => block.get(Field::TotalAccessCount),
-            Weight::ByteLifetime => {
-                let product = u128::from(block.get(Field::TotalSize))
-                    * u128::from(block.get(Field::TotalLifetime))
-                    / u128::from(block.get(Field::AllocCount).max(1));
-                u64::try_from(product).unwrap_or(u64::MAX)
-            }
-        }
-    }
-
-    /// The field without which there is no such weight.
-    pub fn field(self) -> Field {
-        match self {
-            Weight::Bytes => Field::TotalSize,
-            Weight::Allocations => Field::AllocCount,
-            Weight::Accesses => Field::TotalAccessCount,
-            Weight::ByteLifetime => Field::TotalLifetime,
+impl From<Weight> for HeapWeight {
+    fn from(weight: Weight) -> Self {
+        match weight {
+            Weight::Bytes => HeapWeight::Bytes,
+            Weight::Allocations => HeapWeight::Allocations,
+            Weight::Accesses => HeapWeight::Accesses,
+            Weight::ByteLifetime => HeapWeight::ByteLifetime,
         }
     }
 }
 
-/// Names of frames are cut here: a graph has no room for more, and a hostile name stands in many frames.
-const MOST_NAME: usize = 1024;
-
-/// A function's name as folded stacks can hold it. Readers of folded stacks take `;` for the end of a name, numbers at
-/// the end of a line for weights, `# ` at its beginning for a comment, and trim white space; XML has no U+FFFE and U+FFFF.
-fn frame_name(name: &str) -> String {
-    let mut name: String = name
-        .trim()
-        .chars()
-        .map(|one| match one {
-            ';' => ',',
-            '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
-            one => one,
-        })
-        .collect();
-    if name.len() > MOST_NAME {
-        let end = (0..=MOST_NAME)
-            .rev()
-            .find(|&end| name.is_char_boundary(end));
-        name.truncate(end.unwrap_or(0));
-        name.push('…');
-    }
-    if name.starts_with("# ") {
-        name.replace_range(1..2, "_");
-    }
-    let last = name.rfind(' ');
-    if let Some(space) = last
-        && name
-            .chars()
-            .rev()
-            .take_while(|&one| one != ' ')
-            .all(|one| one.is_ascii_digit() || one == '.')
-    {
-        name.replace_range(space..=space, "_");
-    }
-    name
-}
-
-/// A stack as text, and its weight.
-struct Folded<'a> {
-    heap: &'a Heap,
-    mangled: bool,
-    names: FxHashMap<u64, String>,
-}
-
-impl<'a> Folded<'a> {
-    fn new(heap: &'a Heap, mangled: bool) -> Self {
-        Folded {
-            heap,
-            mangled,
-            names: FxHashMap::default(),
-        }
-    }
-
-    /// Appends the names of a stack, the outermost function first.
-    fn append(&mut self, context: &Allocations, line: &mut String) {
-        let mut separator = "";
-        for frame in self.heap.heap.profile.stack(context.stack).rev() {
-            line.push_str(separator);
-            separator = ";";
-            let name = self
-                .names
-                .entry(frame.function)
-                .or_insert_with(|| frame_name(&self.heap.name(frame.function, self.mangled)));
-            line.push_str(name);
-        }
-    }
-}
-
-/// Prints folded stacks: a line a call stack, with all its contexts.
+/// Prints folded stacks: one line per call stack, with all its contexts.
 ///
 /// # Errors
 /// If they cannot be printed.
 pub fn print_folded(
-    heap: &Heap,
-    weight: Weight,
+    heap: &HeapProfile,
+    weight: HeapWeight,
     mangled: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut folded = Folded::new(heap, mangled);
+    let mut folded = FoldedStacks::new(heap, mangled);
     let mut line = String::new();
-    for context in heap.heap.profile.allocations_by_stack() {
+    for context in heap.profile.allocations_by_stack() {
         line.clear();
         folded.append(&context, &mut line);
         writeln!(out, "{line} {}", weight.of(&context.block))?;
@@ -140,10 +53,11 @@ pub use graph::flame_graph;
 
 #[cfg(feature = "flamegraph")]
 mod graph {
-    use super::{Folded, Weight};
-    use crate::memprof::heap::{Heap, to_f64};
+    use super::unit;
+    use crate::memprof::heap::to_f64;
     use inferno::flamegraph::color::{BasicPalette, Color, PaletteMap, StrokeColor};
     use inferno::flamegraph::{Options, Palette, TextTruncateDirection, from_lines};
+    use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight, frame_name};
     use profkit_data::memprof::{Hotness, Thresholds};
     use rustc_hash::FxHashMap;
     use std::io;
@@ -197,13 +111,13 @@ mod graph {
     /// # Errors
     /// If there is nothing to draw.
     pub fn flame_graph(
-        heap: &Heap,
-        weight: Weight,
+        heap: &HeapProfile,
+        weight: HeapWeight,
         thresholds: &Thresholds,
         mangled: bool,
         title: &str,
     ) -> io::Result<Vec<u8>> {
-        let contexts = heap.heap.profile.allocations_by_stack();
+        let contexts = heap.profile.allocations_by_stack();
         let sum: u128 = contexts
             .iter()
             .map(|context| u128::from(weight.of(&context.block)))
@@ -211,14 +125,14 @@ mod graph {
         if sum == 0 {
             return Err(io::Error::other(format!(
                 "its {} add up to 0: there is nothing to draw",
-                weight.unit()
+                unit(weight)
             )));
         }
         let mut divisor: u64 = 1;
         while sum / u128::from(divisor) > MOST_SUM {
             divisor *= 1000;
         }
-        let mut folded = Folded::new(heap, mangled);
+        let mut folded = FoldedStacks::new(heap, mangled);
         let mut lines = Vec::with_capacity(contexts.len());
         let mut kinds: FxHashMap<u64, Kinds> = FxHashMap::default();
         for context in &contexts {
@@ -227,7 +141,7 @@ mod graph {
             folded.append(context, &mut line);
             lines.push(format!("{line} {own}"));
             let hotness = thresholds.hotness(&context.block, true);
-            for frame in heap.heap.profile.stack(context.stack) {
+            for frame in heap.profile.stack(context.stack) {
                 let kinds = kinds.entry(frame.function).or_default();
                 kinds.all += to_f64(own);
                 match hotness {
@@ -240,7 +154,7 @@ mod graph {
         // Functions that are called alike share a colour.
         let mut by_name: FxHashMap<&str, Kinds> = FxHashMap::default();
         for (function, own) in &kinds {
-            if let Some(name) = folded.names.get(function) {
+            if let Some(name) = folded.name(*function) {
                 let sum = by_name.entry(name).or_default();
                 sum.cold += own.cold;
                 sum.hot += own.hot;
@@ -260,7 +174,7 @@ mod graph {
             colors.insert(name, kinds.color());
         }
         let mut options = Options::default();
-        options.title = super::frame_name(title);
+        options.title = frame_name(title);
         options.subtitle = Some(
             "blue: cold, sand: warm, red: hot, mixed as the contexts below a function are"
                 .to_owned(),
@@ -276,48 +190,22 @@ mod graph {
         options.palette_map = Some(&mut colors);
         options.text_truncate_direction = TextTruncateDirection::Right;
         options.count_name = match (weight, divisor) {
-            (_, 1) => weight.unit().to_owned(),
-            _ => format!("× {divisor} {}", weight.unit()),
+            (_, 1) => unit(weight).to_owned(),
+            _ => format!("× {divisor} {}", unit(weight)),
         };
         let mut svg = Vec::new();
         from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)?;
         Ok(svg)
     }
-
-    impl Weight {
-        /// What the weight counts.
-        pub fn unit(self) -> &'static str {
-            match self {
-                Weight::Bytes => "bytes",
-                Weight::Allocations => "allocations",
-                Weight::Accesses => "accesses",
-                Weight::ByteLifetime => "byte milliseconds",
-            }
-        }
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::frame_name;
-
-    #[test]
-    fn names_cannot_be_taken_for_anything_else_in_a_folded_stack() {
-        for (name, shown) in [
-            ("foo(int, char*)", "foo(int, char*)"),
-            ("a.c;b", "a.c,b"),
-            ("f 7", "f_7"),
-            ("operator new 1.5", "operator new_1.5"),
-            ("f 7x", "f 7x"),
-            (" padded ", "padded"),
-            ("# comment", "#_comment"),
-            ("a\u{fffe}b\u{ffff}", "a\u{fffd}b\u{fffd}"),
-        ] {
-            assert_eq!(frame_name(name), shown);
-        }
-        assert_eq!(
-            frame_name(&"é".repeat(2000)),
-            format!("{}…", "é".repeat(512))
-        );
+/// What a weight counts.
+#[cfg(feature = "flamegraph")]
+pub fn unit(weight: HeapWeight) -> &'static str {
+    match weight {
+        HeapWeight::Bytes => "bytes",
+        HeapWeight::Allocations => "allocations",
+        HeapWeight::Accesses => "accesses",
+        HeapWeight::ByteLifetime => "byte milliseconds",
     }
 }

@@ -9,13 +9,13 @@ use crate::print::{Format, stdout_for};
 use crate::print::{grouped, plural};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use clap::{Args, ValueEnum};
-use profkit_analysis::heap::{ContextOrder, ContextSum, access_density, average, top_contexts};
+use profkit_analysis::heap::{
+    ContextOrder, ContextSum, HeapWeight, LocationSizes, access_density, average, top_contexts,
+};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
-use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
 use profkit_merge::files::Input;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -137,9 +137,9 @@ pub fn run(
         contexts: &shown.heap.profile.contexts(),
         mangled,
     };
-    if let Some(weight) = args
-        .folded
-        .or(args.flamegraph.is_some().then_some(args.flamegraph_weight))
+    let folded = args.folded.map(HeapWeight::from);
+    let drawn = HeapWeight::from(args.flamegraph_weight);
+    if let Some(weight) = folded.or(args.flamegraph.is_some().then_some(drawn))
         && !shown.heap.profile.has_field(weight.field())
     {
         return Err(Failure::input(format_args!(
@@ -156,8 +156,8 @@ pub fn run(
         return Heap::finish(&[(input, &shown)]);
     }
     let mut out = stdout_for(format);
-    let printed = match (args.folded, format) {
-        (Some(weight), _) => flame::print_folded(&shown, weight, mangled, &mut out),
+    let printed = match (folded, format) {
+        (Some(weight), _) => flame::print_folded(&shown.heap, weight, mangled, &mut out),
         (None, Format::Text) => print.text(input, &mut out),
         (None, Format::Json) => print.json(input, &mut out),
     };
@@ -255,19 +255,25 @@ impl Print<'_> {
     fn flame_graph(&self, path: &Path, input: &Input) -> Result<(), Failure> {
         use profkit_merge::files::{Content, Output};
         let output = Output::new(path, Content::Text)?;
-        let weight = self.args.flamegraph_weight;
+        let weight = HeapWeight::from(self.args.flamegraph_weight);
         let file = Path::new(input.name()).file_name();
         let title = format!(
             "Heap of {}: {}",
             file.map_or(input.name().into(), |name| name.to_string_lossy()),
-            weight.unit()
+            flame::unit(weight)
         );
-        let svg = flame::flame_graph(self.shown, weight, &self.thresholds, self.mangled, &title)
-            .map_err(|error| Failure::input(format_args!("{}: {error}", input.name())))?;
+        let svg = flame::flame_graph(
+            &self.shown.heap,
+            weight,
+            &self.thresholds,
+            self.mangled,
+            &title,
+        )
+        .map_err(|error| Failure::input(format_args!("{}: {error}", input.name())))?;
         output.write(|sink| sink.put(&svg))?;
         for note in &self.shown.notes {
             // Nobody is left to be told if stderr is closed.
-            let _ = writeln!(print::stderr(), "note: {note}");
+            let _ = writeln!(crate::print::stderr(), "note: {note}");
         }
         Ok(())
     }
@@ -306,7 +312,7 @@ impl Print<'_> {
             cold: self.sum(Hotness::Cold).into(),
             warm: self.sum(Hotness::Warm).into(),
             hot: self.sum(Hotness::Hot).into(),
-            locations: self.table_sizes(),
+            locations: self.shown.heap.location_sizes().map(Into::into),
             contexts: contexts.collect(),
             errors: damage.first.iter().map(json_error).collect(),
             error_count: damage.count,
@@ -327,52 +333,6 @@ impl Print<'_> {
             lifetime_access_density: access_density(block),
             stack: self.shown.json_stack(context.stack),
         }
-    }
-
-    /// What the source locations of all contexts cost in portable tables, and as plain text.
-    fn table_sizes(&self) -> Option<TableSizes> {
-        let profile = &self.shown.heap.profile;
-        let locations = &self.shown.heap.locations;
-        if locations.is_empty() {
-            return None;
-        }
-        let mut tables = Tables::default();
-        let mut plain = 0usize;
-        // Each frame once, stacks as lists of their numbers.
-        let text = |number: usize| {
-            let frame = profile.frames().get(number)?;
-            let name = self.shown.heap.name(frame.function).map_or(0, <[u8]>::len);
-            // Function, file, and four bytes each for line and column.
-            Some(name + locations.get(number)?.file.len() + 2 + 8)
-        };
-        let mut once: usize = (0..profile.frames().len()).filter_map(text).sum();
-        for (_, stack) in profile.stacks() {
-            let mut frames = Vec::with_capacity(stack.len());
-            for &number in stack {
-                let frame = profile.frames().get(number as usize)?;
-                let place = locations.get(number as usize)?;
-                let function = self.shown.heap.name(frame.function).unwrap_or_default();
-                plain += text(number as usize)?;
-                frames.push(TableFrame {
-                    function,
-                    path: Some(Cow::Borrowed(place.file.as_slice())),
-                    line: place.line,
-                    column: place.column,
-                    flags: StackFlags::default(),
-                });
-            }
-            once += 4 + 4 * stack.len();
-            tables.intern_stack(&frames).ok()?;
-        }
-        Some(TableSizes {
-            stacks: profile.stack_count() as u64,
-            table_bytes: (tables.strings.encoded_len()
-                + tables.paths.encoded_len()
-                + tables.stacks.encoded_len()) as u64
-                + 4 * profile.stack_count() as u64,
-            frame_bytes: once as u64,
-            plain_bytes: plain as u64,
-        })
     }
 }
 
@@ -409,6 +369,17 @@ struct TableSizes {
     table_bytes: u64,
     frame_bytes: u64,
     plain_bytes: u64,
+}
+
+impl From<LocationSizes> for TableSizes {
+    fn from(sizes: LocationSizes) -> Self {
+        TableSizes {
+            stacks: sizes.stacks,
+            table_bytes: sizes.table_bytes,
+            frame_bytes: sizes.frame_bytes,
+            plain_bytes: sizes.plain_bytes,
+        }
+    }
 }
 
 #[derive(Serialize)]

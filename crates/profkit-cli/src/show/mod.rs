@@ -13,13 +13,13 @@ use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
 use crate::print::{Format, stdout_for};
 use json::JsonPrinter;
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals};
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, layouts};
 use profkit_analysis::{faults::Faults, names};
 use profkit_data::instr::indexed::IndexedHeader;
-use profkit_data::instr::raw::{RawMetadataSource, RawProfile, RawReadOptions, RawReader};
-use profkit_data::instr::{InstrKind, InstrSource, Record};
+use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::instr::{InstrKind, Record};
 use profkit_merge::files::Input;
-use report::{Context, Layout, Printer, RecordView, Section, raw_sections};
+use report::{Context, Layout, Printer, RecordView};
 use std::io;
 use text::TextPrinter;
 
@@ -260,78 +260,16 @@ impl<'a> Show<'a> {
     }
 
     fn layouts(&mut self, source: &InstrReader<'_>) -> io::Result<()> {
-        match source {
-            InstrReader::Text(_) => Ok(()),
-            InstrReader::Indexed(reader) => {
-                let profile = reader.profile();
-                let header = self.args.header.then(|| profile.header().named_fields());
-                let sections = self.args.sections.then(|| {
-                    let sections = profile.named_sections().into_iter();
-                    let file_end = self.input.len() as u64;
-                    let section = |(structure, offset, size): (_, u64, u64)| Section {
-                        structure,
-                        offset,
-                        size,
-                        missing: offset
-                            .saturating_add(size)
-                            .saturating_sub(file_end.max(offset)),
-                    };
-                    sections.map(section).collect()
-                });
-                self.printer.layout(&Layout {
-                    index: None,
-                    offset: 0,
-                    header,
-                    sections,
-                })
-            }
-            InstrReader::Raw(_) => self.raw_layouts(),
+        let found = layouts(source, self.input);
+        let several = found.len() > 1;
+        for (index, layout) in (1..).zip(found) {
+            self.printer.layout(&Layout {
+                index: several.then_some(index),
+                offset: layout.offset,
+                header: self.args.header.then_some(layout.header),
+                sections: self.args.sections.then_some(layout.sections),
+            })?;
         }
-    }
-
-    /// The profiles of a raw file, found by a pass over the records without their value data.
-    fn raw_layouts(&mut self) -> io::Result<()> {
-        let options = RawReadOptions::default().salvage(true).values(false);
-        let Ok(mut reader) = RawReader::parse_with(self.input, &options) else {
-            return Ok(());
-        };
-        let mut current = reader.profile().cloned();
-        let mut index = 1;
-        let mut record = Record::default();
-        loop {
-            let more = match reader.read_record(&mut record) {
-                Ok(more) => more,
-                // Told when the records are shown.
-                Err(_) => reader.can_resume(),
-            };
-            let entered = reader.profile();
-            let left = entered.map(RawProfile::offset) != current.as_ref().map(RawProfile::offset);
-            if (left || !more)
-                && let Some(profile) = current.take()
-            {
-                let end = match entered {
-                    Some(next) if left => next.offset(),
-                    _ => self.input.len(),
-                };
-                let several = index > 1 || left && entered.is_some();
-                let offset = profile.offset() as u64;
-                let header = self
-                    .args
-                    .header
-                    .then(|| profile.header().named_fields(offset));
-                let sections = self.args.sections;
-                self.printer.layout(&Layout {
-                    index: several.then_some(index),
-                    offset,
-                    header,
-                    sections: sections.then(|| raw_sections(&profile, end as u64)),
-                })?;
-                index += 1;
-                current = entered.cloned();
-            }
-            if !more {
-                return Ok(());
-            }
-        }
+        Ok(())
     }
 }

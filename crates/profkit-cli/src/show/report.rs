@@ -1,12 +1,9 @@
-//! What printers are told, in order.
+//! What is printed, in order.
 use super::args::Details;
 use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::Totals;
-use profkit_analysis::instr::{InstrFacts, InstrReader};
-use profkit_data::Structure;
+use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io;
@@ -40,39 +37,10 @@ pub struct Layout {
     pub offset: u64,
     /// LLVM's name, absolute offset and value of each word.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
-    pub sections: Option<Vec<Section>>,
+    pub sections: Option<Vec<SectionPlace>>,
 }
 
-/// A section of a file.
-pub struct Section {
-    pub structure: Structure,
-    /// Absolute.
-    pub offset: u64,
-    /// What the header states, in bytes.
-    pub size: u64,
-    /// How many bytes of these are not there.
-    pub missing: u64,
-}
-
-/// The sections of a raw profile that reaches to `end`.
-pub fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<Section> {
-    let sections = profile.sections().named();
-    let sections = sections.into_iter().filter_map(|(structure, section)| {
-        let mut size = section.size;
-        if structure == Structure::ValueData {
-            size = end.saturating_sub(section.offset);
-        }
-        (size > 0).then(|| Section {
-            structure,
-            offset: section.offset,
-            size,
-            missing: size.saturating_sub(section.bytes.len() as u64),
-        })
-    });
-    sections.collect()
-}
-
-/// Prints as it is told; nothing is gathered.
+/// Prints each thing when it is called; nothing is gathered.
 pub trait Printer {
     /// First: what the file is.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;

@@ -1,0 +1,149 @@
+//! Folded stacks: a call stack and its weight as a line of text, which drawers of flame graphs take.
+use super::profile::HeapProfile;
+use crate::names;
+use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
+use rustc_hash::FxHashMap;
+
+/// What stacks are weighed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeapWeight {
+    /// Bytes allocated.
+    #[default]
+    Bytes,
+    /// Allocations.
+    Allocations,
+    /// Accesses.
+    Accesses,
+    /// Bytes times average life in milliseconds.
+    ByteLifetime,
+}
+
+impl HeapWeight {
+    /// The weight of a context, of a call stack's sum.
+    pub fn of(self, block: &MemInfoBlock) -> u64 {
+        match self {
+            HeapWeight::Bytes => block.get(Field::TotalSize),
+            HeapWeight::Allocations => block.get(Field::AllocCount),
+            HeapWeight::Accesses => block.get(Field::TotalAccessCount),
+            HeapWeight::ByteLifetime => {
+                let product = u128::from(block.get(Field::TotalSize))
+                    * u128::from(block.get(Field::TotalLifetime))
+                    / u128::from(block.get(Field::AllocCount).max(1));
+                u64::try_from(product).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// The field without which there is no such weight.
+    pub fn field(self) -> Field {
+        match self {
+            HeapWeight::Bytes => Field::TotalSize,
+            HeapWeight::Allocations => Field::AllocCount,
+            HeapWeight::Accesses => Field::TotalAccessCount,
+            HeapWeight::ByteLifetime => Field::TotalLifetime,
+        }
+    }
+}
+
+/// Names of frames are cut here: a graph has no room for more, and a hostile name stands in many frames.
+const MOST_NAME: usize = 1024;
+
+/// A function's name as folded stacks can hold it. Readers of folded stacks take `;` for the end of a name, numbers at
+/// the end of a line for weights, `# ` at its beginning for a comment, and trim white space; XML has no U+FFFE and U+FFFF.
+pub fn frame_name(name: &str) -> String {
+    let mut name: String = name
+        .trim()
+        .chars()
+        .map(|one| match one {
+            ';' => ',',
+            '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
+            one => one,
+        })
+        .collect();
+    if name.len() > MOST_NAME {
+        let end = (0..=MOST_NAME)
+            .rev()
+            .find(|&end| name.is_char_boundary(end));
+        name.truncate(end.unwrap_or(0));
+        name.push('…');
+    }
+    if name.starts_with("# ") {
+        name.replace_range(1..2, "_");
+    }
+    let last = name.rfind(' ');
+    if let Some(space) = last
+        && name
+            .chars()
+            .rev()
+            .take_while(|&one| one != ' ')
+            .all(|one| one.is_ascii_digit() || one == '.')
+    {
+        name.replace_range(space..=space, "_");
+    }
+    name
+}
+
+/// The call stacks of a heap profile as text.
+#[derive(Debug)]
+pub struct FoldedStacks<'p> {
+    heap: &'p HeapProfile,
+    mangled: bool,
+    names: FxHashMap<u64, String>,
+}
+
+impl<'p> FoldedStacks<'p> {
+    /// The stacks of a profile, with the names as they are if `mangled`.
+    pub fn new(heap: &'p HeapProfile, mangled: bool) -> Self {
+        FoldedStacks {
+            heap,
+            mangled,
+            names: FxHashMap::default(),
+        }
+    }
+
+    /// Appends the names of a context's stack, the outermost function first, with `;` between.
+    pub fn append(&mut self, context: &Allocations, line: &mut String) {
+        let mut separator = "";
+        for frame in self.heap.profile.stack(context.stack).rev() {
+            line.push_str(separator);
+            separator = ";";
+            let name = self.names.entry(frame.function).or_insert_with(|| {
+                match self.heap.name(frame.function) {
+                    Some(name) => frame_name(&names::display(name, self.mangled)),
+                    None => format!("{:#018x}", frame.function),
+                }
+            });
+            line.push_str(name);
+        }
+    }
+
+    /// What a function is called in the stacks that were appended.
+    pub fn name(&self, function: u64) -> Option<&str> {
+        self.names.get(&function).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::frame_name;
+
+    #[test]
+    fn names_cannot_be_taken_for_anything_else_in_a_folded_stack() {
+        for (name, shown) in [
+            ("foo(int, char*)", "foo(int, char*)"),
+            ("a.c;b", "a.c,b"),
+            ("f 7", "f_7"),
+            ("operator new 1.5", "operator new_1.5"),
+            ("f 7x", "f 7x"),
+            (" padded ", "padded"),
+            ("# comment", "#_comment"),
+            ("a\u{fffe}b\u{ffff}", "a\u{fffd}b\u{fffd}"),
+        ] {
+            assert_eq!(frame_name(name), shown);
+        }
+        assert_eq!(
+            frame_name(&"é".repeat(2000)),
+            format!("{}…", "é".repeat(512))
+        );
+    }
+}

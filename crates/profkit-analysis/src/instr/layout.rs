@@ -1,0 +1,112 @@
+//! Where the headers and sections of a file are.
+use super::reader::InstrReader;
+use profkit_data::Structure;
+use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
+use profkit_data::instr::{InstrSource, Record};
+
+/// Header and sections of one profile. A raw file may hold several.
+#[derive(Clone, Debug)]
+pub struct ProfileLayout {
+    /// Where it begins.
+    pub offset: u64,
+    /// LLVM's name, absolute offset and value of each word of the header.
+    pub header: Vec<(&'static str, u64, u64)>,
+    /// Its sections.
+    pub sections: Vec<SectionPlace>,
+}
+
+/// Where a section is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionPlace {
+    /// Which it is.
+    pub structure: Structure,
+    /// Absolute.
+    pub offset: u64,
+    /// The bytes that the header states.
+    pub size: u64,
+    /// How many of these bytes are missing because the file is cut.
+    pub missing: u64,
+}
+
+/// The layouts of all profiles in an open file; `data` is the whole file. Text has none.
+pub fn layouts(reader: &InstrReader<'_>, data: &[u8]) -> Vec<ProfileLayout> {
+    match reader {
+        InstrReader::Text(_) => Vec::new(),
+        InstrReader::Indexed(reader) => {
+            let profile = reader.profile();
+            let file_end = data.len() as u64;
+            let section = |(structure, offset, size): (_, u64, u64)| SectionPlace {
+                structure,
+                offset,
+                size,
+                missing: offset
+                    .saturating_add(size)
+                    .saturating_sub(file_end.max(offset)),
+            };
+            vec![ProfileLayout {
+                offset: 0,
+                header: profile.header().named_fields(),
+                sections: profile.named_sections().into_iter().map(section).collect(),
+            }]
+        }
+        InstrReader::Raw(_) => raw_layouts(data),
+    }
+}
+
+/// The profiles of a raw file, found by a pass over the records without their value data.
+fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
+    let options = RawReadOptions::default().salvage(true).values(false);
+    let Ok(mut reader) = RawReader::parse_with(data, &options) else {
+        return Vec::new();
+    };
+    let mut layouts = Vec::new();
+    let mut current = reader.profile().cloned();
+    let mut record = Record::default();
+    loop {
+        let more = match reader.read_record(&mut record) {
+            Ok(more) => more,
+            // Whoever reads the records reports it.
+            Err(_) => reader.can_resume(),
+        };
+        let entered = reader.profile();
+        let left = entered.map(RawProfile::offset) != current.as_ref().map(RawProfile::offset);
+        if (left || !more)
+            && let Some(profile) = current.take()
+        {
+            let end = match entered {
+                Some(next) if left => next.offset(),
+                _ => data.len(),
+            };
+            let offset = profile.offset() as u64;
+            layouts.push(ProfileLayout {
+                offset,
+                header: profile.header().named_fields(offset),
+                sections: raw_sections(&profile, end as u64),
+            });
+            current = entered.cloned();
+        }
+        if !more {
+            return layouts;
+        }
+    }
+}
+
+/// The sections of a raw profile that reaches to `end`.
+fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<SectionPlace> {
+    let sections = profile.sections().named();
+    let sections = sections.into_iter().filter_map(|(structure, section)| {
+        // The header does not state how long the value data are.
+        let size = if structure == Structure::ValueData {
+            end.saturating_sub(section.offset)
+        } else {
+            section.size
+        };
+        (size > 0).then(|| SectionPlace {
+            structure,
+            offset: section.offset,
+            size,
+            missing: size.saturating_sub(section.bytes.len() as u64),
+        })
+    });
+    sections.collect()
+}

@@ -120,7 +120,7 @@ pub mod map_entry {
     pub const ALIGN: usize = 8;
 }
 
-/// Header of one part of a raw file. A raw file is one part or several behind each other (files that a
+/// Header of one part of a raw file. A raw file is one part, or several after each other (files that a
 /// user put together; the runtime writes one). A part is: header, build id padded with zeroes to [`BUILD_ID_ALIGN`], the
 /// bytes of the record section, return-address samples, u64 XXH3-64 (seed 0) of all of the part before it.
 ///

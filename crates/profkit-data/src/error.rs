@@ -53,7 +53,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The output cannot hold what was asked for.
     CannotRepresent,
-    /// The sink refused bytes.
+    /// The sink could not take bytes.
     WriteFailed,
 }
 

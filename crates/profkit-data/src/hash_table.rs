@@ -184,7 +184,7 @@ impl<'data> HashTable<'data> {
         self.entry_count
     }
 
-    /// The absolute offset behind the index.
+    /// The absolute offset after the index.
     pub fn end(&self) -> u64 {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }

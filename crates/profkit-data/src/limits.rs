@@ -29,7 +29,7 @@ pub const SAMPLE_CONTEXT_DEPTH: usize = 4096;
 pub const SAMPLE_INFLATE_RATIO: usize = 128;
 /// How many faults of one damaged sample profile are kept; further ones are counted.
 pub const SAMPLE_FAULTS: usize = 16;
-/// How often the bytes of a section of samples may be read again to go on behind damaged functions: their starts come
+/// How often the bytes of a section of samples may be read again to go on after damaged functions: their starts come
 /// from a table, which may name very many that each run to the end.
 pub const SAMPLE_REREADS: usize = 8;
 /// How many frames the call stacks of a MemProf section may have together, for each byte of the file: the

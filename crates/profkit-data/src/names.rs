@@ -1,6 +1,6 @@
 //! Function names: the symbol table from name hashes to names, and the names blob of raw and indexed files.
 //!
-//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one a translation unit, with zero
+//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one per translation unit, with zero
 //! bytes between them where a linker padded: ULEB128 length, ULEB128 compressed length (0 = stored), payload. The
 //! payload is names joined by byte 0x01, as a zlib stream where compressed.
 use crate::bytes::{Cursor, Endian};
@@ -181,7 +181,7 @@ impl NameList {
             cursor.skip_zeros();
         }
         match empty_name {
-            // Nothing is lost by it, but LLVM refuses such a file.
+            // Nothing is lost by it, but LLVM rejects such a file.
             Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
                 .at(start)
                 .within(Structure::Names)

@@ -1,4 +1,4 @@
-//! Which LLVM release writes and reads which version: the one table of it (docs/formats/raw.md and indexed.md tell
+//! Which LLVM release writes and reads which version: the one table of it (docs/formats/raw.md and indexed.md give
 //! the history).
 //!
 //! Rows of releases 13, 14, 15, 16, 19 and 22 are tested against the tools; the others are read from LLVM's sources.
@@ -37,7 +37,7 @@ pub struct ReleaseFacts {
 }
 
 /// How clang's front end numbers and hashes a function's regions. A front-end profile is of use only to a compiler
-/// that is told the scheme of the compiler that instrumented: clang takes it from the version of the *indexed* file.
+/// that knows the scheme of the compiler that instrumented: clang takes it from the version of the *indexed* file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrontEndScheme {
     /// Indexed versions 1 to 4 (LLVM 3.5 to 5).

@@ -150,7 +150,7 @@ pub fn architecture_name(image: &Image<'_>) -> String {
 fn not_a_binary() -> Error {
     Error::new(
         ErrorKind::UnrecognizedFormat,
-        "the file is no ELF, PE, COFF or Mach-O file",
+        "the file is not an ELF, PE, COFF or Mach-O file",
     )
     .at(0)
     .within(Structure::FirstBytes)

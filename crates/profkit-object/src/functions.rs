@@ -136,9 +136,10 @@ fn of_symbols(image: &Image<'_>) -> Vec<Function> {
         .filter_map(|symbol| {
             let name = symbol.name_bytes().ok()?;
             // Mach-O puts an underscore before C names.
-            let name = match is_mach_o {
-                true => name.strip_prefix(b"_").unwrap_or(name),
-                false => name,
+            let name = if is_mach_o {
+                name.strip_prefix(b"_").unwrap_or(name)
+            } else {
+                name
             };
             (!name.is_empty()).then(|| name.to_vec())
         })

@@ -15,7 +15,7 @@ const RUNTIME_FILES: [&[u8]; 3] = [
     b"memprof_new_delete.cpp",
 ];
 
-/// Allocation functions that the run-time library defines, as their symbols begin behind the interceptors' prefix: those
+/// Allocation functions that the run-time library defines, as their symbols begin after the interceptors' prefix: those
 /// of C, `operator new` and `operator new[]`.
 const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"malloc",
@@ -99,9 +99,10 @@ impl ModuleFrames {
         }
         let file = leaf.file.unwrap_or_default();
         let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);
-        match RUNTIME_FILES.contains(&name) {
-            true => Answer::Runtime,
-            false => Answer::Frames,
+        if RUNTIME_FILES.contains(&name) {
+            Answer::Runtime
+        } else {
+            Answer::Frames
         }
     }
 
@@ -125,7 +126,7 @@ impl ModuleFrames {
 pub fn linked_address(image: &Image<'_>, file_offset: u64) -> Option<u64> {
     image.segments().find_map(|segment| {
         let (start, len) = segment.file_range();
-        // Mappings are whole pages, so that an address may lie behind the segment's last byte.
+        // Mappings are whole pages, so that an address may lie after the segment's last byte.
         let within = file_offset.checked_sub(start & !0xfff)?;
         (within < (start & 0xfff) + len.next_multiple_of(0x1000))
             .then(|| (segment.address() & !0xfff).wrapping_add(within))

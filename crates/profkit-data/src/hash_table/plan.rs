@@ -22,7 +22,7 @@ const FIRST_BUCKETS: usize = 64;
 const BUCKET_HEADER_LEN: u64 = 2;
 
 impl TablePlan {
-    /// The plan for items whose hashes come in insertion order. `sizes` tells the length of key and data of an item
+    /// The plan for items whose hashes come in insertion order. `sizes` gives the length of key and data of an item
     /// by its insertion index.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ fn final_buckets(items: usize) -> usize {
 ///
 /// An item goes to the head of its chain, and each doubling turns every chain around. So among the items of a final
 /// bucket, one that sees an even number of doublings after its insertion ends up before all that were there already,
-/// one that sees an odd number ends up behind them.
+/// one that sees an odd number ends up after them.
 fn grow(
     hashes: impl Iterator<Item = u64> + Clone,
     count: u32,

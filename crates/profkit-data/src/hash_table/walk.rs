@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result, limits};
 /// Reads the payload of a table from its beginning to its end, item by item, and keeps what proves itself: each hash
 /// must be that of its key, as in tables of functions. Numbers of items in a bucket count as hints only.
 ///
-/// Where an item is damaged there is one error, and reading goes on with the item behind it or, if that is not found
+/// Where an item is damaged there is one error, and reading goes on with the item after it or, if that is not found
 /// either, with the next bucket that the index leads to. Each byte belongs to one item at most; what is hashed in
 /// vain is limited by [`limits::WALK_HASHED`].
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl<'data> Walk<'data> {
                 .is_ok_and(|padding| padding.iter().all(|&byte| byte == 0))
     }
 
-    /// The item at a place, or behind the number of items of a bucket there.
+    /// The item at a place, or after the number of items of a bucket there.
     fn step(&mut self, position: u64, left: u16) -> std::result::Result<Step<'data>, Fault> {
         let (first, second) = match left.checked_sub(1) {
             Some(left) => (self.item(position, left), None),
@@ -197,7 +197,7 @@ impl<'data> Iterator for Walk<'data> {
             }
             Err(fault) => {
                 self.skip(&fault);
-                // What the end of the file cuts is for him to tell who knows that it is cut.
+                // The caller reports what the end of the file cuts off: it knows that the file is cut.
                 let cut = self.done && fault.past_end && self.table.cut;
                 (!cut).then(|| Err(fault.error.within(STRUCTURE)))
             }

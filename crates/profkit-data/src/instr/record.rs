@@ -46,7 +46,7 @@ pub struct ValueEntry {
     pub count: u64,
 }
 
-/// The value profile of a record: per kind, per site, the values seen. Three flat lists, no allocation a site.
+/// The value profile of a record: per kind, per site, the values seen. Three flat lists, no allocation per site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueData {
     kinds: [KindValues; value_kind::COUNT],

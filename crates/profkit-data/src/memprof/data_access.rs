@@ -100,9 +100,10 @@ impl DataAccess {
         word(self.cold_symbols.len() as u64, out);
         let cold = self.cold_symbols.iter().map(Vec::as_slice);
         let all = strings.list.iter().copied().chain(cold);
-        let blob = match strings.list.is_empty() {
-            true => Vec::new(),
-            false => encode_blob_zlib(all),
+        let blob = if strings.list.is_empty() {
+            Vec::new()
+        } else {
+            encode_blob_zlib(all)
         };
         word(blob.len() as u64, out);
         out.extend_from_slice(&blob);

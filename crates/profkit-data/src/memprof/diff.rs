@@ -31,7 +31,7 @@ pub struct Pair {
 pub struct Single {
     /// In its profile.
     pub context: Allocations,
-    /// Contexts without a partner in the other profile have the same functions, but it cannot be told which of them is this
+    /// Contexts without a partner in the other profile have the same functions, but it cannot be known which of them is this
     /// one.
     pub ambiguous: bool,
 }

@@ -61,7 +61,7 @@ const LARGEST_SECTION: u64 = 1 << 40;
 impl MipProfile {
     /// An empty profile of the functions in a map.
     ///
-    /// Entries whose record is not in the record section, or lies across another's, are left out and told.
+    /// Entries whose record is not in the record section, or lies across another's, are left out and reported.
     ///
     /// # Errors
     /// If the map is damaged: nothing of it is used then, because the image has it whole.

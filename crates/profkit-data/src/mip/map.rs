@@ -113,7 +113,7 @@ impl<'data> MipMap<'data> {
         &self.identity
     }
 
-    /// How wide addresses are, where the map tells.
+    /// How wide addresses are, where the map says.
     pub fn width(&self) -> Option<Width> {
         self.width
     }
@@ -184,7 +184,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     found.ok_or_else(|| {
         Error::new(ErrorKind::Malformed, "a map without an anchor")
             .at(data.len() as u64)
-            .expected("an entry of mode 0 that tells where the record section is")
+            .expected("an entry of mode 0 that says where the record section is")
             .with_hint("give the binary instead of the map")
     })
 }

@@ -169,7 +169,7 @@ impl Default for MipProfile {
 }
 
 impl MipProfile {
-    /// The modes that functions have, as the header of a raw file tells them: without that of parts.
+    /// The modes that functions have, as the header of a raw file states them: without that of parts.
     pub fn modes(&self) -> Modes {
         let all = self
             .functions
@@ -274,12 +274,12 @@ impl Function {
         self.modes.contains(Modes::PART)
     }
 
-    /// Whether any run entered it. A part is entered by jumps alone: only its blocks tell.
+    /// Whether any run entered it. A part is entered by jumps alone: only its blocks show it.
     pub fn is_covered(&self) -> bool {
         self.called_runs > 0
     }
 
-    /// What tells functions of one image apart.
+    /// What functions of one image differ in.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }

@@ -66,7 +66,7 @@ impl MipProfile {
     /// It holds a small multiple of the data's size.
     ///
     /// # Errors
-    /// If the file is no profile, cut short, or damaged: of a profile that does not match its checksum nothing is
+    /// If the file is not a profile, cut short, or damaged: of a profile that does not match its checksum nothing is
     /// used.
     pub fn parse(data: &[u8]) -> Result<Self> {
         Self::parse_inner(data).map_err(|error| error.within(Structure::MipProfile))
@@ -162,7 +162,7 @@ struct Header {
 }
 
 impl Header {
-    /// Header and identity, with the padding behind it.
+    /// Header and identity, with the padding after it.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.take(8)?;
         let at = cursor.offset();
@@ -244,7 +244,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
         } else {
             (
                 ErrorKind::Malformed,
-                "bytes behind the end",
+                "bytes after the end",
                 "something was added to the file after it was written",
             )
         };
@@ -336,7 +336,7 @@ fn whole<'data, T>(
         .and_then(|value| match cursor.remaining() {
             0 => Ok(value),
             left => Err(
-                Error::new(ErrorKind::Malformed, "bytes behind the last entry")
+                Error::new(ErrorKind::Malformed, "bytes after the last entry")
                     .at(cursor.offset())
                     .found(format_args!("{left} bytes"))
                     .expected("the end of the section"),

@@ -141,7 +141,7 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
         names.insert(hash, name);
     }
     if !cursor.is_empty() {
-        return Err(Error::new(ErrorKind::Malformed, "bytes behind the names")
+        return Err(Error::new(ErrorKind::Malformed, "bytes after the names")
             .at(cursor.offset())
             .found(format_args!("{} bytes", cursor.remaining()))
             .expected("the end of the file"));

@@ -1,4 +1,4 @@
-//! Raw files: what runs of an image left behind.
+//! Raw files: what runs of an image wrote.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::header_v8::HeaderV8;
 use super::model::{Identity, Modes, Width};
@@ -74,7 +74,7 @@ impl<'data> RawPart<'data> {
     }
 }
 
-/// Reads the parts of a raw file one by one: images and runs may stand behind each other.
+/// Reads the parts of a raw file one by one: images and runs may follow each other.
 ///
 /// A part that is cut short comes with the records that are there and the reason in [`RawPart::damage`]. One whose
 /// checksum is wrong is an error, because any byte of it may be. After an error of a part whose extent is known, the
@@ -113,7 +113,7 @@ impl<'data> RawParts<'data> {
         if self.count > 0 && !rest.starts_with(&MAGIC.to_le_bytes()) {
             let found = rest.len();
             return Err(
-                Error::new(ErrorKind::Malformed, "bytes behind the last part")
+                Error::new(ErrorKind::Malformed, "bytes after the last part")
                     .at(start)
                     .within(Structure::MipRaw)
                     .found(format_args!("{found} bytes"))
@@ -137,7 +137,7 @@ impl<'data> RawParts<'data> {
             if start != 0 {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a raw file of version 8 behind another part",
+                    "a raw file of version 8 after another part",
                 )
                 .at(start)
                 .within(Structure::MipRaw)

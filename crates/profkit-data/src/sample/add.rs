@@ -1,5 +1,5 @@
 //! Adding to samples: counts saturate, vectors stay sorted.
-use super::late::{Entry, Spots};
+use super::late::{Entry, PendingEntries};
 use super::model::{Inlined, Location, Samples, Target};
 use super::names::NameId;
 
@@ -54,14 +54,14 @@ impl AddOutcome {
 #[derive(Debug)]
 pub struct Adding<'s> {
     samples: &'s mut Samples,
-    spots: Spots,
+    pending: PendingEntries,
 }
 
 impl Drop for Adding<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.spots.is_settled() {
-            self.spots.settle(self.samples);
+        if !self.pending.is_complete() {
+            self.pending.sort_in(self.samples);
         }
     }
 }
@@ -69,20 +69,20 @@ impl Drop for Adding<'_> {
 impl<'s> Adding<'s> {
     /// Goes on where additions were [paused](Self::pause).
     #[inline]
-    pub(super) fn resume(samples: &'s mut Samples, spots: Spots) -> Self {
-        Adding { samples, spots }
+    pub(super) fn resume(samples: &'s mut Samples, pending: PendingEntries) -> Self {
+        Adding { samples, pending }
     }
 
     /// Stops adding for now. What is given back belongs into the samples: in the end it goes to
     /// [`resume`](Self::resume), and what that gives is dropped.
     #[inline]
-    pub(super) fn pause(mut self) -> Option<Spots> {
-        if self.spots.is_settled() {
+    pub(super) fn pause(mut self) -> Option<PendingEntries> {
+        if self.pending.is_complete() {
             return None;
         }
-        let mut spots = std::mem::take(&mut self.spots);
-        spots.settle_many(self.samples);
-        (!spots.is_settled()).then_some(spots)
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.sort_in_many(self.samples);
+        (!pending.is_complete()).then_some(pending)
     }
 
     /// The samples, for what is no vector: some of these may lack entries yet.
@@ -101,7 +101,7 @@ impl<'s> Adding<'s> {
         outcome: &mut AddOutcome,
     ) {
         let (line, _) = self
-            .spots
+            .pending
             .body
             .find_or_add(&mut self.samples.body, location);
         outcome.accumulate(&mut line.samples, samples, weight);
@@ -118,7 +118,7 @@ impl<'s> Adding<'s> {
         outcome: &mut AddOutcome,
     ) {
         let list = &mut self.samples.targets;
-        let (target, _) = self.spots.targets.find_or_add(list, (location, name));
+        let (target, _) = self.pending.targets.find_or_add(list, (location, name));
         outcome.accumulate(&mut target.count, count, weight);
     }
 
@@ -133,7 +133,7 @@ impl<'s> Adding<'s> {
         outcome: &mut AddOutcome,
     ) {
         let list = &mut self.samples.vtables;
-        let (target, _) = self.spots.vtables.find_or_add(list, (location, name));
+        let (target, _) = self.pending.vtables.find_or_add(list, (location, name));
         outcome.accumulate(&mut target.count, count, weight);
     }
 
@@ -141,11 +141,11 @@ impl<'s> Adding<'s> {
     #[inline]
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> (&mut Samples, bool) {
         let list = &mut self.samples.inlined;
-        let (inlined, is_new) = self.spots.inlined.find_or_add(list, (location, name));
+        let (inlined, is_new) = self.pending.inlined.find_or_add(list, (location, name));
         (&mut inlined.samples, is_new)
     }
 
-    /// Lets `add` add to a function inlined at a place, and tells it whether that is new.
+    /// Lets `add` add to a function inlined at a place; its second argument says whether that is new.
     #[inline]
     pub fn enter(
         &mut self,
@@ -154,12 +154,12 @@ impl<'s> Adding<'s> {
         add: impl FnOnce(&mut Adding<'_>, bool),
     ) {
         let key = (location, name);
-        let spots = self.spots.resume(key);
+        let pending = self.pending.resume(key);
         let (samples, is_new) = self.inlined_at(location, name);
-        let mut inner = Adding::resume(samples, spots);
+        let mut inner = Adding::resume(samples, pending);
         add(&mut inner, is_new);
-        if let Some(spots) = inner.pause() {
-            self.spots.keep(key, spots);
+        if let Some(pending) = inner.pause() {
+            self.pending.keep(key, pending);
         }
     }
 
@@ -225,7 +225,7 @@ impl Samples {
     /// Adds to these samples entry by entry.
     #[inline]
     pub fn adding(&mut self) -> Adding<'_> {
-        Adding::resume(self, Spots::default())
+        Adding::resume(self, PendingEntries::default())
     }
 
     /// Gives back memory that vectors hold for growing.

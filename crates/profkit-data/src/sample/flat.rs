@@ -1,8 +1,8 @@
 //! One function as readers hand it over: a list of steps in the order of the file. A function is decoded whole before
-//! any of it is added to a profile, so a damaged one leaves nothing behind; and the list's memory is used again for the
+//! any of it is added to a profile, so nothing of a damaged one is added; and the list's memory is used again for the
 //! next function.
 use super::add::{AddOutcome, Adding};
-use super::late::Spots;
+use super::late::PendingEntries;
 use super::model::{Frame, Location, SampleProfile, Samples};
 use super::names::{NameId, SampleNames};
 use crate::limits::SAMPLE_INLINE_DEPTH;
@@ -137,7 +137,7 @@ impl FlatFunction {
 pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
     /// By the place of the function.
-    late: FxHashMap<usize, Spots>,
+    late: FxHashMap<usize, PendingEntries>,
 }
 
 impl SampleProfile {
@@ -156,7 +156,7 @@ impl Additions<'_> {
         &mut self.profile.names
     }
 
-    /// Lets `add` add to a function, and tells it whether that is new.
+    /// Lets `add` add to a function; its second argument says whether the function is new.
     pub fn function(
         &mut self,
         callers: &[Frame],
@@ -165,17 +165,18 @@ impl Additions<'_> {
     ) {
         let before = self.profile.functions().len();
         let index = self.profile.find_or_add(callers, name);
-        let spots = match self.late.is_empty() {
-            true => Spots::default(),
-            false => self.late.remove(&index).unwrap_or_default(),
+        let pending = if self.late.is_empty() {
+            PendingEntries::default()
+        } else {
+            self.late.remove(&index).unwrap_or_default()
         };
         let Some(samples) = self.profile.samples_mut(index) else {
             return;
         };
-        let mut adding = Adding::resume(samples, spots);
+        let mut adding = Adding::resume(samples, pending);
         add(&mut adding, index == before);
-        if let Some(spots) = adding.pause() {
-            self.late.insert(index, spots);
+        if let Some(pending) = adding.pause() {
+            self.late.insert(index, pending);
         }
     }
 
@@ -218,9 +219,9 @@ impl Additions<'_> {
 
 impl Drop for Additions<'_> {
     fn drop(&mut self) {
-        for (index, spots) in self.late.drain() {
+        for (index, pending) in self.late.drain() {
             if let Some(samples) = self.profile.samples_mut(index) {
-                drop(Adding::resume(samples, spots));
+                drop(Adding::resume(samples, pending));
             }
         }
     }

@@ -153,12 +153,12 @@ impl<T: Entry> Spot<T> {
     }
 
     #[inline]
-    fn is_settled(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.late.is_none()
     }
 
     /// Puts late entries into their vector.
-    fn settle(&mut self, list: &mut Vec<T>) {
+    fn sort_in(&mut self, list: &mut Vec<T>) {
         if let Some(late) = self.late.take() {
             let mut entries = late.entries;
             entries.sort_unstable_by_key(Entry::key);
@@ -169,29 +169,29 @@ impl<T: Entry> Spot<T> {
     }
 
     /// Puts late entries into their vector if they are not few beside what is there.
-    fn settle_many(&mut self, list: &mut Vec<T>) {
+    fn sort_in_many(&mut self, list: &mut Vec<T>) {
         let late = self.late.as_ref().map_or(0, |late| late.entries.len());
         if late >= list.len() / 4 {
-            self.settle(list);
+            self.sort_in(list);
         }
     }
 }
 
 /// Additions to the vectors of one [`Samples`], and to those of what is inlined there.
 #[derive(Debug, Default)]
-pub(super) struct Spots {
+pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,
     pub(super) targets: Spot<Target>,
     pub(super) inlined: Spot<Inlined>,
     pub(super) vtables: Spot<Target>,
     /// Of inlined functions that have late entries.
-    inner: Option<HashMap<(Location, NameId), Spots>>,
+    inner: Option<HashMap<(Location, NameId), PendingEntries>>,
 }
 
-impl Spots {
+impl PendingEntries {
     /// What was kept of an inlined function by [`keep`](Self::keep).
     #[inline]
-    pub(super) fn resume(&mut self, key: (Location, NameId)) -> Spots {
+    pub(super) fn resume(&mut self, key: (Location, NameId)) -> PendingEntries {
         let inner = self.inner.as_mut();
         inner
             .and_then(|inner| inner.remove(&key))
@@ -199,40 +199,40 @@ impl Spots {
     }
 
     /// Keeps the additions to an inlined function until there are more.
-    pub(super) fn keep(&mut self, key: (Location, NameId), spots: Spots) {
-        self.inner.get_or_insert_default().insert(key, spots);
+    pub(super) fn keep(&mut self, key: (Location, NameId), pending: PendingEntries) {
+        self.inner.get_or_insert_default().insert(key, pending);
     }
 
     /// Whether the vectors are complete.
     #[inline]
-    pub(super) fn is_settled(&self) -> bool {
-        self.body.is_settled()
-            && self.targets.is_settled()
-            && self.inlined.is_settled()
-            && self.vtables.is_settled()
+    pub(super) fn is_complete(&self) -> bool {
+        self.body.is_complete()
+            && self.targets.is_complete()
+            && self.inlined.is_complete()
+            && self.vtables.is_complete()
             && self.inner.as_ref().is_none_or(|inner| inner.is_empty())
     }
 
     /// Puts what is late into the vectors of these samples, but not into those of what is inlined, where that is worth
     /// passing over them.
-    pub(super) fn settle_many(&mut self, samples: &mut Samples) {
-        self.body.settle_many(&mut samples.body);
-        self.targets.settle_many(&mut samples.targets);
-        self.inlined.settle_many(&mut samples.inlined);
-        self.vtables.settle_many(&mut samples.vtables);
+    pub(super) fn sort_in_many(&mut self, samples: &mut Samples) {
+        self.body.sort_in_many(&mut samples.body);
+        self.targets.sort_in_many(&mut samples.targets);
+        self.inlined.sort_in_many(&mut samples.inlined);
+        self.vtables.sort_in_many(&mut samples.vtables);
     }
 
     /// Puts all that is late into its vector.
-    pub(super) fn settle(&mut self, samples: &mut Samples) {
-        self.body.settle(&mut samples.body);
-        self.targets.settle(&mut samples.targets);
-        self.inlined.settle(&mut samples.inlined);
-        self.vtables.settle(&mut samples.vtables);
-        for (key, mut spots) in self.inner.take().into_iter().flatten() {
+    pub(super) fn sort_in(&mut self, samples: &mut Samples) {
+        self.body.sort_in(&mut samples.body);
+        self.targets.sort_in(&mut samples.targets);
+        self.inlined.sort_in(&mut samples.inlined);
+        self.vtables.sort_in(&mut samples.vtables);
+        for (key, mut pending) in self.inner.take().into_iter().flatten() {
             if let Ok(at) = samples.inlined.binary_search_by_key(&key, Entry::key)
                 && let Some(inlined) = samples.inlined.get_mut(at)
             {
-                spots.settle(&mut inlined.samples);
+                pending.sort_in(&mut inlined.samples);
             }
         }
     }

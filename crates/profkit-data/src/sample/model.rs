@@ -58,7 +58,7 @@ pub struct Inlined {
 ///
 /// The vectors are sorted by location, and by [`NameId`] within one location; no key occurs twice. Each target stands
 /// at the location of a line of `body`. What adds to samples keeps that up ([`adding`](Samples::adding)); who
-/// fills the vectors otherwise calls [`sort`](Samples::sort).
+/// fills the vectors in another way calls [`sort`](Samples::sort).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     /// The function's name.

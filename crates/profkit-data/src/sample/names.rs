@@ -99,7 +99,7 @@ impl SampleNames {
         self.entries.is_empty()
     }
 
-    /// The number of a name, added if it is new. Names beyond 2^32 − 1, or as long, are refused with `None`.
+    /// The number of a name, added if it is new. `None` for more than 2^32 − 1 names, or a name of that length.
     pub fn insert(&mut self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {

@@ -80,9 +80,10 @@ impl SampleReadOptions {
 
     /// What a file is that cannot say whether it is of FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {
-        match self.assume_fs {
-            true => ProfileKind::FS_DISCRIMINATORS,
-            false => ProfileKind::NONE,
+        if self.assume_fs {
+            ProfileKind::FS_DISCRIMINATORS
+        } else {
+            ProfileKind::NONE
         }
     }
 

@@ -100,11 +100,12 @@ impl<'data> SampleFile<'data> {
             }
             Some(SampleEncoding::Gcov) => Body::Gcov(GcovProfile::parse(data)?),
             None => {
-                return Err(
-                    Error::new(ErrorKind::UnrecognizedFormat, "this is no sample profile")
-                        .at(0)
-                        .expected("text that begins with NAME:TOTAL:HEAD, SPROF42, or GCC's adcg"),
-                );
+                return Err(Error::new(
+                    ErrorKind::UnrecognizedFormat,
+                    "this is not a sample profile",
+                )
+                .at(0)
+                .expected("text that begins with NAME:TOTAL:HEAD, SPROF42, or GCC's adcg"));
             }
         };
         Ok(SampleFile {

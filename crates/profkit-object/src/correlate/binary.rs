@@ -166,9 +166,6 @@ fn nothing_found(warnings: &CorrelationWarnings, no_names: bool) -> Error {
         .found(format_args!("{count} such records")),
     };
     error
-        .llvm_detail(match no_names {
-            true => "could not find any profile data metadata in object file",
-            false => "could not find any profile data metadata in correlated file",
-        })
+        .llvm_detail(if no_names { "could not find any profile data metadata in object file" } else { "could not find any profile data metadata in correlated file" })
         .with_hint("it was stripped, or linked from objects without instrumentation: give the file that the linker wrote")
 }

@@ -66,9 +66,10 @@ fn linked_name<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     name: SectionName,
 ) -> &'static str {
-    match is_coff(image) {
-        true => name.coff.split('$').next().unwrap_or(name.coff),
-        false => name.elf,
+    if is_coff(image) {
+        name.coff.split('$').next().unwrap_or(name.coff)
+    } else {
+        name.elf
     }
 }
 
@@ -110,13 +111,15 @@ pub(crate) fn section_data<'data, R: ReadRef<'data>>(
 
 /// Byte order and pointer width of an object file.
 pub fn machine<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> (Endian, PointerWidth) {
-    let endian = match image.is_little_endian() {
-        true => Endian::Little,
-        false => Endian::Big,
+    let endian = if image.is_little_endian() {
+        Endian::Little
+    } else {
+        Endian::Big
     };
-    let width = match image.is_64() {
-        true => PointerWidth::Bits64,
-        false => PointerWidth::Bits32,
+    let width = if image.is_64() {
+        PointerWidth::Bits64
+    } else {
+        PointerWidth::Bits32
     };
     (endian, width)
 }

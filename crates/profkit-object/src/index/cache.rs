@@ -46,9 +46,10 @@ impl IndexCache {
     /// Reads the cache at `file`. What cannot be read or understood counts as an empty cache.
     pub fn open(file: &Path) -> Self {
         let small = fs::metadata(file).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
-        let text = match small {
-            true => fs::read_to_string(file).unwrap_or_default(),
-            false => String::new(),
+        let text = if small {
+            fs::read_to_string(file).unwrap_or_default()
+        } else {
+            String::new()
         };
         IndexCache {
             file: Some(file.to_owned()),

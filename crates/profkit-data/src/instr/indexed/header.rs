@@ -73,9 +73,12 @@ impl IndexedHeader {
             .found(format_args!("{} bytes", data.len()))
             .expected(format_args!("{len} bytes for version {version}")));
         }
-        let mut word = |since: u32| match version >= since {
-            true => cursor.u64(),
-            false => Ok(0),
+        let mut word = |since: u32| {
+            if version >= since {
+                cursor.u64()
+            } else {
+                Ok(0)
+            }
         };
         let max_function_count = word(1)?;
         let hash_type = word(1)?;

@@ -14,7 +14,7 @@
 //! | 11 | 18 | MC/DC bitmaps |
 //! | 12 | 19 to 21 | vtable names and vtable value sites |
 //! | 13 | 22 | same layout, new hash of front-end functions |
-//! | 14 | 23 | uniformity data in the records: header and sections are read, records refused |
+//! | 14 | 23 | uniformity data in the records: header and sections are read, records are not |
 //!
 //! Reading:
 //!

@@ -136,9 +136,10 @@ impl<'data> IndexedProfile<'data> {
                     .within(Structure::IndexedProfile)
             })?;
         }
-        let traces = match header.has_flag(variant::TEMPORAL) {
-            true => section(&header::TRACES, header.traces_offset)?,
-            false => None,
+        let traces = if header.has_flag(variant::TEMPORAL) {
+            section(&header::TRACES, header.traces_offset)?
+        } else {
+            None
         };
         if header.has_flag(variant::MEMPROF) {
             section(&header::MEMPROF, header.memprof_offset)?;
@@ -163,7 +164,7 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// The summaries, and the offset behind them.
+    /// The summaries, and the offset after them.
     pub(super) fn read_summaries(
         data: &[u8],
         header: &IndexedHeader,
@@ -569,7 +570,7 @@ impl InstrSource for IndexedReader<'_> {
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();
-            // What was read before a fault stays in the table; the fault itself is the other method's to tell.
+            // What was read before a fault stays in the table; the other method reports the fault itself.
             let _ = self.profile.read_vtable_names(&mut names);
             names
         })

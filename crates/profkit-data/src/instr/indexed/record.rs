@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use std::borrow::Cow;
 
-/// The records of one name, one a function hash, decoded one by one.
+/// The records of one name, one per function hash, decoded one by one.
 #[derive(Clone, Debug)]
 pub struct NameRecords<'data> {
     version: u32,

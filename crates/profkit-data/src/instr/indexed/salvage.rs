@@ -56,7 +56,7 @@ impl Damage {
                     "names were found without the bucket index: {names}, none is known to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
-                // The walk has told what is wrong.
+                // The walk has reported what is wrong.
                 _ => {}
             }
         }
@@ -172,7 +172,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     })
 }
 
-/// A section that states its length, if it is whole. `cursor` stands behind the length.
+/// A section that states its length, if it is whole. `cursor` stands after the length.
 fn windowed<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -197,7 +197,7 @@ fn windowed<'data>(
     None
 }
 
-/// Where sections behind the function table begin.
+/// Where the sections after the function table begin.
 fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     let word = |section: &header::Section, has: bool, offset| {
         (has && header.version() >= section.since).then_some(offset)

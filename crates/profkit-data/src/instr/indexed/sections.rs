@@ -1,4 +1,4 @@
-//! The sections behind the function table, and the summaries before it.
+//! The sections after the function table, and the summaries before it.
 use crate::bytes::Cursor;
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{TemporalTrace, TemporalTraces};

@@ -43,9 +43,10 @@ impl IndexedWriteOptions {
         let of = |release: Option<Release>| release.map_or(NO_MEMPROF, known_memprof);
         let first = of(writers.as_ref().map(|range| *range.start()));
         let last = of(writers.as_ref().map(|range| *range.end()));
-        let known_memprof = match first.is_empty() {
-            true => last,
-            false => *first.start()..=*last.end(),
+        let known_memprof = if first.is_empty() {
+            last
+        } else {
+            *first.start()..=*last.end()
         };
         IndexedWriteOptions {
             version,
@@ -265,7 +266,7 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // One that is not known is refused below, not dropped.
+                // One that is not known is an error below, not dropped.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -369,9 +370,10 @@ impl<'p> IndexedPlan<'p> {
             };
             for record in function.records() {
                 let record = &record;
-                match record.func_hash.is_context_sensitive() {
-                    true => summaries.context_sensitive.add_counts(record.counts),
-                    false => summaries.plain.add_counts(record.counts),
+                if record.func_hash.is_context_sensitive() {
+                    summaries.context_sensitive.add_counts(record.counts)
+                } else {
+                    summaries.plain.add_counts(record.counts)
                 }
             }
         }

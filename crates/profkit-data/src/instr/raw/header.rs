@@ -112,7 +112,7 @@ impl RawDialect {
             .map_err(|_| too_short(offset, data.len(), 16))?;
         let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(0);
         if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
-            return Err(Error::new(ErrorKind::UnsupportedVersion, "a raw version that nobody knows")
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "an unknown raw version")
                 .at(offset + 8)
                 .within(Structure::Header).within(Structure::RawProfile)
                 .found(version)

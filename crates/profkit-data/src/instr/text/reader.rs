@@ -507,8 +507,8 @@ impl InstrSource for TextReader<'_> {
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
-        .with_message("the text is no instrumentation profile: its first record has no hash")
-        .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one a line")
+        .with_message("the text is not an instrumentation profile: its first record has no hash")
+        .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one per line")
 }
 
 #[cold]

@@ -20,7 +20,7 @@ pub struct TextOptions {
 impl TextOptions {
     /// Whether targets of calls that have no record in the profile are spelled out where their name is known.
     ///
-    /// LLVM knows only the names of the functions that it writes (and virtual tables that it was told to keep), and
+    /// LLVM knows only the names of the functions that it writes (and virtual tables that it was asked to keep), and
     /// writes `** External Symbol **` for all others. So does profkit by default: the bytes are equal.
     #[must_use]
     pub fn foreign_names(mut self, spell: bool) -> Self {

@@ -194,18 +194,18 @@ impl<'data> IndexedMemProf<'data> {
     }
 
     /// As much as can be read, and what could not be: errors concern one function, or the rest of one bucket.
-    pub fn to_profile_salvaging(&self, mut tell: impl FnMut(Error)) -> MemProfile {
+    pub fn to_profile_salvaging(&self, mut report: impl FnMut(Error)) -> MemProfile {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
             let read = entry.and_then(|entry| reading.record(&entry));
             if let Err(error) = read {
-                tell(error.within(Structure::Records).within(STRUCTURE));
+                report(error.within(Structure::Records).within(STRUCTURE));
             }
         }
         let mut profile = reading.profile;
         match self.data_access() {
             Ok(data) => profile.data_access = data,
-            Err(error) => tell(error),
+            Err(error) => report(error),
         }
         profile
     }
@@ -245,7 +245,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         let Some(key) = entry.key.first_chunk().filter(|_| entry.key.len() == 8) else {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the key of a record is no function hash",
+                "the key of a record is not a function hash",
             )
             .at(entry.offset)
             .found(format_args!("{} bytes", entry.key.len()))

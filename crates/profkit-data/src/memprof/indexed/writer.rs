@@ -31,9 +31,10 @@ impl IndexedMemProfOptions {
         };
         IndexedMemProfOptions {
             version,
-            schema: match full || version < 2 {
-                true => Schema::full(),
-                false => Schema::hot_cold(),
+            schema: if full || version < 2 {
+                Schema::full()
+            } else {
+                Schema::hot_cold()
             },
             ids,
         }

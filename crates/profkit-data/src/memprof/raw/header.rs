@@ -76,9 +76,10 @@ impl Version {
     }
 
     pub(super) fn segment_len(self) -> u64 {
-        match self.has_build_id_size() {
-            false => 24 + BUILD_ID_LEN as u64,
-            true => 32 + BUILD_ID_LEN as u64,
+        if self.has_build_id_size() {
+            32 + BUILD_ID_LEN as u64
+        } else {
+            24 + BUILD_ID_LEN as u64
         }
     }
 }
@@ -116,9 +117,10 @@ impl Header {
         let version = Version::new(number).ok_or_else(|| unsupported(number, base + 8))?;
         let total_size = cursor.u64()?;
         if total_size < HEADER_LEN as u64 || total_size > data.len() as u64 {
-            let kind = match total_size < HEADER_LEN as u64 {
-                true => ErrorKind::Malformed,
-                false => ErrorKind::Truncated,
+            let kind = if total_size < HEADER_LEN as u64 {
+                ErrorKind::Malformed
+            } else {
+                ErrorKind::Truncated
             };
             return Err(Error::new(kind, "the size of the dump does not fit the file")
                 .at(base + 16)

@@ -17,7 +17,7 @@ pub struct RawMemProf<'data> {
 }
 
 impl<'data> RawMemProf<'data> {
-    /// The dumps of a file: all of them, or those before the first damage, which [`damage`](Self::damage) then tells.
+    /// The dumps of a file: all of them, or those before the first damage, which [`damage`](Self::damage) then returns.
     ///
     /// # Errors
     /// If not even the first header can be read.
@@ -151,9 +151,10 @@ impl<'data> RawDump<'data> {
             for _ in 0..count {
                 let (start, end, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
                 let at = cursor.offset();
-                let size = match version.has_build_id_size() {
-                    true => cursor.u64()?,
-                    false => BUILD_ID_LEN as u64,
+                let size = if version.has_build_id_size() {
+                    cursor.u64()?
+                } else {
+                    BUILD_ID_LEN as u64
                 };
                 let bytes = cursor.take(BUILD_ID_LEN)?;
                 let id = usize::try_from(size)

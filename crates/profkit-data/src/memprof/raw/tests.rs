@@ -26,9 +26,10 @@ fn sample(version: Version) -> DumpToWrite {
             histogram,
         });
     }
-    let build_id = match version.has_build_id_size() {
-        true => BuildId(vec![1, 2, 3, 0]),
-        false => BuildId::default(),
+    let build_id = if version.has_build_id_size() {
+        BuildId(vec![1, 2, 3, 0])
+    } else {
+        BuildId::default()
     };
     DumpToWrite {
         segments: vec![Segment {

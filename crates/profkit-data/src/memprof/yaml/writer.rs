@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 /// How many bytes are put together before they go to the sink.
 const BATCH: usize = 1 << 16;
-/// LLVM begins a new line before an item of a `{ … }` or `[ … ]` that would begin behind this column.
+/// LLVM begins a new line before an item of a `{ … }` or `[ … ]` that would begin after this column.
 const WRAP_COLUMN: usize = 80;
-/// Where values stand behind their key.
+/// The column of values, after their key.
 const VALUE_COLUMN: usize = 16;
 
 /// Writes a profile in LLVM's bytes: one document. Sampled data come by falling counts, cold data sorted.

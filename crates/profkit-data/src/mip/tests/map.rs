@@ -190,7 +190,7 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("main.blocks", u32::MAX), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes and padding to 8");
     insta::assert_snapshot!(with("main.length", 13), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes and padding to 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @r"
-a map without an anchor in map at offset 0x140: expected an entry of mode 0 that tells where the record section is
+a map without an anchor in map at offset 0x140: expected an entry of mode 0 that says where the record section is
 hint: give the binary instead of the map
 ");
     insta::assert_snapshot!(with("never.record", 0), @"a record outside of the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end up to 0x10000000000");

@@ -76,7 +76,7 @@ a file that is cut short in MIP profile at offset 0xc8: found 200 bytes, expecte
 hint: the file lost its end after it was written: copy it again, or merge the raw files again
 ");
     insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @r"
-bytes behind the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, as the header says
+bytes after the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, as the header says
 hint: something was added to the file after it was written
 ");
     let mut changed = whole.clone();
@@ -112,7 +112,7 @@ hint: a newer profkit may know it
     let functions = list + 7 * 24;
     insta::assert_snapshot!(with(functions, 99), @"a name that there is not in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected a number below 5");
     insta::assert_snapshot!(with(functions + 4, 2), @"mode flags that do not go together in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
-    insta::assert_snapshot!(with(functions + 32, 1), @"bytes behind the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
+    insta::assert_snapshot!(with(functions + 32, 1), @"bytes after the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
     insta::assert_snapshot!(with(functions + 32, 99), @"more blocks than there are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
     insta::assert_snapshot!(with(functions + 36, 9), @"a stack entry that there is not in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");
     let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
@@ -138,7 +138,7 @@ fn damaged_profiles_of_version_8() {
     insta::assert_snapshot!(with(0x65, 1), @"call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
     insta::assert_snapshot!(refused(&whole[..181]), @"a name without an end in names of MIP profile at offset 0xb1: found 1 whole names, expected 2, as said at 0xa5");
     insta::assert_snapshot!(refused(&whole[..100]), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
-    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"bytes behind the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
+    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"bytes after the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
     let mut a = whole.clone();
     a[6] = 3;
     a[20] = 0x18;

@@ -92,12 +92,12 @@ hint: the file lost its end after it was written: copy it again
 ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: a raw file of version 8 behind another part in raw file of part 2 at offset 0x59
+error: a raw file of version 8 after another part in raw file of part 2 at offset 0x59
 hint: version 8 does not say where a file ends: split it
 ");
     insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: bytes behind the last part in raw file of part 2 at offset 0x59: found 2 bytes, expected the end of the file or another part
+error: bytes after the last part in raw file of part 2 at offset 0x59: found 2 bytes, expected the end of the file or another part
 ");
     insta::assert_snapshot!(parts(&[&one[..], &one[..6]].concat()), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 

@@ -213,7 +213,7 @@ impl Writer<'_> {
     }
 }
 
-/// Upper-case digits behind a lower-case `0x`, unpadded.
+/// Upper-case digits after a lower-case `0x`, unpadded.
 fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }

@@ -27,7 +27,7 @@ pub(in crate::sample) fn read(cursor: &mut Cursor<'_>) -> Result<Header> {
     let [encoding, ..] = magic.to_le_bytes();
     if magic & !0xff != MAGIC || ![BINARY, COMPACT_BINARY, EXT_BINARY].contains(&encoding) {
         return Err(
-            Error::new(ErrorKind::BadMagic, "this is no binary sample profile")
+            Error::new(ErrorKind::BadMagic, "this is not a binary sample profile")
                 .at(0)
                 .within(Structure::Magic)
                 .found(format_args!("{magic:#018x}"))

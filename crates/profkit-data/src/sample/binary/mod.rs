@@ -7,7 +7,7 @@
 //! | 102 | 3.8 | name table, inlined functions |
 //! | 103 | since 3.9 | summary before the name table |
 //!
-//! 101 existed between releases only and is refused.
+//! 101 existed between releases only and is rejected.
 pub(super) mod body;
 mod compact;
 pub(super) mod header;

@@ -15,10 +15,10 @@ use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHO
 
 /// Adds a binary profile to `profile`, each count times `weight`.
 ///
-/// Functions follow one another without a table that says where, so none behind a damaged one can be read.
+/// Functions follow one another without a table that says where, so none after a damaged one can be read.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong behind it is in the report.
+/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong after it is in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
@@ -88,7 +88,7 @@ fn read_rest(
                     "function {} (from offset {start:#x} on)",
                     report.functions + 1
                 ))
-                .with_hint("functions behind the damaged one cannot be found in this encoding")
+                .with_hint("functions after the damaged one cannot be found in this encoding")
         })?;
         if let Some(mask) = mask {
             function.cut_discriminators(mask, Repeated::First);

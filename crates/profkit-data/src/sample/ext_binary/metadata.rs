@@ -172,7 +172,7 @@ fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
             None => {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the metadata of a function nest otherwise than its samples",
+                    "the metadata of a function are nested differently than its samples",
                 )
                 .found(format_args!(
                     "an inlined function at {}.{} without samples",

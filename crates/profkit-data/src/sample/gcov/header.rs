@@ -140,7 +140,7 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
             .at(at)
             .found(format_args!("{word:#x}"))
             .expected("1, 2, 3, 407* or 406p")
-            .with_hint("a file that gcc -fprofile-generate wrote (.gcda) is no sample profile; gcov reads it")
+            .with_hint("a file that gcc -fprofile-generate wrote (.gcda) is not a sample profile; gcov reads it")
         })?;
         cursor.u32()?;
         Ok(version)

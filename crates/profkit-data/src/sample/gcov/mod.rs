@@ -1,6 +1,6 @@
 //! GCC's sample profile (`.afdo`, `fbdata.afdo`): what `create_gcov` writes and `gcc -fauto-profile` reads.
 //!
-//! Words are 32 bits, in the byte order of the machine that wrote them; the magic tells which. Counts are two words,
+//! Words are 32 bits, in the byte order of the machine that wrote them; the magic says which. Counts are two words,
 //! the lower first.
 //!
 //! ```text

@@ -24,7 +24,7 @@ pub struct GcovProfile {
     pub file_of: Vec<Option<u32>>,
     /// Names that stand in the table for several files (static functions): they are one name here.
     pub shared_names: u64,
-    /// What is wrong with the file behind the functions that were read.
+    /// What is wrong with the file after the functions that were read.
     pub damage: Option<Error>,
 }
 
@@ -33,7 +33,7 @@ pub struct GcovProfile {
 const NAME_BYTES: usize = 4;
 
 impl GcovProfile {
-    /// Reads a profile. What is damaged behind the names does not keep the functions before it from being read:
+    /// Reads a profile. What is damaged after the names does not keep the functions before it from being read:
     /// [`damage`](Self::damage) says it.
     ///
     /// Memory is at most some multiple of the file's size, and nesting ends at [`limits::SAMPLE_INLINE_DEPTH`].
@@ -135,9 +135,10 @@ impl GcovProfile {
     fn read_string<'data>(&self, cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
         let at = cursor.offset();
         let length = u64::from(cursor.u32()?);
-        let bytes = match self.version.pads_strings() {
-            true => cursor.take_u64(length * 4)?,
-            false => cursor.take_u64(length)?,
+        let bytes = if self.version.pads_strings() {
+            cursor.take_u64(length * 4)?
+        } else {
+            cursor.take_u64(length)?
         };
         let end = bytes.iter().position(|&byte| byte == 0);
         match end {
@@ -363,7 +364,7 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     match cursor.remaining() {
         0 => Ok(()),
         more => Err(
-            Error::new(ErrorKind::Malformed, "bytes behind the last section")
+            Error::new(ErrorKind::Malformed, "bytes after the last section")
                 .at(cursor.offset())
                 .found(format_args!("{more} bytes")),
         ),

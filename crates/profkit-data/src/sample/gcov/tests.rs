@@ -301,7 +301,7 @@ fn every_check_has_its_message() {
     3 functions, then: the data end too early in modules at offset 0x190: found 1544 bytes left, expected 4194300 bytes
     3 functions, then: another section than expected in working sets at offset 0x190: found tag 0x00000007, expected tag 0xaf000000
     3 functions, then: the data end too early in working sets at offset 0x198: found 92 bytes left, expected 1536 bytes
-    3 functions, then: bytes behind the last section in working sets at offset 0x798: found 1 bytes
+    3 functions, then: bytes after the last section in working sets at offset 0x798: found 1 bytes
     "#);
 }
 

@@ -285,7 +285,7 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// An instance behind its name.
+    /// An instance, after its name.
     fn instance(&mut self, samples: &Samples) {
         let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
         let sites = || {
@@ -393,9 +393,10 @@ impl<'p> GcovWriter<'p> {
 
 /// What the length of a section is written as.
 pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> {
-    let length = match version.pads_strings() {
-        true => bytes / 4,
-        false => bytes,
+    let length = if version.pads_strings() {
+        bytes / 4
+    } else {
+        bytes
     };
     u32::try_from(length).map_err(|_| {
         Error::new(

@@ -85,8 +85,8 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     };
     let Some([b':', b' ', rest @ ..]) = text.get(used..) else {
         let message = match text.get(used) {
-            Some(b':') => "the colon after a line number has no blank behind it",
-            _ => "a line number has no colon behind it",
+            Some(b':') => "the colon after a line number has no blank after it",
+            _ => "a line number has no colon after it",
         };
         return Err(fault(depth + used, message, "': '"));
     };
@@ -101,7 +101,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
                 Some(_) => {
                     return Err(fault(
                         column + digits,
-                        "a count has something else behind it",
+                        "a count has something else after it",
                         "a blank or the end of the line",
                     ));
                 }
@@ -117,7 +117,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
         }
         Some(b' ') => Err(fault(
             column,
-            "there is more than one blank behind the colon",
+            "there is more than one blank after the colon",
             "a count or a name",
         )),
         _ if rest.starts_with(b"vtables ") => Ok(Line::Vtables {
@@ -241,7 +241,7 @@ impl<'data> Iterator for Targets<'data> {
         }
         for colon in memchr::memchr_iter(b':', text) {
             let rest = text.get(colon + 1..).unwrap_or_default();
-            // Digits first: searching the blank behind each colon takes time with the square of the colons.
+            // Digits first: searching the blank after each colon takes time with the square of the colons.
             let (Some(count), end) = leading(rest) else {
                 continue;
             };
@@ -273,7 +273,7 @@ impl Targets<'_> {
         )
     }
 
-    /// Whether blanks end the list, which LLVM refuses behind call targets and writes behind vtables.
+    /// Whether blanks end the list, which LLVM rejects after call targets and writes after vtables.
     pub(super) fn trailing_blank(&self) -> Option<Fault> {
         let text = self.text;
         (text.last() == Some(&b' ')).then(|| {

@@ -157,7 +157,7 @@ impl Reader<'_> {
         if !is_metadata && depth == self.metadata_depth {
             return Err(located(Fault {
                 column: depth,
-                message: "samples stand behind the function's metadata",
+                message: "samples stand after the function's metadata",
                 expected: "metadata at the end of the function",
                 llvm: Some("Found non-metadata after metadata"),
             }));

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Vtable lines where LLVM 22 writes them: behind the samples of their place, and again behind functions inlined
+    /// Vtable lines where LLVM 22 writes them: after the samples of their place, and again after functions inlined
     /// there; so those of a place that has neither are lost, and those of one that has both count double when read.
     /// Otherwise each is written once.
     pub llvm_vtables: bool,

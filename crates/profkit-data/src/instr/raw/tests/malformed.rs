@@ -58,7 +58,7 @@ fn another_magic() {
 #[test]
 fn a_version_of_the_future() {
     insta::assert_snapshot!(message(|file| file[8] = 12), @r"
-    a raw version that nobody knows in header of raw profile at offset 0x8: found 12, expected 1 to 11
+    an unknown raw version in header of raw profile at offset 0x8: found 12, expected 1 to 11
     UnsupportedVersion: Profile uses raw profile format version = 12; expected version = 10
     PLEASE update this tool to version in the raw profile, or regenerate raw profile with expected version.
     ");

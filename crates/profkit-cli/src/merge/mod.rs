@@ -219,7 +219,10 @@ fn load_heap_profiles(
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let mut failure = Failure::input("none of the contexts could be symbolised");
         for event in &loaded.report.events {
-            failure = failure.with_hint(event);
+            // Nothing was written: what would have been repaired does not matter.
+            if let Some(error) = &event.error {
+                failure = failure.with_hint(format!("{}: {error}", event.file));
+            }
         }
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }

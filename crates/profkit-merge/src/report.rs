@@ -55,17 +55,6 @@ impl Report {
         }
     }
 
-    /// Adds the report of a merge of other inputs.
-    pub fn absorb(&mut self, other: Report) {
-        self.events.extend(other.events);
-        for (reason, count) in other.omitted {
-            *self.omitted.entry(reason).or_default() += count;
-        }
-        self.totals.absorb(&other.totals);
-        self.mip = self.mip.take().or(other.mip);
-        self.heap = self.heap.or(other.heap);
-    }
-
     /// Whether every input was kept as it was: no event says otherwise.
     pub fn is_clean(&self) -> bool {
         self.omitted.keys().all(|reason| reason.is_note())

@@ -2,9 +2,9 @@
 use super::symbolize::{BinarySource, ModuleReport, SourceLocation, symbolize};
 use profkit_data::Error;
 use profkit_data::memprof::MemProfile;
-use profkit_merge::memprof::{HeapOutcome, merge_heap};
+use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
-use profkit_merge::{Cancelled, Inputs, Report, RunOptions};
+use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
 
 /// The sum of heap profiles, and what there is to report.
 #[derive(Debug, Default)]
@@ -24,6 +24,29 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
+    /// What a merge found of heap profiles, alone or among others: its raw dumps are symbolised now.
+    pub fn new(
+        parts: &HeapParts,
+        report: Report,
+        threads: &Threads,
+        source: &dyn BinarySource,
+    ) -> Self {
+        let mut loaded = LoadedHeap {
+            report,
+            ..LoadedHeap::default()
+        };
+        if parts.contexts.dumps() > 0 {
+            let symbolized = threads.install(|| symbolize(&parts.contexts, source));
+            loaded.profile = symbolized.profile;
+            loaded.locations = symbolized.locations;
+            loaded.modules = symbolized.modules;
+            loaded.contexts = symbolized.contexts;
+            loaded.contexts_dropped = symbolized.contexts_dropped;
+        }
+        loaded.profile = parts.sum(loaded.profile);
+        loaded
+    }
+
     /// What only heap profiles have to report.
     pub fn details(&self) -> HeapDetails {
         self.report.heap.unwrap_or_default()
@@ -77,18 +100,5 @@ pub fn load_heap(
     source: &dyn BinarySource,
 ) -> Result<LoadedHeap, Cancelled> {
     let HeapOutcome { parts, report } = merge_heap(inputs, run)?;
-    let mut loaded = LoadedHeap {
-        report,
-        ..LoadedHeap::default()
-    };
-    if parts.contexts.dumps() > 0 {
-        let symbolized = run.threads.install(|| symbolize(&parts.contexts, source));
-        loaded.profile = symbolized.profile;
-        loaded.locations = symbolized.locations;
-        loaded.modules = symbolized.modules;
-        loaded.contexts = symbolized.contexts;
-        loaded.contexts_dropped = symbolized.contexts_dropped;
-    }
-    loaded.profile = parts.sum(loaded.profile);
-    Ok(loaded)
+    Ok(LoadedHeap::new(&parts, report, &run.threads, source))
 }

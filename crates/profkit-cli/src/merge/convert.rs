@@ -1,15 +1,15 @@
 //! `profkit convert`: one profile in another form.
 use super::args::{Format, ReportArgs, VersionArgs};
-use super::job::{Destination, Form, Job, MemProfJob};
+use super::job::{Destination, Form, Job};
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use crate::memprof::is_memprof_input;
 use clap::Args;
-use profkit_analysis::heap::{NoBinaries, load_heap};
+use profkit_analysis::heap::{LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, SingleInput};
-use profkit_merge::{InputData, Inputs, MergeOptions, RunOptions};
+use profkit_merge::memprof::SectionChoice;
+use profkit_merge::{MergeOptions, RunOptions};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -69,59 +69,29 @@ pub fn convert(args: ConvertArgs) -> Result {
             });
     let form = Form::new(format, &args.version)?;
     let one = SingleInput(&input);
-    let heap = is_memprof_input(input.bytes());
-    let loaded = match (heap, detect(input.bytes())) {
-        (false, _) => None,
-        (true, FileKind::MemProfRaw) => {
-            return Err(Failure::usage(
-                "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
-            ));
-        }
-        (true, _) => Some(
-            load_heap(&one, &RunOptions::new(), &NoBinaries::default()).map_err(Failure::input)?,
-        ),
-    };
+    if detect(input.bytes()) == FileKind::MemProfRaw {
+        return Err(Failure::usage(
+            "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
+        ));
+    }
+    let options = MergeOptions::new();
+    let threads = options.run.threads.clone();
     Job {
         correlation: None,
         correlation_told: false,
-        options: MergeOptions::new(),
-        memprof: Some(MemProfJob {
-            loaded,
-            ..MemProfJob::default()
-        })
-        .filter(|job| job.loaded.is_some()),
+        options,
+        section: SectionChoice::new(),
+        symbolize: &|parts, report, _| {
+            let none = NoBinaries::default();
+            Ok(LoadedHeap::new(parts, report.clone(), &threads, &none).profile)
+        },
         supplement: None,
         sparse: false,
         form,
         destination: Destination::File(args.output),
-        report: args.report,
+        report: &args.report,
     }
-    .run(
-        match heap {
-            true => &NONE as &dyn Inputs,
-            false => &one,
-        },
-        Vec::new(),
-        || (),
-    )
-}
-
-/// No inputs beside a heap profile.
-struct Nothing;
-const NONE: Nothing = Nothing;
-
-impl Inputs for Nothing {
-    fn len(&self) -> usize {
-        0
-    }
-
-    fn name(&self, _: usize) -> std::borrow::Cow<'_, str> {
-        "".into()
-    }
-
-    fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> std::io::Result<InputData<'s>> {
-        Err(std::io::ErrorKind::NotFound.into())
-    }
+    .run(&one, Vec::new(), || ())
 }
 
 /// Converts a sample profile.

@@ -1,27 +1,32 @@
 //! Which inputs are heap profiles.
-use crate::memprof::is_memprof_input;
+use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::memprof::yaml;
-use profkit_merge::Inputs;
 use profkit_merge::files::{InputList, is_stdio};
+use profkit_merge::{InputStore, Inputs};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The indexes of heap profiles, and those of all other inputs. An input that cannot be read is left to the merge,
-/// which reports it.
-pub(super) fn split_heap_profiles(inputs: &InputList) -> (Vec<usize>, Vec<usize>) {
-    (0..inputs.files.len()).partition(|&index| is_heap_profile(inputs, index).unwrap_or(false))
+/// The indexes of inputs that are no heap profiles: those that may need a binary to be merged. An input that cannot be
+/// read is left to the merge, which reports it.
+pub(super) fn no_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
+    (0..inputs.files.len())
+        .filter(|&index| {
+            let kind = kind(inputs, opened, index);
+            !kind.is_ok_and(|kind| kind.family() == Some(Family::MemProf))
+        })
+        .collect()
 }
 
-fn is_heap_profile(inputs: &InputList, index: usize) -> io::Result<bool> {
-    let file = inputs.files.get(index);
-    if let Some(file) = file.filter(|file| !is_stdio(&file.path)) {
+/// What an input is, by its first bytes where these tell: reading thousands of files whole takes long.
+fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
+    let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
+    if let Some(file) = file.filter(|_| opened.can_reopen(index)) {
         let mut head = [0; 8];
         let read = File::open(&file.path)?.read(&mut head)?;
         let head = head.get(..read).unwrap_or_default();
         if !yaml::is_yaml(head) {
-            return Ok(is_memprof_input(head));
+            return Ok(detect(head));
         }
     }
-    let mut scratch = Vec::new();
-    Ok(is_memprof_input(inputs.open(index, &mut scratch)?.as_ref()))
+    opened.kind(index)
 }

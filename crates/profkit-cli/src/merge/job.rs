@@ -5,40 +5,35 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
-use profkit_analysis::heap::LoadedHeap;
 use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
-use profkit_data::instr::{InstrKind, InstrProfile};
-use profkit_data::memprof::IdScheme;
-use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section};
+use profkit_data::memprof::MemProfile;
 use profkit_merge::files::{Content, Output};
-use profkit_merge::memprof::{ContextRule, MemProfSum};
+use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
 };
 use std::fs;
 use std::path::PathBuf;
 
-/// The last release with the older ids of frames.
-const LAST_COMBINED_IDS: u8 = 19;
-/// The indexed version of results that hold heap profiles alone, unless another is asked for (LLVM 22).
-const NEWEST_INDEXED: u32 = 13;
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
 
 /// What is to be done with some inputs.
-#[derive(Debug)]
-pub struct Job {
+pub struct Job<'a> {
     /// How to merge.
     pub options: MergeOptions,
     /// Which profile went to which binary.
     pub correlation: Option<CorrelationReport>,
     /// Whether that was printed already.
     pub correlation_told: bool,
-    /// Heap profiles that are to go into the result.
-    pub memprof: Option<MemProfJob>,
+    /// How the MemProf section is to be written.
+    pub section: SectionChoice,
+    /// Makes a profile of the heap profiles among the inputs.
+    pub symbolize: &'a Symbolize<'a>,
     /// What corrects the merged profile.
     pub supplement: Option<Supplement>,
     /// Leave out functions that never ran.
@@ -47,20 +42,12 @@ pub struct Job {
     pub form: Form,
     /// Where to.
     pub destination: Destination,
-    /// How to treat and tell damage.
-    pub report: ReportArgs,
+    /// What to do with damaged input, and how to report it.
+    pub report: &'a ReportArgs,
 }
 
-/// Heap profiles beside what is merged, and how their section is to be written.
-#[derive(Debug, Default)]
-pub struct MemProfJob {
-    /// The sum of raw dumps and YAML.
-    pub loaded: Option<LoadedHeap>,
-    /// The version that was asked for.
-    pub version: Option<u32>,
-    /// Write all fields.
-    pub full_schema: bool,
-}
+/// Makes a profile of heap profiles: raw dumps need their binaries. What there is to say goes into the notes.
+pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Vec<String>) -> Result<MemProfile> + 'a;
 
 /// Where results go.
 #[derive(Debug)]
@@ -136,7 +123,7 @@ impl Form {
     }
 }
 
-impl Job {
+impl Job<'_> {
     /// Merges the inputs, writes what comes out, and tells about it. `merged` is called when the inputs are done with.
     ///
     /// # Errors
@@ -163,39 +150,29 @@ impl Job {
             // Known before the profile is written, not after.
             Output::new(path, Content::Text)?;
         }
-        let alone = inputs.is_empty() && self.memprof.is_some();
-        let outcome = match alone {
-            true => Err(MergeError::NothingLeft(Box::default())),
-            false => merge_instr(inputs, &self.options),
-        };
+        let outcome = merge_instr(inputs, &self.options);
         merged();
-        let outcome = match (outcome, &self.memprof) {
-            (Err(MergeError::NothingLeft(mut report)), Some(memprof)) => {
-                let kept = memprof.loaded.as_ref().map_or(0, LoadedHeap::kept);
-                if kept == 0 {
-                    memprof.tell(&mut report);
-                    return self.nothing_merged(&MergeError::NothingLeft(report), &notes);
-                }
-                report.suggested_indexed_version = NEWEST_INDEXED;
-                Ok(MergeOutcome {
-                    profiles: vec![MergedProfile::default()],
-                    heap: None,
-                    report: *report,
-                })
-            }
-            (outcome, _) => outcome,
-        };
         let MergeOutcome {
             mut profiles,
-            mut report,
+            heap,
+            report,
             ..
         } = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.nothing_merged(&error, &notes),
         };
-        if let Some(memprof) = &self.memprof {
-            memprof.tell(&mut report);
-        }
+        let heap = match (heap, &self.destination) {
+            (None, _) => None,
+            (Some(_), Destination::Folder(_)) => {
+                return Err(Failure::usage(
+                    "--by-build-id writes one profile per program, and heap profiles are of several",
+                )
+                .with_hint("merge heap profiles with -o FILE"));
+            }
+            (Some(parts), Destination::File(_)) => {
+                Some((self.symbolize)(&parts, &report, &mut notes)?)
+            }
+        };
         if self.strict() && !report.is_clean() {
             self.tell(&report, &notes, &[], true)?;
             return Err(Failure::input(
@@ -209,7 +186,21 @@ impl Job {
             }
             let encoding = self.encoding(&report, merged.profile.kind, &mut notes);
             if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
-                self.place_memprof(&mut merged.profile, options)?;
+                let heap = heap.as_ref();
+                let choice = match self.form {
+                    Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
+                    _ => self.section,
+                };
+                place_section(&mut merged.profile, heap, options, choice).map_err(|error| {
+                    let failure = match error {
+                        SectionError::UnknownVersion { .. } => Failure::usage(&error),
+                        _ => Failure::input(&error),
+                    };
+                    match error.hint() {
+                        Some(hint) => failure.with_hint(hint),
+                        None => failure,
+                    }
+                })?;
             }
             written.push(write_profile(
                 open(merged)?,
@@ -288,83 +279,6 @@ impl Job {
         }
     }
 
-    /// Puts heap profiles into the MemProf section of the result, in a version that its readers know.
-    fn place_memprof(
-        &self,
-        profile: &mut InstrProfile,
-        options: &IndexedWriteOptions,
-    ) -> Result<()> {
-        let job = self.memprof.as_ref();
-        let loaded = job.and_then(|job| job.loaded.as_ref());
-        let asked = job.and_then(|job| job.version);
-        let read = profile.memprof.as_ref().map(read_section);
-        let known = |version: u32| options.known_memprof.contains(&u64::from(version));
-        let fits = matches!(&read, Some(Ok((_, version))) if known(*version));
-        if loaded.is_none() && (read.is_none() || (fits && asked.is_none())) {
-            return Ok(());
-        }
-        let mut sum = MemProfSum::new(ContextRule::Add);
-        match read {
-            Some(Ok((profile, _))) => sum.add(&profile),
-            // Alone it is carried, or dropped and told.
-            Some(Err(_)) if loaded.is_none() => return Ok(()),
-            Some(Err(error)) => return Err(Failure::input(&error)),
-            None => {}
-        }
-        if let Some(loaded) = loaded {
-            sum.add(&loaded.profile);
-        }
-        let release = match self.form {
-            Form::Indexed(Version::Release(release)) => Some(release),
-            _ => None,
-        };
-        let full = job.is_some_and(|job| job.full_schema);
-        let section = match (asked, release) {
-            (Some(version), _) if !known(version) => {
-                return Err(Failure::usage(format_args!(
-                    "--memprof-version {version}: no LLVM that reads indexed version {} reads it",
-                    options.version
-                )));
-            }
-            (Some(version), release) => {
-                let options = IndexedMemProfOptions::for_version(version, full);
-                Some(match release {
-                    Some(release) if release.major <= LAST_COMBINED_IDS => {
-                        options.ids(IdScheme::Combined)
-                    }
-                    _ => options,
-                })
-            }
-            (None, Some(release)) => {
-                IndexedMemProfOptions::for_llvm(release).map(|options| match full {
-                    true => {
-                        IndexedMemProfOptions::for_version(options.version, true).ids(options.ids)
-                    }
-                    false => options,
-                })
-            }
-            (None, None) => [3, 4, 2, 0]
-                .into_iter()
-                .find(|&version| known(version))
-                .map(|version| IndexedMemProfOptions::for_version(version, full)),
-        };
-        let Some(section) = section else {
-            return Err(Failure::input(format_args!(
-                "indexed version {} has no place for heap profiles",
-                options.version
-            ))
-            .with_hint("LLVM 15 is the oldest release whose indexed profiles have them"));
-        };
-        let whole = sum.finish();
-        let whole = match section.ids {
-            IdScheme::Combined => whole.in_order_of_llvm_19(),
-            IdScheme::Blake3 => whole,
-        };
-        let section = encode(&whole, &section).map_err(|error| Failure::input(&error))?;
-        profile.memprof = Some(section);
-        Ok(())
-    }
-
     /// Ends a merge that has no result, saying why for each input.
     fn nothing_merged(&self, error: &MergeError, notes: &[String]) -> Result {
         match error {
@@ -397,16 +311,6 @@ impl Job {
             outputs,
         };
         full.put(print, self.report.report.as_deref())
-    }
-}
-
-impl MemProfJob {
-    /// Adds what there is to tell to the report of the merge.
-    fn tell(&self, report: &mut Report) {
-        let Some(loaded) = &self.loaded else {
-            return;
-        };
-        report.absorb(loaded.report.clone());
     }
 }
 

@@ -19,14 +19,17 @@ use crate::io::input_note;
 use crate::memprof::{self, module_name};
 use crate::print;
 use args::Format;
-use heap_inputs::split_heap_profiles;
-use job::{Destination, Form, Job, MemProfJob};
+use heap_inputs::no_heap_profiles;
+use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
-use profkit_analysis::heap::{IndexedBinaries, LoadedHeap, load_heap};
+use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
+use profkit_data::memprof::MemProfile;
+use profkit_data::{Error, Structure};
 use profkit_merge::files::{InputList, Subset};
 use profkit_merge::files::{is_stdio, read_into};
+use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
-    Inputs, MergeOptions, Remapping, RunOptions, Threads, TraceOptions, ValueWeights,
+    InputStore, MergeOptions, Remapping, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
 use progress::Progress;
 use regex::bytes::Regex;
@@ -118,31 +121,41 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
-    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
+    let inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if inputs.files.is_empty() {
         let failure = Failure::input("the folders and lists that were named hold nothing to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
-    if sample_job::are_samples(&inputs) {
+    let progress = Arc::new(Progress::new(inputs.files.len(), !args.report.quiet));
+    let run = RunOptions::new()
+        .threads(Threads::new(args.threads))
+        .progress(Arc::clone(&progress) as _);
+    options = options.run(run.clone());
+    let opened = InputStore::new(&inputs);
+    if sample_job::are_samples(&opened) {
         args.supplement.refuse()?;
-        let progress = Progress::over(&mut inputs, !args.report.quiet);
-        return merge_samples(&args, format, options, &inputs, notes, || progress.finish());
+        return merge_samples(&args, format, options, &opened, notes, || progress.finish());
     }
     args.sample.refuse()?;
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
     let supplement = args.supplement.load(args.report.strict, &mut notes)?;
-    let (heap, rest) = split_heap_profiles(&inputs);
     let mut correlation = None;
-    if args.correlation.is_used() && !rest.is_empty() {
+    let rest = match args.correlation.is_used() {
+        true => no_heap_profiles(&inputs, &opened),
+        false => Vec::new(),
+    };
+    if !rest.is_empty() {
         let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
         let paths: Vec<_> = rest
             .iter()
             .filter_map(|&index| inputs.files.get(index))
             .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
             .collect();
-        let correlated = Subset::new(&inputs, rest.clone());
-        let plan = Plan::with_paths(&correlated, &paths, &binaries);
+        let correlated = Subset::new(&opened, rest.clone());
+        let plan = run
+            .threads
+            .install(|| Plan::with_paths(&correlated, &paths, &binaries));
         let told = CorrelationReport::new(&plan, |input| {
             let file = rest.get(input).and_then(|&index| inputs.files.get(index));
             file.map_or("", |file| &file.name)
@@ -158,53 +171,35 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         options = options.correlation(Arc::new(plan.joined));
         correlation = Some(told);
     }
-    let progress = Progress::over(&mut inputs, !args.report.quiet);
-    let loaded = match heap.is_empty() {
-        true => None,
-        false => Some(load_heap_profiles(
-            &args,
-            &Subset::new(&inputs, heap),
-            &mut notes,
-        )?),
-    };
-    if loaded.is_some() && args.destination.by_build_id.is_some() {
-        return Err(Failure::usage(
-            "--by-build-id writes one profile a program, and heap profiles are of several",
-        )
-        .with_hint("merge heap profiles with -o FILE"));
-    }
-    let memprof = MemProfJob {
-        loaded,
-        version: args.memprof_version,
-        full_schema: args.memprof_full_schema,
-    };
     Job {
         options,
         correlation,
         correlation_told: reporting == Reporting::First,
-        memprof: Some(memprof)
-            .filter(|job| job.loaded.is_some() || job.version.is_some() || job.full_schema),
+        section: SectionChoice::new()
+            .version(args.memprof_version)
+            .full_schema(args.memprof_full_schema),
+        symbolize: &|parts, report, notes| symbolize(&args, &run.threads, (parts, report), notes),
         supplement,
         sparse: args.sparse,
         form,
         destination,
-        report: args.report,
+        report: &args.report,
     }
-    .run(&Subset::new(&inputs, rest), notes, || progress.finish())
+    .run(&opened, notes, || progress.finish())
 }
 
-/// Adds up heap profiles, and notes what could not be symbolised.
-fn load_heap_profiles(
+/// Makes a profile of heap profiles, and notes what could not be symbolised.
+fn symbolize(
     args: &MergeArgs,
-    inputs: &dyn Inputs,
+    threads: &Threads,
+    (parts, report): (&HeapParts, &Report),
     notes: &mut Vec<String>,
-) -> Result<LoadedHeap> {
+) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexedBinaries::of(&found);
-    let run = RunOptions::new().threads(Threads::new(args.threads));
-    let loaded = load_heap(inputs, &run, &source).map_err(Failure::input)?;
+    let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(
@@ -218,15 +213,21 @@ fn load_heap_profiles(
     notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let mut failure = Failure::input("none of the contexts could be symbolised");
+        let of_heap = |error: &&Error| {
+            let structures = [Structure::RawMemProf, Structure::MemProfYaml];
+            structures
+                .iter()
+                .any(|structure| error.is_within(structure))
+        };
         for event in &loaded.report.events {
             // Nothing was written: what would have been repaired does not matter.
-            if let Some(error) = &event.error {
+            if let Some(error) = event.error.as_ref().filter(of_heap) {
                 failure = failure.with_hint(format!("{}: {error}", event.file));
             }
         }
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
-    Ok(loaded)
+    Ok(loaded.profile)
 }
 
 /// Merges sample profiles.
@@ -234,7 +235,7 @@ fn merge_samples(
     args: &MergeArgs,
     format: Option<Format>,
     options: MergeOptions,
-    inputs: &InputList,
+    inputs: &InputStore<'_>,
     notes: Vec<String>,
     merged: impl FnOnce(),
 ) -> Result {
@@ -254,7 +255,7 @@ fn merge_samples(
         form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
         output,
         report: &args.report,
-        run: RunOptions::new().threads(Threads::new(args.threads)),
+        run: options.run,
         remapping: options.remapping,
         filter: options.filter,
     }

@@ -1,16 +1,15 @@
 //! How far a long merge has come, on stderr if that is a terminal.
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use profkit_merge::files::InputList;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Work that is done sooner shows nothing.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 const DRAWS_A_SECOND: u8 = 10;
 
-/// Counts inputs as they are loaded.
+/// Counts inputs as they are merged.
 #[derive(Debug, Default)]
 pub struct Progress {
     started: Option<Instant>,
@@ -31,15 +30,7 @@ impl Progress {
         }
     }
 
-    /// Progress over a list of inputs, which then counts each input that is loaded.
-    pub fn over(inputs: &mut InputList, wanted: bool) -> Arc<Self> {
-        let progress = Arc::new(Self::new(inputs.files.len(), wanted));
-        let counter = Arc::clone(&progress);
-        inputs.on_load(move || counter.step());
-        progress
-    }
-
-    /// Another input is done. (One that is loaded twice counts twice, so the bar stops at its end.)
+    /// Another input is done.
     pub fn step(&self) {
         let Some(started) = self.started else { return };
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

@@ -4,7 +4,7 @@ use super::report::{FullReport, Written};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::releases::Release;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
@@ -14,7 +14,7 @@ use profkit_merge::sample::{
     COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, add_symbols,
     encode_within, merge_sample, nest,
 };
-use profkit_merge::{Inputs, NameFilter, Remapping, Report, RunOptions};
+use profkit_merge::{InputStore, Inputs, NameFilter, Remapping, Report, RunOptions};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -24,20 +24,11 @@ pub fn is_sample(data: &[u8]) -> bool {
 }
 
 /// Whether the first input that is a profile is a sample profile: the others are to be of its family.
-pub fn are_samples(inputs: &dyn Inputs) -> bool {
-    let mut scratch = Vec::new();
-    for index in 0..inputs.len() {
-        let Ok(data) = inputs.open(index, &mut scratch) else {
-            continue;
-        };
-        if is_sample(data.as_ref()) {
-            return true;
-        }
-        if detect(data.as_ref()).family().is_some() {
-            return false;
-        }
-    }
-    false
+pub fn are_samples(inputs: &InputStore<'_>) -> bool {
+    // What cannot be read is reported when it is merged.
+    let kinds = (0..inputs.len()).filter_map(|index| inputs.kind(index).ok());
+    let first = kinds.map(FileKind::family).find(Option::is_some);
+    first == Some(Some(Family::Sample))
 }
 
 /// An encoding with all choices made.

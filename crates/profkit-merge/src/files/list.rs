@@ -48,7 +48,6 @@ pub struct InputList {
     pub files: Vec<InputFile>,
     /// What is odd about the inputs but does not keep them from being merged.
     pub notes: Vec<InputNote>,
-    on_load: OnLoad,
     /// Index into `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
@@ -56,16 +55,6 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
-}
-
-/// Called before each input is loaded.
-#[derive(Default)]
-struct OnLoad(Option<Box<dyn Fn() + Send + Sync>>);
-
-impl fmt::Debug for OnLoad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OnLoad").field(&self.0.is_some()).finish()
-    }
 }
 
 /// Something about the inputs that is odd but does not keep them from being merged.
@@ -271,28 +260,6 @@ impl InputList {
             return Ok(list);
         }
         Err(ListError::Missing(list.missing))
-    }
-
-    /// Calls `on_load` before each input is loaded.
-    pub fn on_load(&mut self, on_load: impl Fn() + Send + Sync + 'static) {
-        self.on_load = OnLoad(Some(Box::new(on_load)));
-    }
-
-    /// How many inputs these are, and their bytes.
-    pub fn sizes(&self, indexes: &[usize]) -> (u64, u64) {
-        let sizes = indexes.iter().map(|&index| {
-            let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
-            match file {
-                Some(file) => fs::metadata(&file.path).map_or(0, |metadata| metadata.len()),
-                None => self.stdin_len(),
-            }
-        });
-        (indexes.len() as u64, sizes.sum())
-    }
-
-    fn stdin_len(&self) -> u64 {
-        let bytes = self.stdin.get().and_then(|bytes| bytes.as_ref().ok());
-        bytes.map_or(0, |bytes| bytes.len() as u64)
     }
 
     fn add_list(&mut self, path: &Path) -> Result<()> {
@@ -615,9 +582,6 @@ impl Inputs for InputList {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        if let OnLoad(Some(on_load)) = &self.on_load {
-            on_load();
-        }
         if is_stdio(&file.path) {
             // Kept here, so that it can be opened again like a file.
             let stdin = self.stdin.get_or_init(|| {

@@ -16,6 +16,7 @@
 //! | most accesses, largest size (14, 15) | the smaller one is taken | the larger one |
 mod contexts;
 mod engine;
+mod place;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -23,4 +24,5 @@ mod tests;
 pub use contexts::{ContextRef, Module, Modules, RawContexts, Skipped};
 pub(crate) use engine::{Heap, is_heap_profile};
 pub use engine::{HeapOutcome, HeapParts, merge_heap};
+pub use place::{SectionChoice, SectionError, place_section};
 pub use sum::{ContextRule, MemProfSum};

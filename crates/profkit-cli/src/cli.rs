@@ -41,7 +41,7 @@ Example:
 /// of this file.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Merge instrumentation profiles, whatever LLVM wrote them, and say what was repaired or dropped
+    /// Merge profiles of one kind (instrumentation, sample, heap), whatever LLVM wrote them, and say what was repaired or dropped
     Merge(merge::MergeArgs),
     /// Join raw profiles that hold counters only to their binaries, by build id, and merge them
     Correlate(merge::CorrelateArgs),
@@ -53,7 +53,7 @@ pub enum Command {
     Diff(diff::DiffArgs),
     /// Say what files are, which LLVM can use them, what is wrong with them and what to do
     Doctor(doctor::DoctorArgs),
-    /// Convert an instrumentation profile: raw, indexed or text to indexed or text
+    /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
     Convert(merge::ConvertArgs),
     /// Coverage and call order of optimised builds, from one instruction a function
     Mip(mip::MipArgs),

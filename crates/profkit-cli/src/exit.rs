@@ -135,7 +135,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::GateFailed) => GATE_FAILED,
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
-            // Nobody is left to be told if stderr is closed; the exit code still says it.
+            // Nobody is left to read it if stderr is closed; the exit code still says it.
             let _ = write!(print::stderr(), "{failure}");
             failure.code
         }

@@ -32,7 +32,7 @@ pub struct ProfileFunctions {
 }
 
 impl ProfileFunctions {
-    /// The functions of a profile, whose kind is told by its content: instrumentation or MIP.
+    /// The functions of a profile, instrumentation or MIP; which of the two is found by content.
     ///
     /// # Errors
     /// If it is of another kind, cannot be read, or holds counters only.

@@ -13,7 +13,7 @@ pub struct Footprint {
     pub bytes: u64,
     /// Pages that hold any byte of them where the linker put them.
     pub pages_before: u64,
-    /// Pages that they take when they stand one behind the other, aligned to 16 bytes, from the start of a page.
+    /// Pages that they take when they follow one another, aligned to 16 bytes, from the start of a page.
     pub pages_after: u64,
 }
 

@@ -16,7 +16,7 @@ pub fn trace(profile: &MipProfile) -> Trace {
 /// For each function, the utility nodes that it belongs to: a node stands for a time at which a run needs it.
 ///
 /// In each trace a new node begins at places 1, 2, 4, 8 and so on, and a function belongs to all nodes from its first
-/// call to the end of the trace, since its pages stay in use. Nodes that tell nothing are left out: those of one
+/// call to the end of the trace, since its pages stay in use. Nodes that add nothing are left out: those of one
 /// function, and those of more than half of all.
 pub fn utility_nodes(functions: usize, traces: &[Trace], leave_out: bool) -> Vec<Vec<u32>> {
     let mut nodes: Vec<Vec<u32>> = vec![Vec::new(); functions];

@@ -6,14 +6,14 @@ use std::fmt;
 /// How many inputs of an assignment are named.
 const MOST_NAMED: usize = 3;
 
-/// What is told of a plan.
+/// What is reported about a plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct CorrelationReport {
     /// How many inputs have all they need.
     pub complete_inputs: u64,
     /// How many inputs hold counters only.
     pub bare_inputs: u64,
-    /// One entry a program.
+    /// One entry per program.
     pub programs: Vec<ProgramReport>,
 }
 
@@ -32,7 +32,7 @@ pub struct ProgramReport {
     /// How many functions it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<u64>,
-    /// What is odd about it, in LLVM's words.
+    /// Warnings about it, in LLVM's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// How many more warnings there were.
@@ -60,9 +60,10 @@ impl CorrelationReport {
             let inputs = assignment.inputs.iter();
             ProgramReport {
                 build_ids: assignment.ids.iter().map(ToString::to_string).collect(),
-                metadata: match assignment.debug_info {
-                    true => "debug-info",
-                    false => "binary",
+                metadata: if assignment.debug_info {
+                    "debug-info"
+                } else {
+                    "binary"
                 },
                 inputs: inputs.map(|&input| name(input).to_owned()).collect(),
                 binary: matched.map(|matched| matched.path.display().to_string()),

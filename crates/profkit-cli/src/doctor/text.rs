@@ -75,7 +75,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     Ok(())
 }
 
-/// How many functions there are, and what salvaging would leave behind.
+/// How many functions there are, and how many of them could be kept.
 fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 A function of the binary is matched if the profile has its name and the hash of its control
 flow; changed if the profile has the name with other hashes: its code changed since, and a
-compiler drops its counts; unknown otherwise. Counts are those of the profile. Binaries that
+compiler drops its counts; else it is unknown. Counts are those of the profile. Binaries that
 were built with instrumentation (or with -profile-correlate) know their hashes; of any other
 binary the symbols are compared, by name alone. MIP profiles are compared by name, too.
 
@@ -77,7 +77,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
     match args.fail_under {
         Some(least) if report.counts.matched_percent < least => {
             let share = report.counts.matched_percent;
-            // Nobody is left to be told if stderr is closed.
+            // Nobody is left to read it if stderr is closed.
             let _ = writeln!(
                 print::stderr(),
                 "gate: {share:.2} % of all counts are matched, and --fail-under asks for {least} %"

@@ -79,9 +79,10 @@ mod graph {
             const WARM: [f64; 3] = [240.0, 200.0, 110.0];
             const COLD: [f64; 3] = [110.0, 165.0, 235.0];
             const HOT: [f64; 3] = [235.0, 95.0, 75.0];
-            let (cold, hot) = match self.all > 0.0 {
-                true => (self.cold / self.all, self.hot / self.all),
-                false => (0.0, 0.0),
+            let (cold, hot) = if self.all > 0.0 {
+                (self.cold / self.all, self.hot / self.all)
+            } else {
+                (0.0, 0.0)
             };
             let mut parts =
                 WARM.into_iter()

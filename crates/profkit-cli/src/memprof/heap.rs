@@ -137,7 +137,7 @@ impl Heap {
         }
     }
 
-    /// Prints a call stack, a line a frame, the allocation first.
+    /// Prints a call stack, one line per frame, the allocation first.
     pub fn print_stack(
         &self,
         stack: StackId,

@@ -101,14 +101,14 @@ impl HeapArgs {
         if is_memprof_input(bytes) || asked && detect(bytes) == FileKind::InstrIndexed {
             return Ok(true);
         }
-        match asked {
-            true => Err(Failure::usage(format_args!(
-                "{}: --memory, --folded and --flamegraph are for heap profiles, and this is none",
-                input.name()
-            ))
-            .with_hint("`profkit doctor` says what a file is")),
-            false => Ok(false),
+        if !asked {
+            return Ok(false);
         }
+        Err(Failure::usage(format_args!(
+            "{}: --memory, --folded and --flamegraph are for heap profiles, and this is none",
+            input.name()
+        ))
+        .with_hint("`profkit doctor` says what a file is"))
     }
 }
 
@@ -272,7 +272,7 @@ impl Print<'_> {
         .map_err(|error| Failure::input(format_args!("{}: {error}", input.name())))?;
         output.write(|sink| sink.put(&svg))?;
         for note in &self.shown.notes {
-            // Nobody is left to be told if stderr is closed.
+            // Nobody is left to read it if stderr is closed.
             let _ = writeln!(crate::print::stderr(), "note: {note}");
         }
         Ok(())

@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// Raw, indexed, text, sample or heap profile (.memprofraw, YAML), told apart by content; - is standard input
+    /// Raw, indexed, text, sample or heap profile (.memprofraw, YAML), recognised by content; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 

@@ -6,7 +6,7 @@ use profkit_analysis::correlate::{Joined, Plan};
 use profkit_merge::files::{Input, SingleInput};
 use std::io::Write;
 
-/// Finds the binaries of a file's profiles. What is odd about them is told on standard error.
+/// Finds the binaries of a file's profiles. Warnings about them go to standard error.
 ///
 /// # Errors
 /// If a binary that was named cannot be read, or a profile has none.
@@ -23,7 +23,7 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
         notes.extend(warnings.map(|warning| format!("{}: {warning}", matched.path.display())));
     }
     for note in &notes {
-        // Nobody is left to be told if stderr is closed.
+        // Nobody is left to read it if stderr is closed.
         let _ = writeln!(print::stderr(), "note: {note}");
     }
     Ok(plan.joined)

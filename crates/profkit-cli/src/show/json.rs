@@ -201,9 +201,10 @@ impl<W: Write> Printer for JsonPrinter<W> {
             let value = json!({ "weight": trace.weight, "functions": functions });
             self.element("traces", &value)?;
         }
-        match traces.traces.is_empty() {
-            true => self.member("traces", &json!([])),
-            false => self.close(),
+        if traces.traces.is_empty() {
+            self.member("traces", &json!([]))
+        } else {
+            self.close()
         }
     }
 
@@ -332,7 +333,7 @@ fn value_totals(values: ValueTotals) -> Value {
     })
 }
 
-/// A sum as a number if it has 64 bits, as it nearly always has; otherwise as the nearest floating-point number.
+/// A sum as a number if it has 64 bits, as it nearly always has, or else as the nearest floating-point number.
 fn number(sum: u128) -> Value {
     match u64::try_from(sum) {
         Ok(sum) => sum.into(),

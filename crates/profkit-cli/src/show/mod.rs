@@ -47,9 +47,10 @@ pub fn run(args: &ShowArgs) -> exit::Result {
         Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
         Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
     };
-    let joined = match args.correlation.is_used() {
-        true => Some(correlation::join(&args.correlation, &input)?),
-        false => None,
+    let joined = if args.correlation.is_used() {
+        Some(correlation::join(&args.correlation, &input)?)
+    } else {
+        None
     };
     let metadata = joined
         .as_ref()
@@ -103,11 +104,11 @@ fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> 
                 None => Failure::input(line),
             });
         }
-        let untold = faults.count - faults.first.len() as u64;
+        let more = faults.more();
         failure = failure.map(|failure| {
-            let failure = match untold {
+            let failure = match more {
                 0 => failure,
-                untold => failure.and(format_args!("{}: and {untold} more errors", input.name())),
+                more => failure.and(format_args!("{}: and {more} more errors", input.name())),
             };
             let hint = faults.first.iter().find_map(|error| error.hint());
             match hint {

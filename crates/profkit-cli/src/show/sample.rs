@@ -31,12 +31,11 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             let wanted: Vec<&[u8]> = args.function.iter().map(String::as_bytes).collect();
             let report = opened.read_functions(&wanted, &mut profile);
             // A demangled name has no hash and no place in the table.
-            match missing(args, &profile).is_empty() {
-                true => report,
-                false => {
-                    profile = SampleProfile::new();
-                    read(data, &mut profile, 1)
-                }
+            if missing(args, &profile).is_empty() {
+                report
+            } else {
+                profile = SampleProfile::new();
+                read(data, &mut profile, 1)
             }
         }
         _ => read(data, &mut profile, 1),
@@ -70,9 +69,9 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         for error in &report.faults {
             fail(format!("{}: {error}", input.name()));
         }
-        let untold = report.fault_count - report.faults.len() as u64;
-        if untold > 0 {
-            fail(format!("{}: and {untold} more errors", input.name()));
+        let more = report.fault_count - report.faults.len() as u64;
+        if more > 0 {
+            fail(format!("{}: and {more} more errors", input.name()));
         }
     }
     for name in missing(args, &profile) {

@@ -93,9 +93,10 @@ pub fn source(
         (true, Some(kind)) => {
             let finder = Finder {
                 folders,
-                servers: match use_debuginfod {
-                    true => Some(servers_from_environment(None, None).map_err(no_servers)?),
-                    false => None,
+                servers: if use_debuginfod {
+                    Some(servers_from_environment(None, None).map_err(no_servers)?)
+                } else {
+                    None
                 },
             };
             Ok(Some(Arc::new(by_build_id(inputs, kind, &finder, session))))

@@ -127,12 +127,12 @@ fn hex_digits(byte: u8) -> [u8; 2] {
 impl Sink for Lines<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.text(bytes).flush_if_full();
-        match self.is_broken() {
-            true => Err(Error::new(
+        if self.is_broken() {
+            return Err(Error::new(
                 ErrorKind::WriteFailed,
                 "the output takes no more bytes",
-            )),
-            false => Ok(()),
+            ));
         }
+        Ok(())
     }
 }

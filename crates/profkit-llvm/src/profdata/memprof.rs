@@ -196,9 +196,10 @@ fn no_binary(profile: &RawMemProf<'_>) -> Refusal {
 }
 
 fn id_text(id: &BuildId) -> String {
-    match id.0.is_empty() {
-        true => "<None>".to_owned(),
-        false => id.to_string(),
+    if id.0.is_empty() {
+        "<None>".to_owned()
+    } else {
+        id.to_string()
     }
 }
 

@@ -40,9 +40,10 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     let remapping = remapping(parsed, session)?;
     let sample = parsed.word(KIND) == Some("sample");
     if !parsed.text("supplement-instr-with-sample").is_empty() {
-        return Err(match sample {
-            true => Fault::new("-supplement-instr-with-sample can only work with -instr. "),
-            false => return super::sample::supplement(parsed, &inputs, session),
+        return Err(if sample {
+            Fault::new("-supplement-instr-with-sample can only work with -instr. ")
+        } else {
+            return super::sample::supplement(parsed, &inputs, session);
         });
     }
     if sample {
@@ -64,12 +65,13 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     let drop = filter(parsed.text("no-function"));
     let mut options = merge_options(parsed, remapping, &keep, &drop);
     options.correlation = correlation;
-    let merged = match rest.is_empty() && heap.is_some() {
-        true => Ok(MergeOutcome {
+    let merged = if rest.is_empty() && heap.is_some() {
+        Ok(MergeOutcome {
             profiles: vec![profkit_merge::MergedProfile::default()],
             ..MergeOutcome::default()
-        }),
-        false => merge_instr(&inputs, &options),
+        })
+    } else {
+        merge_instr(&inputs, &options)
     };
     let mut outcome = match merged {
         Ok(outcome) => outcome,
@@ -298,7 +300,7 @@ pub(super) fn write(
     if text {
         let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
-        // LLVM stops behind the directives if it meets a name that was not in its file, and warns.
+        // LLVM stops after the directives if it meets a name that was not in its file, and warns.
         let unnamed = has_unnamed(profile, sparse);
         let directives = InstrProfile {
             kind: profile.kind.without(InstrKind::TEMPORAL),
@@ -315,9 +317,10 @@ pub(super) fn write(
         return Ok(());
     }
     let output = output::create(session, name, Content::Binary)?;
-    let options = match parsed.flag("write-prev-version") {
-        true => IndexedWriteOptions::for_version(PREVIOUS_VERSION).unknown_vtable_sites(true),
-        false => IndexedWriteOptions::for_llvm(RELEASE),
+    let options = if parsed.flag("write-prev-version") {
+        IndexedWriteOptions::for_version(PREVIOUS_VERSION).unknown_vtable_sites(true)
+    } else {
+        IndexedWriteOptions::for_llvm(RELEASE)
     };
     let plan = IndexedPlan::new(profile, &options.sparse(sparse))
         .map_err(|error| Fault::profile(name, &error))?;

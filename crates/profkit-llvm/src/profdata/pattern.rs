@@ -242,10 +242,7 @@ impl Translator<'_> {
                         && *next != b']'
                     {
                         self.next();
-                        last = match self.eat(b'-') {
-                            true => b'-',
-                            false => self.symbol()?,
-                        };
+                        last = if self.eat(b'-') { b'-' } else { self.symbol()? };
                     }
                     if first > last {
                         return Err(RANGE);

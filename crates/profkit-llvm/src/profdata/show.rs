@@ -106,9 +106,10 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
             "Input file name cannot be the same as the output file name!",
         ));
     }
-    let format = match parsed.flag("json") {
-        true => Some("json"),
-        false => parsed.word("show-format"),
+    let format = if parsed.flag("json") {
+        Some("json")
+    } else {
+        parsed.word("show-format")
     };
     let options = Options::new(parsed);
     let output = output::create(session, parsed.output(), Content::Text)?;

@@ -288,7 +288,7 @@ fn percentage(share: f64, digits: usize) -> String {
     }
 }
 
-/// A row of a table, each cell at its column or behind what is longer.
+/// A row of a table, each cell at its column or after a longer one.
 fn columns(lines: &mut Lines<'_>, cells: [String; 8], last: &[u8]) {
     const STARTS: [usize; 9] = [0, 15, 30, 43, 53, 67, 81, 96, 111];
     let mut row: Vec<u8> = Vec::new();

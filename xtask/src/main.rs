@@ -18,7 +18,7 @@ use anyhow::Result;
 /// A chore: its name, what it does, and its function, which takes the arguments after the name.
 struct Task(&'static str, &'static str, fn(&[String]) -> Result<()>);
 
-/// One line a task.
+/// One line per task.
 const TASKS: &[Task] = &[
     Task(
         "ci",

@@ -1,7 +1,9 @@
 //! Heap profiles of real programs beside LLVM's tools: bytes, what older tools show, and what compilers make of them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_testkit::heap::{contexts_of_llvm, contexts_of_profkit, same_contexts};
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, has_heap_runtime, heap_dump, skip};
+use profkit_testkit::{
+    HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, has_heap_runtime, heap_dump, or_skip, require_or_skip, skip,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -52,16 +54,7 @@ struct Heap {
 impl Heap {
     /// `None`, with its reason printed, if the release or its run-time library is not installed.
     fn new(release: u32) -> Option<Heap> {
-        let llvm = Llvm::find(release);
-        let missing = match &llvm {
-            Some(llvm) => has_heap_runtime(llvm).err(),
-            None => Some(format!("LLVM {release} is not installed")),
-        };
-        if let Some(missing) = missing {
-            skip(&missing);
-            return None;
-        }
-        let llvm = llvm?;
+        let llvm = heap_llvm(release).map_err(|reason| skip(&reason)).ok()?;
         let temp = tempfile::tempdir().unwrap();
         Some(Heap { llvm, temp })
     }
@@ -100,6 +93,13 @@ impl Heap {
     fn same_bytes(&self, what: &str) {
         same_bytes(self.folder(), "ours", "theirs", what);
     }
+}
+
+/// A release whose clang links heap-profiled programs, or why there is none.
+fn heap_llvm(release: u32) -> Result<Llvm, String> {
+    let llvm = Llvm::find(release).ok_or(format!("LLVM {release} is not installed"))?;
+    has_heap_runtime(&llvm)?;
+    Ok(llvm)
 }
 
 /// Compiles `heap_contexts.cpp`.
@@ -163,9 +163,8 @@ fn merged_as_llvm_19_and_22_merge_it() {
 #[test]
 fn dumps_of_older_releases_are_symbolised_without_build_ids() {
     for release in [14, 15, 16] {
-        let Some(llvm) = Llvm::find(release) else {
-            return skip("LLVM 14, 15 or 16 is not installed");
-        };
+        let llvm = or_skip!(heap_llvm(release), continue);
+        let tool = require_or_skip!(release.max(15), continue);
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         for (kind, more) in [
@@ -176,7 +175,6 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
             let raw = format!("{kind}.memprofraw");
             // These tools read no dumps of position-independent programs; that of 14 symbolises none at all.
             if kind == "fixed" {
-                let tool = Llvm::find(release.max(15)).unwrap();
                 let theirs = run(Command::new(tool.profdata())
                     .args(["show", "--memory", &raw, "--profiled-binary", kind])
                     .current_dir(folder));
@@ -218,9 +216,7 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
 
 #[test]
 fn two_dumps_add_up_and_go_with_counters_and_yaml() {
-    let Some(llvm) = Llvm::find(22) else {
-        return skip("LLVM 22 is not installed");
-    };
+    let llvm = or_skip!(heap_llvm(22));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     build_and_run(&llvm, folder, "one", &[]);
@@ -329,9 +325,7 @@ fn two_dumps_add_up_and_go_with_counters_and_yaml() {
 
 #[test]
 fn libraries_are_symbolised_each_with_its_own_debug_info() {
-    let Some(llvm) = Llvm::find(22) else {
-        return skip("LLVM 22 is not installed");
-    };
+    let llvm = or_skip!(heap_llvm(22));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for library in ["library", "second"] {
@@ -548,10 +542,9 @@ show --memory v3.profdata -o out
 
 #[test]
 fn the_personality_says_and_writes_what_llvm_22_does() {
-    let (Some(llvm), Some(older), Some(oldest)) = (Llvm::find(22), Llvm::find(19), Llvm::find(14))
-    else {
-        return skip("LLVM 14, 19 or 22 is not installed");
-    };
+    let llvm = or_skip!(heap_llvm(22));
+    let older = or_skip!(heap_llvm(19));
+    let oldest = or_skip!(heap_llvm(14));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     build_and_run(&llvm, folder, "one", &[]);
@@ -680,9 +673,7 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
 
 #[test]
 fn heap_profiles_are_shown_for_people_and_programs() {
-    let Some(llvm) = Llvm::find(22) else {
-        return skip("LLVM 22 is not installed");
-    };
+    let llvm = or_skip!(heap_llvm(22));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     build_and_run(&llvm, folder, "one", &[]);

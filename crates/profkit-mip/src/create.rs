@@ -102,7 +102,7 @@ impl std::error::Error for Error {}
 pub struct Note {
     /// The file that it is about.
     pub name: String,
-    /// What.
+    /// What there is to know.
     pub kind: NoteKind,
 }
 
@@ -150,7 +150,7 @@ impl fmt::Display for Note {
 /// An empty profile.
 #[derive(Debug)]
 pub struct Created {
-    /// The profile.
+    /// All functions of the map, none of them called.
     pub profile: MipProfile,
     /// What is worth knowing about it.
     pub notes: Vec<Note>,

@@ -10,7 +10,7 @@ pub enum SampleShape {
     Nested,
     /// The same by probes, with checksums and attributes.
     Probes,
-    /// A function once a context: the chain of its callers.
+    /// A function once per context, which is the chain of its callers.
     Context,
     /// Contexts by probes.
     ContextProbes,

@@ -127,7 +127,7 @@ fn print(label: &str, runs: &[Measured]) -> (f64, f64) {
     (low, middle)
 }
 
-/// Addresses at equal distances over the program's `.text`, one a line.
+/// Addresses at equal distances over the program's `.text`, one per line.
 fn addresses_of(program: &Path, count: u64) -> Result<String> {
     let output = Command::new("llvm-readelf-22")
         .args(["-S", "--wide"])

@@ -371,7 +371,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// With profiles of all processes merged, one file a binary.
+    /// With profiles of all processes merged, one file per binary.
     fn prepared<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .env("LLVM_MIP_PROFILE_FILENAME", self.raws.join("%h-%m.mipraw"))

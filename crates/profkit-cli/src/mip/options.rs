@@ -22,7 +22,7 @@ pub struct ModeArgs {
     )]
     mode: Vec<ModeArg>,
 
-    /// How mode function counts: store (yes or no, 7 bytes a function) or unary (0 to 8 calls, 6 bytes)
+    /// How mode function counts: store (yes or no, 7 bytes per function) or unary (0 to 8 calls, 6 bytes)
     #[arg(long, value_enum, value_name = "COUNTER")]
     counter: Option<CounterArg>,
 

@@ -66,11 +66,11 @@ pub enum Error {
     Unsupported(Unsupported),
     /// The system did not do something.
     System {
-        /// What.
+        /// What was being done.
         doing: Doing,
         /// With which file or program.
         name: String,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// Standard output did not take the assembly.

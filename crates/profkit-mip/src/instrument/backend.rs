@@ -25,9 +25,9 @@ pub enum Flow<'a> {
 /// Where a probe goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'m, 'a> {
-    /// The file.
+    /// The assembly file that the function is in.
     pub module: &'m Module<'a>,
-    /// The function.
+    /// The function that the probe records.
     pub function: &'m Function<'a>,
     /// Names of its labels.
     pub labels: Labels,

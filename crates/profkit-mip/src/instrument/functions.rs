@@ -118,7 +118,7 @@ pub struct Skipped {
     pub name: String,
     /// Line of its label.
     pub line: u32,
-    /// Why.
+    /// The reason, which is worded to follow the name.
     pub reason: SkipReason,
 }
 

@@ -32,9 +32,9 @@ pub enum Error {
     Compile {
         /// The target as Rust names it.
         target: &'static str,
-        /// The compiler.
+        /// The name or path of the rustc that was tried.
         rustc: String,
-        /// Why.
+        /// What went wrong with it.
         error: CompileError,
     },
     /// There is no folder for temporary files.

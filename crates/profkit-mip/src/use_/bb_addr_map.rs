@@ -50,7 +50,7 @@ pub struct BasicBlock {
 pub struct FunctionBlocks {
     /// The function's address.
     pub address: u64,
-    /// Its blocks.
+    /// Its blocks, in the order of their addresses.
     pub blocks: Vec<BasicBlock>,
 }
 

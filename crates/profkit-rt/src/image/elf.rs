@@ -78,7 +78,7 @@ macro_rules! address {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!("profkit's runtime knows x86-64, AArch64 and 32-bit Arm");
 
-/// The records.
+/// All records of this image, as the linker has put them together.
 pub fn records() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipraw"),

@@ -22,7 +22,7 @@ extern "C" {
 const FILE_TYPE_EXECUTE: u32 = 2;
 const LC_UUID: u32 = 0x1b;
 
-/// The records.
+/// All records of this image, as the linker has put them together.
 pub fn records() -> Range {
     // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
     unsafe {

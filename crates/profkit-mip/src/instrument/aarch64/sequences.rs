@@ -223,7 +223,7 @@ const RED_ZONE: usize = 128;
 /// Helper of the first call: takes the next ordinal for the record whose address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Helper of return addresses, one a size of the ring.
+/// The helper that samples return addresses; a ring of each size has its own.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }

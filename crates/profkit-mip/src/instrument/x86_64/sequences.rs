@@ -209,7 +209,7 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// Helper of return addresses, one a size of the ring.
+/// The helper that samples return addresses; a ring of each size has its own.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }

@@ -96,7 +96,7 @@
 //! # Features
 //! All but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` are the families of profiles that can
 //! be read and written; a program that only reads one of them needs that feature alone. `merge`, `object`, `analysis`,
-//! `llvm` and `instrument` bring the crates of the same names (`instrument` is [`mip`](crate::mip)), and with them all
+//! `llvm` and `instrument` bring the crates of the same names (`instrument` is [`mip`]), and with them all
 //! families.
 #![forbid(unsafe_code)]
 

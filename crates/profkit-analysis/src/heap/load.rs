@@ -73,6 +73,7 @@ impl LoadedHeap {
 ///
 /// ```
 /// use profkit_analysis::heap::{NoBinaries, load_heap};
+/// use profkit_data::memprof::Field;
 /// use profkit_merge::RunOptions;
 ///
 /// let yaml = b"---
@@ -88,7 +89,10 @@ impl LoadedHeap {
 /// let inputs = [yaml.as_slice(), yaml.as_slice()];
 /// let loaded = load_heap(&inputs, &RunOptions::new(), &NoBinaries::default())?;
 /// assert_eq!(loaded.kept(), 2);
-/// assert_eq!(loaded.profile.contexts().len(), 2);
+/// // Both inputs have the same call stack: its figures are added.
+/// let contexts = loaded.profile.contexts();
+/// assert_eq!(contexts.len(), 1);
+/// assert_eq!(contexts[0].block.get(Field::AllocCount), 6);
 /// # Ok::<(), profkit_merge::Cancelled>(())
 /// ```
 ///

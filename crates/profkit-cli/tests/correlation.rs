@@ -575,7 +575,7 @@ fn show_takes_functions_from_binaries() {
         }
         let (code, _, said) = show(&[text(&raw), "--binaries", "app.c"]);
         assert_eq!(code, Some(1));
-        assert!(said.contains("app.c: the file is no ELF"), "{said}");
+        assert!(said.contains("app.c: the file is not an ELF"), "{said}");
     }
     fs::create_dir(folder.join("empty")).unwrap();
     let (code, _, said) = show(&[text(&built.raws()[0].0), "--binaries", "empty"]);

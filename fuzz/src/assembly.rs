@@ -48,7 +48,7 @@ pub(crate) fn assembly(data: &[u8]) {
         let mut lines = made.text.split(|&byte| byte == b'\n');
         for (number, old) in data.split(|&byte| byte == b'\n').enumerate() {
             let new = lines.next().expect("no line is left out");
-            // Behind `.end` nothing is assembled, and what is added stands before it.
+            // After `.end` nothing is assembled, and what is added stands before it.
             if old.windows(4).any(|word| word == b".end") {
                 break;
             }

@@ -3,7 +3,8 @@ use crate::source::located;
 use profkit_data::bytes::Endian;
 use profkit_mip::use_::bb_addr_map;
 
-/// Reads any bytes as the section, for both widths and byte orders. Errors tell where; a block takes three bytes at least.
+/// Reads any bytes as the section, for both widths and byte orders. Errors say where; a block takes three bytes at
+/// least.
 ///
 /// # Panics
 /// If that does not hold.

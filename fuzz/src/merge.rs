@@ -73,7 +73,7 @@ fn same(
     }
 }
 
-/// How many schedules of lanes are tried on one input.
+/// How many schedules of workers are tried on one input.
 const SCHEDULES: usize = 2;
 
 /// What a merge makes and says.
@@ -135,7 +135,7 @@ pub(crate) fn mixed(data: &[u8]) -> usize {
     })
 }
 
-/// Inputs in some order, each with one of as many lanes.
+/// Inputs in some order, each with one of as many workers.
 fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
     let mut state = seed as u64;
     let mut below = |limit: usize| {

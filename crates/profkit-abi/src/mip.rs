@@ -1,5 +1,5 @@
-//! MIP, coverage and call order from one instruction a function: magic, versions, file types, mode flags, the record of
-//! a function, the map entry, the header of a raw file, and every name that the instrumenter, the runtime and the
+//! MIP, coverage and call order from one instruction per function: magic, versions, file types, mode flags, the record
+//! of a function, the map entry, the header of a raw file, and every name that the instrumenter, the runtime and the
 //! readers share. docs/formats/mip.md has the tables and the reasons.
 //!
 //! Version 9 is what profkit writes. Version 8 was never released in a compiler (LLVM reviews D104060, D104087, D104089,
@@ -35,7 +35,7 @@ pub mod file_type {
 pub mod mode {
     /// One byte says whether the function was entered.
     pub const FUNCTION_COVERAGE: u16 = 0x01;
-    /// One byte a non-entry block says whether it was run.
+    /// One byte per non-entry block says whether the block was run.
     pub const BLOCK_COVERAGE: u16 = 0x02;
     /// The record has the ordinal of the first call.
     pub const FIRST_CALL: u16 = 0x04;
@@ -65,7 +65,7 @@ pub mod record {
     /// What coverage stores: of a function that was entered, or of a block that was run. Of a unary counter: eight
     /// calls or more.
     pub const COVERED_BYTE: u8 = 0x00;
-    /// The most calls that a unary counter tells: calls = 8 − set bits.
+    /// The most calls that a unary counter can count: calls = 8 − set bits.
     pub const UNARY_MAX: u32 = 8;
     /// Size of the entry's part in mode coverage, unary or not; its alignment too.
     pub const COVERAGE_SIZE: usize = 1;
@@ -153,7 +153,7 @@ pub mod raw_header {
 }
 
 /// The ring of return-address samples: section [`RING`](section::RING), zeroes at start, as many samples as the
-/// instrumenter was told. The callee stores into the slot `NEXT modulo slots` and adds one to `NEXT`
+/// options of the instrumenter say. The callee stores into the slot `NEXT modulo slots` and adds one to `NEXT`
 /// ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
     /// u32: offset of the callee's record in the record section.

@@ -10,7 +10,7 @@ pub struct SectionName {
     pub coff: &'static str,
 }
 
-/// Data records, one a function.
+/// Data records, one per function.
 pub const DATA: SectionName = SectionName {
     elf: "__llvm_prf_data",
     coff: ".lprfd$M",

@@ -104,7 +104,7 @@ impl Place {
         let mut raw = writer.to_bytes().unwrap();
         if matches!(image, object::File::Pe64(_)) {
             // The first byte of the section is the library's and not in the file. The counters, which are aligned to 8
-            // in memory, lie 7 bytes behind it: the first of ours is zeros, and one byte of it moves to the end.
+            // in memory, lie 7 bytes after it: the first of ours is zeros, and one byte of it moves to the end.
             let section = RawProfile::parse(&raw).unwrap().sections().counters;
             let (start, len) = (
                 usize::try_from(section.offset).unwrap(),

@@ -47,7 +47,7 @@ fn examples_parse() {
         let help = command.render_long_help().to_string();
         let examples = help.split_once("\nExample").map_or("", |(_, rest)| rest);
         for line in examples.lines() {
-            // What stands before a pipe is another program's, and what stands behind it.
+            // A pipe separates programs: the text before it and the text after it belong to different ones.
             for part in line.split(['|', '>']).map(str::trim) {
                 let words = part.split_whitespace();
                 if !part.starts_with("profkit ") || part.starts_with("profkit llvm-profdata") {

@@ -11,7 +11,7 @@ pub enum FileKind {
     InstrRaw,
     /// Indexed instrumentation profile (`.profdata`). It may hold a heap profile too.
     InstrIndexed,
-    /// Text that may be an instrumentation profile (`.proftext`): text that is nothing else. Only parsing can tell.
+    /// Text that may be an instrumentation profile (`.proftext`): text that is nothing else. Only parsing can show it.
     InstrText,
     /// Sample profile as text.
     SampleText,

@@ -181,7 +181,7 @@ impl NameList {
             cursor.skip_zeros();
         }
         match empty_name {
-            // Nothing is lost by it, but LLVM rejects such a file.
+            // An empty name loses no data, but LLVM rejects a file that has one.
             Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
                 .at(start)
                 .within(Structure::Names)

@@ -45,7 +45,7 @@ fn every_release_and_encoding_is_the_text_it_was_made_from() {
         let original = sound(&std::fs::read(original).unwrap());
         let found = sound(&fixture(&path));
         match *encoding {
-            // The hash of a context, which LLVM 13 writes, tells no function.
+            // The hash of a context, which LLVM 13 writes, identifies no function.
             ["ext", "md5"] if *release == "13" && *source == "contexts" => {
                 assert_eq!(found.functions().len(), original.functions().len());
             }

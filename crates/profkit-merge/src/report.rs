@@ -13,7 +13,7 @@ use std::fmt;
 
 /// The version of the serialised form. Version 2 is the first that all kinds of profiles share.
 pub const REPORT_VERSION: u32 = 2;
-/// How many events of one reason are listed; the rest is counted. Raising it costs some 200 bytes an event and thread.
+/// How many events of one reason are listed; the rest is counted. Raising it costs some 200 bytes per event and thread.
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// What happened.
@@ -55,7 +55,7 @@ impl Report {
         }
     }
 
-    /// Whether every input was kept as it was: no event says otherwise.
+    /// Whether every input was kept as it was: no event says anything else.
     pub fn is_clean(&self) -> bool {
         self.omitted.keys().all(|reason| reason.is_note())
             && self.events.iter().all(|event| event.reason.is_note())
@@ -308,7 +308,7 @@ pub enum Reason {
     CounterOverflow,
     /// The inputs' front-end hashes are of different generations.
     HashGenerations,
-    /// A raw version does not tell which generation the front-end hashes of an input are of.
+    /// A raw version does not show which generation the front-end hashes of an input are of.
     HashGenerationUnknown,
     /// A MemProf section was left out.
     MemProfDropped,

@@ -143,7 +143,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         "{}",
         lines(&outcome.report)
     );
-    // Counters are those of two whole files; value data lie behind the cut and are lost.
+    // Counters are those of two whole files; value data lie after the cut and are lost.
     let both = Files::new([("a", bytes), ("b", run)])
         .merge(&MergeOptions::new())
         .unwrap();

@@ -11,7 +11,7 @@ use profkit_data::instr::{ValueData, value_data};
 use profkit_merge::{Reason, merge_scheduled};
 use profkit_testkit::fixture;
 
-/// Every order in which `inputs` can be read, each with every way of dealing them out to lanes.
+/// Every order in which `inputs` can be read, each with every way of dealing them out to workers.
 fn schedules(inputs: usize) -> Vec<Vec<(usize, usize)>> {
     fn extend(
         inputs: usize,

@@ -2,7 +2,7 @@
 //!
 //! Names come from debug info alone: an address that only the symbol table knows has no frames. Neither has one in the
 //! run-time library's allocation functions. Where that library has no debug info, as distributions package it, LLVM leaves
-//! these out for want of frames; the symbol table then tells them from functions that are worth telling.
+//! these out for want of frames; the symbol table then distinguishes them from functions that matter.
 use crate::binary::{BinaryFile, Image};
 use crate::symbolize::{DebugInfo, Frame, Locations, Options, ProgramFiles};
 use object::{Object, ObjectSegment};
@@ -81,8 +81,8 @@ impl ModuleFrames {
         self.debug_info
     }
 
-    /// What the address with this index is. The innermost address of a stack is in the run-time library, whose symbol tells
-    /// so if there is no debug info of it.
+    /// What the address with this index is. The innermost address of a stack is in the run-time library. Its symbol
+    /// shows that if there is no debug info of it.
     pub fn answer(&self, address: usize, innermost: bool) -> Answer {
         let Some(leaf) = self.locations.stack(address).next() else {
             return Answer::Unknown;

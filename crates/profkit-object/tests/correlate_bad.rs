@@ -93,7 +93,7 @@ fn fixtures_are_whole() {
 fn records_that_lie_are_told() {
     let good = fixture("elf-binary");
     let records = section(&good, "__llvm_covdata");
-    // `CounterPtr` stands behind `NameRef` and `FuncHash`.
+    // `CounterPtr` stands after `NameRef` and `FuncHash`.
     let counter_ptr = records.start + 16;
     let mut all = String::new();
     let mut told = |what: &str, change: &dyn Fn(&mut Vec<u8>), outside: Outside| {

@@ -1,7 +1,7 @@
-//! profkit beside LLVM's tools on the real profiles of the [`matrix`](crate::matrix), and on sample profiles of every
-//! release and encoding: same inputs, same outputs.
+//! Compares profkit with LLVM's tools on the real profiles of the [`matrix`](crate::matrix), and on sample profiles of
+//! every release and encoding: the same inputs must give the same outputs.
 //!
-//! `crates/profkit-cli/tests/matrix.rs` runs a short form, `cargo xtask conformance` all of it.
+//! `crates/profkit-cli/tests/matrix.rs` runs a part of the comparison, `cargo xtask conformance` runs all of it.
 mod samples;
 
 use std::collections::BTreeMap;

@@ -46,9 +46,9 @@ pub enum Mode {
     EntryFirst,
     /// IR counters on loop entries.
     LoopEntries,
-    /// One byte a function.
+    /// One byte per function.
     FunctionEntry,
-    /// One byte a block.
+    /// One byte per block.
     BlockCoverage,
     /// IR counters with time stamps of the first call.
     Temporal,
@@ -332,7 +332,7 @@ impl fmt::Display for Set {
 pub struct RawSet {
     /// What was built.
     pub set: Set,
-    /// One raw profile a run of [`RUNS`].
+    /// One raw profile per run of [`RUNS`].
     pub raws: Vec<PathBuf>,
     /// The program, and its shared library where it has one.
     pub binaries: Vec<PathBuf>,

@@ -27,7 +27,7 @@ pub fn evict(path: &Path) -> io::Result<()> {
 /// Whether each page of a file is in memory.
 ///
 /// # Errors
-/// If the file is empty, cannot be mapped, or the kernel does not tell.
+/// If the file is empty, cannot be mapped, or the kernel does not report it.
 #[allow(unsafe_code)]
 pub fn resident(path: &Path) -> io::Result<Vec<bool>> {
     let file = File::open(path)?;

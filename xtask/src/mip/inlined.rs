@@ -135,7 +135,7 @@ fn of_dump(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A list of every function whose calls or coverage MIP and clang tell differently, each with the reason.
+/// A list of every function whose calls or coverage MIP and clang report differently, each with the reason.
 ///
 /// # Errors
 /// The functions that have none.

@@ -1,4 +1,4 @@
-//! MIP files under examination.
+//! How `profkit doctor` examines MIP files.
 use super::examine::Diagnosis;
 use super::what::{Advice, MipContents, What};
 use profkit_data::mip::{

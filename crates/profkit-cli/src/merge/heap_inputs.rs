@@ -17,7 +17,7 @@ pub(super) fn no_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> V
         .collect()
 }
 
-/// What an input is, by its first bytes where these tell: reading thousands of files whole takes long.
+/// What an input is, by its first bytes where these are enough: reading thousands of files whole takes long.
 fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
     let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
     if let Some(file) = file.filter(|_| opened.can_reopen(index)) {

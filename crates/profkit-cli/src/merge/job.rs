@@ -76,7 +76,7 @@ pub enum Version {
     Fitting,
     /// This one.
     Exact(u32),
-    /// What a release reads.
+    /// A version that this LLVM release reads.
     Release(Release),
 }
 
@@ -124,7 +124,7 @@ impl Form {
 }
 
 impl Job<'_> {
-    /// Merges the inputs, writes what comes out, and tells about it. `merged` is called when the inputs are done with.
+    /// Merges the inputs, writes what comes out, and reports it. `merged` is called when the inputs are done with.
     ///
     /// # Errors
     /// Whatever keeps the result from being written; what there is to say about the inputs has then been printed.

@@ -63,7 +63,7 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     run(args.merge, reporting)
 }
 
-/// When it is told which profile went to which binary.
+/// When the merge reports which profile went to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
     /// Before merging, and nothing else is done.
@@ -163,7 +163,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         match reporting {
             Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
-                // Nobody is left to be told if stderr is closed.
+                // If stderr is closed, there is nobody to report to.
                 let _ = write!(print::stderr(), "{told}");
             }
             _ => {}

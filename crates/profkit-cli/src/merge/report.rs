@@ -158,7 +158,7 @@ impl FullReport<'_> {
     }
 }
 
-/// One line an event, those of one reason together, and each hint once below them.
+/// One line per event, those of one reason together, and each hint once below them.
 pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {

@@ -1,4 +1,4 @@
-//! Merging and converting sample profiles: from what was typed to what is written and told.
+//! Merging and converting sample profiles: from what was typed to what is written and reported.
 use super::args::{Format, ReportArgs};
 use super::report::{FullReport, Written};
 use super::sample_args::{Layout, SampleArgs};
@@ -113,7 +113,7 @@ pub struct SampleJob<'a> {
     pub form: SampleForm,
     /// Where to.
     pub output: PathBuf,
-    /// How to treat and tell damage.
+    /// How to treat and report damage.
     pub report: &'a ReportArgs,
     /// Threads, progress, cancelling.
     pub run: RunOptions,
@@ -133,7 +133,7 @@ impl fmt::Debug for SampleJob<'_> {
 }
 
 impl SampleJob<'_> {
-    /// Merges, writes and tells. `merged` is called when the inputs are done with.
+    /// Merges, writes and reports. `merged` is called when the inputs are done with.
     ///
     /// # Errors
     /// Whatever keeps the result from being written.

@@ -71,7 +71,7 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// A profile on disk, there or to be made.
+/// The path of a profile, which may not exist yet.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,

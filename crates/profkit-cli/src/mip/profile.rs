@@ -59,7 +59,7 @@ pub struct Opened {
 /// Opens a profile.
 ///
 /// # Errors
-/// If it cannot be read, or is none.
+/// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
     let input = Input::open(path)?;
     let profile = MipProfile::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;

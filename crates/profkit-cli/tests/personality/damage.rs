@@ -105,7 +105,7 @@ fn flip(sound: &[u8], at: usize, bit: usize) -> Vec<u8> {
     bad
 }
 
-/// Behind the header of a raw file, and in the summary and the records of an indexed one, a flipped bit has the same
+/// After the header of a raw file, and in the summary and the records of an indexed one, a flipped bit has the same
 /// result to the letter.
 #[test]
 fn flipped_bits_have_the_same_result() {

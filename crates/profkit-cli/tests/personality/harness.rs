@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Both tools are told that this is their name.
+/// Both tools get this as their name.
 pub const PROGRAM: &str = "llvm-profdata-22";
 
 /// A folder of input files, from which both tools are run.

@@ -246,7 +246,7 @@ fn grow(
         *total = sum;
     }
     let bucket_starts = totals;
-    // From here on: where the next item in front goes (downwards), and the next one behind (upwards).
+    // From here on: where the next item in front goes (downwards), and the next one at the back (upwards).
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;

@@ -19,7 +19,7 @@ impl InstrKind {
     pub const ENTRY_FIRST: Self = InstrKind(1 << 2);
     /// Context-sensitive: a second instrumentation after inlining.
     pub const CONTEXT_SENSITIVE: Self = InstrKind(1 << 3);
-    /// One byte a counter: covered or not.
+    /// One byte per counter: covered or not.
     pub const SINGLE_BYTE_COVERAGE: Self = InstrKind(1 << 4);
     /// Only function entries.
     pub const FUNCTION_ENTRY_ONLY: Self = InstrKind(1 << 5);

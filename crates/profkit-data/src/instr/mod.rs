@@ -1,6 +1,6 @@
 //! Instrumentation profiles: what the raw, indexed and text forms share.
 //!
-//! A reader yields [`Record`]s, one a function and hash; a writer takes an [`InstrProfile`]. Raw, indexed and text
+//! A reader yields [`Record`]s, one per function and hash; a writer takes an [`InstrProfile`]. Raw, indexed and text
 //! each have a folder with the reader beside the writer.
 pub mod indexed;
 mod kind;

@@ -11,7 +11,7 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u32);
 
-/// Functions and their records in flat buffers: about 100 bytes a record beside its counters, and no allocation for
+/// Functions and their records in flat buffers: about 100 bytes per record beside its counters, and no allocation for
 /// each. Functions keep the order in which they were added; [`order`](FunctionRef::order) says where each was first
 /// seen, so that tables built by several threads can be put in one order.
 ///

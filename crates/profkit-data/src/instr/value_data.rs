@@ -12,13 +12,13 @@
 //! | 4 | NumValueSites |
 //! | NumValueSites | SiteCountArray: number of values of each site, a byte each |
 //! | 0 to 7 | padding to a multiple of 8 |
-//! | 16 a value | Value, Count: of all sites in order |
+//! | 16 per value | Value, Count: of all sites in order |
 use super::record::{KindValues, ValueData, ValueEntry};
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
-/// TotalSize and NumValueKinds.
+/// Length of the header of the value data: the fields TotalSize and NumValueKinds.
 const BLOB_HEADER_LEN: usize = 8;
 /// Kind and NumValueSites.
 const KIND_HEADER_LEN: usize = 8;

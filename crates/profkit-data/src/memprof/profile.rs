@@ -107,7 +107,7 @@ pub struct AllocSite {
     pub stack: StackId,
     /// The figures.
     pub block: MemInfoBlock,
-    /// Accesses by place in the allocation, eight bytes an element; raw profiles of version 4 may have it.
+    /// Accesses by place in the allocation, eight bytes per element; raw profiles of version 4 may have it.
     pub histogram: Vec<u64>,
 }
 

@@ -11,7 +11,7 @@ pub struct Modes(pub u16);
 impl Modes {
     /// One byte says whether the function was entered.
     pub const FUNCTION_COVERAGE: Modes = Modes(mode::FUNCTION_COVERAGE);
-    /// One byte a non-entry block says whether it was run.
+    /// One byte per non-entry block says whether the block was run.
     pub const BLOCK_COVERAGE: Modes = Modes(mode::BLOCK_COVERAGE);
     /// The ordinal of the first call.
     pub const FIRST_CALL: Modes = Modes(mode::FIRST_CALL);

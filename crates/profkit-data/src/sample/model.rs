@@ -11,7 +11,7 @@ use std::ops::{BitOr, BitOrAssign};
 pub struct Location {
     /// The line less the function's first line; or the probe's number, from 1.
     pub line: u32,
-    /// Tells apart what stands in one line; 0 for none.
+    /// Distinguishes the code of one line; 0 for none.
     pub discriminator: u32,
 }
 

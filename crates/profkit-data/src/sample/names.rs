@@ -67,7 +67,7 @@ impl fmt::Display for SampleName<'_> {
 
 /// All names of a profile: functions, inlined functions, call targets, vtables.
 ///
-/// Memory: the bytes of the names once, and about 30 bytes a name.
+/// Memory: the bytes of the names once, and about 30 bytes per name.
 #[derive(Clone, Debug, Default)]
 pub struct SampleNames {
     bytes: Vec<u8>,

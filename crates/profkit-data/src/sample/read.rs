@@ -24,7 +24,8 @@ pub enum SampleEncoding {
 }
 
 /// The encoding of a file that is to be read as a sample profile. Text is a sample profile if its first line is that of a
-/// function, as for LLVM; [`detect`] looks at the next line too and tells such a text from an instrumentation profile.
+/// function, as for LLVM; [`detect`] looks at the next line too and distinguishes the text from an instrumentation
+/// profile.
 pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     match detect(data) {
         FileKind::SampleGcov => Some(SampleEncoding::Gcov),

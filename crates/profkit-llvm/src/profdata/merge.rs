@@ -221,7 +221,8 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
             .get(event.input)
             .map(|file| file.name.as_slice());
         let Some(name) = name else {
-            // From joining what two threads have read: LLVM says it once a code, and not of which file.
+            // The event has no file: it arose when the results of two threads were joined. LLVM reports such an error
+            // once per error code, without a file name.
             if let Some(fault) = &event.llvm
                 && !hinted.contains(&fault.code)
             {

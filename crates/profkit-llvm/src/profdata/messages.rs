@@ -177,7 +177,7 @@ impl<'io> Session<'io> {
         self.stdout_is_terminal
     }
 
-    /// Whether the process ends after the run.
+    /// Whether the process ends after this run of the tool.
     pub fn process_ends(&self) -> bool {
         self.process_ends
     }

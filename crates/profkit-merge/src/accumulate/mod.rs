@@ -38,7 +38,7 @@ pub(crate) struct Accumulator {
     table: FunctionTable,
     /// Function ids by name.
     index: HashTable<FunctionId>,
-    /// One a record.
+    /// One per record.
     stats: Vec<RecordStats>,
     scratch: Scratch,
     /// Records that found no room: tables hold 2^32 − 1.
@@ -490,8 +490,8 @@ impl Accumulator {
         last.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Settles records of one name and hash, brings values into their final order and takes out the functions that
-    /// `keep` does not want. Reports what was settled.
+    /// Decides among records of one name and hash, brings values into their final order and takes out the functions
+    /// that `keep` does not want. Reports what was decided.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = match self.rule {
             Rule::Tolerant => self.settle(log),

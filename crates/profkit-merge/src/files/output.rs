@@ -165,7 +165,8 @@ fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<(), Outpu
     Ok(())
 }
 
-/// `/dev/stdout` may lead to a regular file, which the shell has opened for us: it must not be replaced.
+/// Whether the path is in `/dev` or `/proc`. Such a path must not be replaced, even if it leads to a regular file:
+/// the shell may have opened that file as our standard output.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct LayoutSums {
     sums: Vec<Sums>,
-    /// Values of the profile that is being added, one entry a record with sites.
+    /// Values of the profile that is being added, one entry per record with sites.
     staged: Vec<ValueData>,
     scratch: Scratch,
 }
@@ -119,7 +119,7 @@ impl LayoutSums {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            // Damaged value data may have other sites: which of them come first is for the accumulator to settle.
+            // Damaged value data may have other sites: which of them come first is for the accumulator to decide.
             let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
             match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),

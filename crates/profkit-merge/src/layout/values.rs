@@ -8,7 +8,7 @@ use profkit_data::bytes::Cursor;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{KindValues, ValueData, value_data};
 
-/// Sums of values: one entry a record with sites; none before the first profile.
+/// Sums of values: one entry per record with sites; none before the first profile.
 #[derive(Debug, Default)]
 pub(super) struct ValueSums {
     sums: Vec<ValueData>,
@@ -32,7 +32,8 @@ impl ValueSums {
         &self.sums
     }
 
-    /// Decodes the value data of a profile, with name hashes in place of addresses, one entry a record that has sites.
+    /// Decodes the value data of a profile, with name hashes in place of addresses, one entry per record that has
+    /// sites.
     /// Returns all bits of their counts; `None` if they are damaged, followed by something else than padding, or have
     /// other sites than those that were added before.
     pub(super) fn stage(

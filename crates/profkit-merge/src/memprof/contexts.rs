@@ -40,7 +40,7 @@ pub struct Skipped {
     pub error: Error,
     /// How many blocks were added of the dump before that.
     pub kept: usize,
-    /// Whether anything is left out. Dumps that contradict each other are added whole, and told.
+    /// Whether anything is left out. Dumps that contradict each other are added whole, and reported.
     pub lost: bool,
 }
 
@@ -116,7 +116,7 @@ pub struct ContextRef<'a> {
 }
 
 impl RawContexts {
-    /// Adds all dumps of a file. What is wrong with one of them is told, and the others are added.
+    /// Adds all dumps of a file. A fault in one of them is reported, and the others are added.
     pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
         // Stack ids are those of the process: a later dump may leave out a stack that an earlier one had.
         let mut stacks = FxHashMap::default();
@@ -399,7 +399,7 @@ struct Segments {
     none: u32,
 }
 
-/// What an address is told from.
+/// How an address of the process becomes an address in its module.
 #[derive(Clone, Copy)]
 struct Base {
     /// Subtracted from the address.
@@ -450,7 +450,7 @@ impl Segments {
         })
     }
 
-    /// The module of an address, and the address in it. A mapping's first address is not in it, and the one behind its
+    /// The module of an address, and the address in it. A mapping's first address is not in it, and the one after its
     /// last is, as in LLVM (`RawMemProfReader::getModuleOffset`).
     fn place(&self, pc: u64) -> (u32, u64) {
         let after = self.sorted.partition_point(|&(start, ..)| start < pc);

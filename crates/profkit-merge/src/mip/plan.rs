@@ -4,11 +4,11 @@ use profkit_data::mip::{EntryKind, MipProfile, Modes};
 /// What bytes of a record section mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A byte a slot, 0 where something was run.
+    /// A byte per slot, 0 where something was run.
     Coverage,
-    /// A byte a slot, whose cleared bits count.
+    /// A byte per slot, whose cleared bits count.
     Unary,
-    /// Eight bytes a slot: count and ordinal.
+    /// Eight bytes per slot: count and ordinal.
     Calls,
 }
 

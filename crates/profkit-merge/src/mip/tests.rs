@@ -50,7 +50,7 @@ fn run(targets: Vec<MipTarget>, files: &Files, options: &MipMergeOptions) -> (Mi
     (outcome.targets.swap_remove(0).profile, outcome.report)
 }
 
-/// The events, one a line, with their hints.
+/// The events, one per line, with their hints.
 fn events(report: &Report) -> String {
     let lines = report.events.iter().map(|event| match &event.hint {
         Some(hint) => format!("{event}\n  hint: {hint}"),
@@ -399,7 +399,7 @@ unreadable: dropped: cannot be read: no luck
         .iter()
         .map(|function| (function.raw_runs, function.called_runs))
         .collect();
-    // The file that is cut short has the record of main but not those behind it.
+    // The file that is cut short has the record of main but not those after it.
     assert_eq!(counts, [(3, 3), (2, 0), (2, 0), (2, 0), (2, 2)]);
     let totals = report.totals;
     let files = [

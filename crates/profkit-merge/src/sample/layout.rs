@@ -18,7 +18,7 @@ pub enum SampleLayout {
 /// `ContextDuplicatedIntoBase`.
 const DUPLICATED_INTO_BASE: u32 = 4;
 
-/// How often a function was entered, as far as its samples tell (`getHeadSamplesEstimate`): the samples of what stands
+/// How often a function was entered, as far as its samples show (`getHeadSamplesEstimate`): the samples of what stands
 /// first in it, at least 1 if there are any samples. With `contexts` the head itself, if it is known.
 pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     if contexts && samples.head > 0 {

@@ -193,7 +193,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         if is_llvm && let Some(error) = llvm_fault(&report) {
             let is_line = error.line_column().is_some();
             if self.options.stop_at_fault || is_line {
-                // Its reader of text ends the tool at a bad line, whatever the failure mode.
+                // LLVM's reader of text ends the tool at a bad line, in every failure mode.
                 return Err(SampleMergeError::Damaged(index, Box::new(error)));
             }
             self.part.log.push(Event::from_error(

@@ -192,7 +192,7 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
         let key = match suffix {
             Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
             None if unique => {
-                // Not told apart from others of this name: the file is part of it.
+                // The name has no suffix. The key gets that of the file, so that functions of one name differ.
                 let key = [name, unique_suffix(file).as_bytes()].concat();
                 statics.insert(key, Static::One(full.clone()));
                 continue;
@@ -207,7 +207,7 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
     statics
 }
 
-/// Where the name begins behind `FILE.c;`: the first of these endings that occurs counts, in any case.
+/// Where the name begins after `FILE.c;`: the first of these endings that occurs counts, in any case.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]

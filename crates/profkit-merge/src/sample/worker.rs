@@ -60,7 +60,7 @@ struct Odd;
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// How many inputs could not be added to a sum.
+    /// How many inputs could not be added to `sum`.
     odd: usize,
 }
 

@@ -117,7 +117,7 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// The family by the compiler's name; None for names such as `cc`, which the compiler itself must tell.
+/// The family by the compiler's name; None for names such as `cc`, which only the compiler itself can resolve.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?

@@ -34,7 +34,7 @@ pub struct Group {
 /// All that is done for one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// One an input that is compiled or assembled.
+    /// One per input that is compiled or assembled.
     pub groups: Vec<Group>,
     /// The link, done if no group failed.
     pub link: Option<Vec<OsString>>,

@@ -84,9 +84,9 @@ impl FromStr for Target {
     }
 }
 
-/// Tells the target from the assembly, if it shows; `None` if it does not.
+/// Finds the target that the assembly is for; `None` if the text does not show it.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // The start of a file has its first functions, and one register is enough to know.
+    // The first functions are at the start of a file, and the name of one register identifies the target.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);

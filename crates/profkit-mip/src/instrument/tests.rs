@@ -105,7 +105,7 @@ fn where_the_entry_probe_goes() {
     1: call *__fentry__@GOTPCREL(%rip)
     movb $0, .Lprofkit_mip_r0(%rip); ret
     "##);
-    // Behind the frame that debuggers look for, but before what jumps come to.
+    // After the frame that debuggers look for, but before what jumps come to.
     insta::assert_snapshot!(at("pushq %rbp\n.cfi_def_cfa_offset 16\nmovq %rsp, %rbp\n.cfi_def_cfa_register 6\n.loc 1 3\nleave\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .loc 1 3");
     insta::assert_snapshot!(at(".intel_syntax noprefix\npush rbp\nmov rbp, rsp\n.L1: dec edi\njne .L1\nret"), @"mov byte ptr [rip + .Lprofkit_mip_r0], 0; .L1: dec edi");
     let mach_o = |text: &str| {

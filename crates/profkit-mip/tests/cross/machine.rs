@@ -95,7 +95,7 @@ impl Machine {
         let mut command = Command::new(self.qemu);
         command.args(["-L", self.libraries]);
         if let Some((log, text)) = log {
-            // One translated block an instruction, each logged with its address.
+            // One translated block per instruction, each logged with its address.
             command
                 .args(["-singlestep", "-d", "exec,nochain", "-D"])
                 .arg(log);

@@ -204,7 +204,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // There is nobody to tell; a name that is left over is never used again.
+            // There is nobody to report to; a name that is left over is never used again.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -52,8 +52,8 @@ impl Artifact {
     }
 }
 
-/// Told of a download: the address, bytes so far, and how many there will be if the server says so. When it ends,
-/// whether well or not, both numbers are 0.
+/// Called during a download with the address, bytes so far, and how many there will be if the server says so. When it
+/// ends, whether well or not, both numbers are 0.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// A client.
@@ -125,7 +125,7 @@ impl Client {
         self
     }
 
-    /// Sets who is told of downloads.
+    /// Sets what is called during downloads.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);

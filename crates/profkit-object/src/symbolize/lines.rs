@@ -26,7 +26,7 @@ pub(super) struct Lines {
     /// By `high`.
     sequences: Vec<Sequence>,
     pub(super) error: Option<gimli::Error>,
-    /// The last rows have no end; they are left out.
+    /// Whether the line program ended without an `end_sequence` row; the rows of that last sequence are left out.
     pub(super) unterminated: bool,
 }
 

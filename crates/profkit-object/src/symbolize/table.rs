@@ -124,7 +124,7 @@ pub struct Frame<'table> {
     pub line: u32,
     /// Column from 1; 0 if unknown.
     pub column: u32,
-    /// The discriminator that tells blocks of one line apart; 0 is the first.
+    /// The discriminator, which distinguishes the blocks of one line; 0 is the first.
     pub discriminator: u32,
     /// The line that the function is declared at; 0 if unknown.
     pub function_line: u32,

@@ -388,7 +388,7 @@ impl Builder<'_, '_, '_, '_> {
         caller
     }
 
-    /// A frame of `function` without a place in it yet.
+    /// A new frame of `function`, whose line and column are not yet set.
     fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
         let mut frame = Stored {
             caller,

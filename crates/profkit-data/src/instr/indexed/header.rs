@@ -156,7 +156,7 @@ impl IndexedHeader {
     }
 }
 
-/// First version whose records state the number of counters, and with several hashes a name (LLVM 3.6).
+/// First version whose records state the number of counters, and with several hashes per name (LLVM 3.6).
 pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
 /// First version with value data (LLVM 3.8).
 pub(super) const VALUES_SINCE: u32 = 3;

@@ -3,8 +3,8 @@
 //!
 //! | version | LLVM | change |
 //! |---|---|---|
-//! | 1 | 3.5 | first: one hash and its counters a name |
-//! | 2 | 3.6, 3.7 | number of counters stated, several hashes a name |
+//! | 1 | 3.5 | first: one hash and its counters per name |
+//! | 2 | 3.6, 3.7 | number of counters stated, several hashes per name |
 //! | 3 | 3.8 | value data |
 //! | 4 | 3.9 to 5 | summary |
 //! | 5, 6, 7 | 6 to 10, 11, 12 to 14 | same layout, new hash of front-end functions |

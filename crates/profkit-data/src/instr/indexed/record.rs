@@ -1,4 +1,4 @@
-//! The data of one name in the function table: one record a function hash.
+//! The data of one name in the function table: one record per function hash.
 use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE};
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// Fields that LLVM's summary has had from the beginning.
 const SUMMARY_FIELDS: usize = 6;
 
-/// Reads a summary: number of fields, number of cutoffs, the fields, three words a cutoff.
+/// Reads a summary: number of fields, number of cutoffs, the fields, three words per cutoff.
 pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let field_count = cursor.u64()?;
     let cutoff_count = cursor.u64()?;

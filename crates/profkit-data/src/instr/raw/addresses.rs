@@ -98,7 +98,7 @@ impl SortedAddresses {
         let (Some(&(low, _)), Some(&(high, _))) = (entries.first(), entries.last()) else {
             return Self::default();
         };
-        // No more stretches than about two an entry, however far addresses lie apart.
+        // At most about two stretches per entry, however far addresses lie apart.
         let wanted = entries.len() as u64 * 2;
         let mut shift = 0;
         while (high - low) >> shift > wanted {

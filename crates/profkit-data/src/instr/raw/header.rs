@@ -147,7 +147,7 @@ pub struct RawHeader {
     pub len: usize,
     /// `BinaryIdsSize`, bytes (version 6).
     pub binary_ids_size: u64,
-    /// `NumData`: data records, one a function.
+    /// `NumData`: data records, one per function.
     pub num_data: u64,
     /// `PaddingBytesBeforeCounters` (version 5 of LLVM 10).
     pub padding_before_counters: u64,

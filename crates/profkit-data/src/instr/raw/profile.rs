@@ -463,7 +463,7 @@ impl<'data> RawProfile<'data> {
         Ok(ids)
     }
 
-    /// Tells absolute from relative counter pointers where the version does not: under the right reading the
+    /// Distinguishes absolute from relative counter pointers where the version does not: under the right reading the
     /// counters of records lie one after the other within their section. Absolute, as LLVM 13 was released, unless
     /// only the relative reading fits.
     fn looks_relative(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::bytes::{Cursor, Endian, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 
-/// Adds a compact binary profile to `profile`, each count times `weight`. Behind a damaged function reading goes on at
+/// Adds a compact binary profile to `profile`, each count times `weight`. After a damaged function reading goes on at
 /// the next that the table knows.
 ///
 /// # Errors

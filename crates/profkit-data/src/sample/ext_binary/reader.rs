@@ -470,7 +470,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads one section of samples. Behind a damaged function reading goes on at the next that the table knows.
+    /// Reads one section of samples. After a damaged function reading goes on at the next that the table knows.
     #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
     fn read_section(
         &self,

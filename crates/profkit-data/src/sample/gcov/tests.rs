@@ -93,7 +93,7 @@ fn sections_are_written_as_create_gcov_does() {
     let (ours, losses) = write(&profile.profile, &GcovOptions::new(GcovVersion::V1));
     assert_eq!(losses, GcovLosses::default());
     assert_eq!(ours.len(), real.len());
-    // Behind the last section's tag: create_gcov counts instructions there, which the other sections do not have.
+    // After the last section's tag: create_gcov counts instructions there, which the other sections do not have.
     let tag = 0xaf00_0000u32.to_le_bytes();
     let end = real.windows(4).position(|word| word == tag).unwrap();
     assert_eq!(ours[..end + 8], real[..end + 8]);

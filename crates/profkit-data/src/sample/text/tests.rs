@@ -226,7 +226,7 @@ fn many_targets_of_a_line_are_kept_apart_by_name() {
     assert_eq!(parse(vtables.as_bytes()).1.fault_count, 1);
 }
 
-/// With a search through all targets for each, or for a blank behind each colon, these take minutes.
+/// With a search through all targets for each, or for a blank after each colon, these take minutes.
 #[test]
 fn long_lines_take_time_with_their_length() {
     let mut text = "f:1:1\n 1: 1".to_owned();

@@ -319,7 +319,7 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     }
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // Behind `paciasp` the return address is signed; only x30 can be freed of that on every processor (xpaclri).
+    // After `paciasp` the return address is signed; only x30 can be freed of that on every processor (xpaclri).
     body.extend(
         [
             "ldr x30, [sp, #40]",

@@ -81,7 +81,7 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Probes that find the return address by the stack pointer, or tell the unwinder of a push, come before.
+        // Probes that find the return address by the stack pointer, or report a push to the unwinder, come before.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,

@@ -39,6 +39,10 @@ impl ReadOptions {
 /// An open profile of any kind. Readers borrow the file's bytes; kinds that are read as a whole are models of their own.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one value per file, and it is seldom moved"
+)]
 pub enum Profile<'data> {
     /// A raw instrumentation profile.
     #[cfg(feature = "instr")]

@@ -34,7 +34,7 @@ pub fn implausible_counter(record: &Record) -> Option<Error> {
     })?;
     Some(
         Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
-            .within(Structure::Counter(index as u64))
+            .within(Structure::Counter(index))
             .within(Structure::Function(record.name_ref.to_string()))
             .found(count)
             .expected("at most 2^56"),

@@ -80,14 +80,14 @@ pub struct ContextChange {
 impl ContextChange {
     fn of_pair(pair: &Pair) -> Self {
         ContextChange {
-            old: Some(pair.old.clone()),
-            new: Some(pair.new.clone()),
+            old: Some(pair.old),
+            new: Some(pair.new),
             moved: if pair.moved { Moved::Yes } else { Moved::No },
         }
     }
 
     fn of_single(single: &Single, is_new: bool) -> Self {
-        let context = Some(single.context.clone());
+        let context = Some(single.context);
         let (old, new) = if is_new {
             (None, context)
         } else {

@@ -232,7 +232,7 @@ impl SampleOverlap {
                 test_samples: sums.samples,
                 ..FunctionOverlap::default()
             };
-            let found = same_function(&base.profile, &test.profile, function);
+            let found = same_function(base.profile, test.profile, function);
             let twin = found.and_then(|at| Some((at, base.profile.functions().get(at)?)));
             match twin {
                 None => {
@@ -290,7 +290,7 @@ impl SampleOverlap {
         let functions = test.profile.functions().iter().enumerate();
         let both = functions.filter(|&(index, function)| {
             is_hot(test, index)
-                && same_function(&base.profile, &test.profile, function)
+                && same_function(base.profile, test.profile, function)
                     .is_some_and(|twin| is_hot(base, twin))
         });
         let both = both.count() as u64;

@@ -42,7 +42,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         .reserve(usize::try_from(count).unwrap_or(most).min(most));
     for index in 0..count {
         let (function, signature) = read_function(&mut cursor, &header)
-            .map_err(|error| error.within(Structure::FunctionNumber(index as u64)))?;
+            .map_err(|error| error.within(Structure::FunctionNumber(index)))?;
         profile.runs = profile.runs.max(function.called_runs);
         profile.functions.push(function);
         signatures.push(signature);

@@ -25,6 +25,7 @@ pub(super) struct SampleKind<'d, 'a> {
 }
 
 /// Inputs that follow one another.
+#[allow(clippy::large_enum_variant, reason = "a worker has few of them")]
 pub(super) enum Piece {
     /// Their sum.
     Sum(Sum),

@@ -193,7 +193,7 @@ impl<'data> TextReader<'data> {
                 other => {
                     let error =
                         self.no_number(other, "count is invalid", "a decimal counter below 2^64");
-                    return Err(error.within(Structure::Counter(index as u64)));
+                    return Err(error.within(Structure::Counter(index)));
                 }
             }
         }
@@ -231,7 +231,7 @@ impl<'data> TextReader<'data> {
             let message = "bitmap byte is not a valid integer";
             let byte = self
                 .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
-                .map_err(|error| error.within(Structure::BitmapByte(index as u64)))?;
+                .map_err(|error| error.within(Structure::BitmapByte(index)))?;
             // The number is at most the largest byte.
             record.bitmap.push(u8::try_from(byte).unwrap_or(u8::MAX));
         }

@@ -112,12 +112,13 @@ struct ShownFunction {
     guid: String,
     hash: String,
     counters: usize,
-    counts: Vec<u64>,
-    #[serde(default)]
+    /// Absent of pseudo records, which have none.
+    counts: Option<Vec<u64>>,
     pseudo: Option<String>,
+    #[serde(default)]
     max: u64,
     /// Of up to 128 bits: a number that JSON's reader has no exact type for, if it is beyond 64.
-    sum: serde_json::Number,
+    sum: Option<serde_json::Number>,
 }
 
 impl Shown {
@@ -134,11 +135,17 @@ impl Shown {
             ));
         }
         for function in &self.functions {
-            let counts = &function.counts;
+            let Some(counts) = &function.counts else {
+                if function.pseudo.is_none() {
+                    return Err(format!("{} has no counts", function.guid));
+                }
+                continue;
+            };
             let sum: u128 = counts.iter().map(|count| u128::from(*count)).sum();
             let max = counts.iter().copied().max().unwrap_or(0);
             let expected = (counts.len(), u64::try_from(sum).ok(), max);
-            let found = (function.counters, function.sum.as_u64(), function.max);
+            let shown_sum = function.sum.as_ref().and_then(serde_json::Number::as_u64);
+            let found = (function.counters, shown_sum, function.max);
             if function.pseudo.is_none() && found != expected {
                 return Err(format!(
                     "{}: {found:?}, expected {expected:?}",
@@ -165,7 +172,11 @@ impl Shown {
 
 impl ShownFunction {
     fn key(&self) -> (&str, &str, &[u64]) {
-        (&self.guid, &self.hash, &self.counts)
+        (
+            &self.guid,
+            &self.hash,
+            self.counts.as_deref().unwrap_or_default(),
+        )
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Scope {
 pub enum Outcome {
     /// Nothing differs.
     Same,
-    /// Something differs, and [`ALLOWED`] has the reason.
+    /// Something differs, and the table of allowed differences has the reason.
     Allowed(&'static str),
     /// Something differs: what, and where both outputs were kept.
     Different(String),

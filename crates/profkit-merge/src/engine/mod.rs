@@ -53,7 +53,7 @@ pub struct MergedProfile {
 
 /// Merges instrumentation profiles.
 ///
-/// Memory: for each thread one accumulator, one array of sums a layout, and whatever [`Inputs::load`] holds.
+/// Memory: for each thread one accumulator, one array of sums per layout, and whatever [`Inputs::open`] holds.
 ///
 /// # Errors
 /// [`MergeError::NoInputs`]; with [`Policy::Tolerant`] [`MergeError::Kinds`] for inputs that count different things

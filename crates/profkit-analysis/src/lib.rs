@@ -12,6 +12,8 @@
 //! | [`names`] | how is a function called in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
+//! | [`samples`] | what is in a sample profile of any encoding? |
+//! | [`selection`] | which functions are meant by a name or a part of one? |
 #![forbid(unsafe_code)]
 
 pub mod correlate;
@@ -24,3 +26,5 @@ pub mod mip_diff;
 pub mod names;
 pub mod order;
 pub mod overlap;
+pub mod samples;
+pub mod selection;

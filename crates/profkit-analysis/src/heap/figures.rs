@@ -12,7 +12,7 @@ pub fn access_density(block: &MemInfoBlock) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn to_f64(number: u64) -> f64 {
+pub(super) fn to_f64(number: u64) -> f64 {
     number as f64
 }
 

@@ -1,6 +1,7 @@
 //! Heap profiles: from the addresses of raw dumps to the functions that allocated, and what two profiles differ in.
 mod changes;
 mod figures;
+mod flame;
 mod folded;
 mod load;
 mod locations;
@@ -9,6 +10,7 @@ mod symbolize;
 
 pub use changes::{ContextChange, HeapChanges, Measure, Moved};
 pub use figures::{ContextOrder, ContextSum, access_density, average, top_contexts};
+pub use flame::{FlameFunction, FlameStacks};
 pub use folded::{FoldedStacks, HeapWeight, frame_name};
 pub use load::{LoadedHeap, load_heap};
 pub use locations::LocationSizes;

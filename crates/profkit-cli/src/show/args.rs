@@ -3,6 +3,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
 use crate::print::Format;
 use clap::Args;
+use profkit_analysis::selection::Selection;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -118,6 +119,15 @@ pub struct Details {
 }
 
 impl ShowArgs {
+    /// The functions that are printed.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            all: self.functions || self.shows_functions() && !self.filters(),
+            names: self.function.clone(),
+            parts: self.function_contains.clone(),
+        }
+    }
+
     /// Whether only some functions are asked for.
     pub fn filters(&self) -> bool {
         !self.function.is_empty() || !self.function_contains.is_empty()

@@ -13,11 +13,12 @@ use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
 use crate::print::{Format, stdout_for};
 use json::JsonPrinter;
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, layouts};
-use profkit_analysis::{faults::Faults, names};
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, layouts, read_selected};
+use profkit_analysis::selection::Selection;
+use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::{InstrKind, Record};
 use profkit_merge::files::Input;
 use report::{Context, Layout, Printer, RecordView};
 use std::io;
@@ -68,8 +69,9 @@ pub fn run(args: &ShowArgs) -> exit::Result {
         printer: &mut *printer,
         faults: Faults::default(),
     };
+    let selection = args.selection();
     let missing = show
-        .everything(source)
+        .everything(source, &selection)
         .map_err(|error| Failure::print(&error))?;
     let faults = std::mem::take(&mut show.faults);
     finish(args, &input, &faults, &missing)
@@ -139,9 +141,13 @@ struct Show<'a> {
     faults: Faults,
 }
 
-impl<'a> Show<'a> {
+impl Show<'_> {
     /// Prints what was asked for. Returns the functions that were asked for by name and are not there.
-    fn everything(&mut self, mut source: InstrReader<'_>) -> io::Result<Vec<&'a str>> {
+    fn everything<'s>(
+        &mut self,
+        mut source: InstrReader<'_>,
+        selection: &'s Selection,
+    ) -> io::Result<Vec<&'s str>> {
         let args = self.args;
         let facts = InstrFacts::of(&source);
         self.printer
@@ -149,18 +155,18 @@ impl<'a> Show<'a> {
         if args.header || args.sections {
             self.layouts(&source)?;
         }
-        let mut missing: Vec<&str> = args.function.iter().map(String::as_str).collect();
-        if !args.functions && args.function_contains.is_empty() {
-            self.lookup(&source, &mut missing)?;
-        }
-        let all_found = args.filters() && args.function_contains.is_empty() && missing.is_empty();
         let mut totals = Totals::new(
             args.hot.unwrap_or(0),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
-        if args.needs_all_records() || !all_found {
-            self.records(&mut source, &mut totals, &mut missing)?;
-        }
+        let (details, printer) = (args.details(), &mut *self.printer);
+        let missing = read_selected(
+            &mut source,
+            selection,
+            args.needs_all_records().then_some(&mut totals),
+            &mut self.faults,
+            |record, source| printer.record(&RecordView { record }, details, &Context { source }),
+        )?;
         if args.shows_functions() {
             self.printer.records_end()?;
         }
@@ -186,78 +192,6 @@ impl<'a> Show<'a> {
         }
         self.printer.end(&self.faults)?;
         Ok(missing)
-    }
-
-    /// Prints functions of an indexed profile that are asked for by mangled name, and takes them off the list.
-    fn lookup(&mut self, source: &InstrReader<'_>, missing: &mut Vec<&str>) -> io::Result<()> {
-        let InstrReader::Indexed(reader) = source else {
-            return Ok(());
-        };
-        let details = self.args.details();
-        let mut record = Record::default();
-        let mut remaining = Vec::new();
-        for name in missing.drain(..) {
-            let found = reader.profile().lookup(name.as_bytes());
-            let Some(mut found) = self.faults.or_default(found) else {
-                remaining.push(name);
-                continue;
-            };
-            loop {
-                match found.read_record(&mut record) {
-                    Ok(true) => {
-                        let view = RecordView { record: &record };
-                        self.printer.record(&view, details, &Context { source })?;
-                    }
-                    Ok(false) => break,
-                    Err(error) => self.faults.push(error),
-                }
-            }
-        }
-        *missing = remaining;
-        Ok(())
-    }
-
-    fn records(
-        &mut self,
-        source: &mut InstrReader<'_>,
-        totals: &mut Totals,
-        missing: &mut Vec<&str>,
-    ) -> io::Result<()> {
-        let args = self.args;
-        let details = args.details();
-        let mut found = vec![false; missing.len()];
-        let mut record = Record::default();
-        loop {
-            match source.source().read_record(&mut record) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    self.faults.push(error);
-                    if !source.source().can_resume() {
-                        break;
-                    }
-                    continue;
-                }
-            }
-            totals.add(&record);
-            let mut wanted = args.functions || args.shows_functions() && !args.filters();
-            for (name, found) in missing.iter().zip(&mut found) {
-                if names::is_named(&record.name, name) {
-                    (*found, wanted) = (true, true);
-                }
-            }
-            wanted |= args
-                .function_contains
-                .iter()
-                .any(|text| names::contains(&record.name, text));
-            if wanted {
-                let view = RecordView { record: &record };
-                self.printer.record(&view, details, &Context { source })?;
-            }
-        }
-        let mut found = found.into_iter();
-        missing.retain(|_| !found.next().unwrap_or(false));
-        Ok(())
     }
 
     fn layouts(&mut self, source: &InstrReader<'_>) -> io::Result<()> {

@@ -4,15 +4,12 @@ use super::json::{SCHEMA_VERSION, bare_error};
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
 use profkit_analysis::names;
-use profkit_data::sample::ext_binary::ExtBinaryProfile;
-use profkit_data::sample::gcov::GcovProfile;
-use profkit_data::sample::{
-    Function, Location, NameId, ProfileKind, ReadReport, SampleEncoding, SampleName, SampleProfile,
-    Samples, encoding, read, summarize,
-};
+use profkit_analysis::samples::SampleView;
+use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
 use profkit_data::summary::Summary;
 use profkit_merge::files::Input;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Shows a sample profile.
@@ -20,44 +17,20 @@ use std::io::{self, Write};
 /// # Errors
 /// If nothing of it can be read, a function that was asked for by name is not there, or the text cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
-    let data = input.bytes();
-    let mut profile = SampleProfile::new();
-    let found = encoding(data);
     let lazy = !args.needs_all_records() && !args.symbols;
-    let report = match found {
-        Some(SampleEncoding::ExtBinary) if lazy => {
-            let opened = ExtBinaryProfile::parse(data)
-                .map_err(|error| Failure::file(input.name(), &error))?;
-            let wanted: Vec<&[u8]> = args.function.iter().map(String::as_bytes).collect();
-            let report = opened.read_functions(&wanted, &mut profile);
-            // A demangled name has no hash and no place in the table.
-            if missing(args, &profile).is_empty() {
-                report
-            } else {
-                profile = SampleProfile::new();
-                read(data, &mut profile, 1)
-            }
-        }
-        _ => read(data, &mut profile, 1),
-    };
-    if report.functions == 0
-        && let Some(error) = report.faults.first()
-    {
-        return Err(Failure::file(input.name(), error));
-    }
+    let view = SampleView::open(input.bytes(), lazy.then_some(&args.function))
+        .map_err(|error| Failure::file(input.name(), &error))?;
     let show = Show {
         args,
         input,
-        encoding: found,
-        ranks: profile.names.ranks(),
-        profile: &profile,
-        report: &report,
+        view: &view,
     };
     let printed = match args.format {
         Format::Text => show.text(&mut print::stdout()),
         Format::Json => show.json(&mut print::json_stdout()),
     };
     printed.map_err(|error| Failure::print(&error))?;
+    let report = &view.report;
     let mut failure: Option<Failure> = None;
     let mut fail = |line: String| {
         failure = Some(match failure.take() {
@@ -74,7 +47,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             fail(format!("{}: and {more} more errors", input.name()));
         }
     }
-    for name in missing(args, &profile) {
+    for name in view.missing(&args.function) {
         fail(format!("{}: there is no function {name}", input.name()));
     }
     match failure {
@@ -84,30 +57,10 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     }
 }
 
-/// The functions that were asked for by name and are not there.
-fn missing<'a>(args: &'a ShowArgs, profile: &SampleProfile) -> Vec<&'a str> {
-    let functions = || profile.functions().iter().map(|it| it.samples.name);
-    let there = |name: &str| functions().any(|id| is_named(profile, id, name));
-    let wanted = args.function.iter().map(String::as_str);
-    wanted.filter(|name| !there(name)).collect()
-}
-
-fn is_named(profile: &SampleProfile, id: NameId, wanted: &str) -> bool {
-    match profile.names.get(id) {
-        SampleName::Text(name) => names::is_named(name, wanted),
-        guid @ SampleName::Guid(_) => {
-            guid.to_string() == wanted || guid.guid() == SampleName::Text(wanted.as_bytes()).guid()
-        }
-    }
-}
-
 struct Show<'a> {
     args: &'a ShowArgs,
     input: &'a Input,
-    encoding: Option<SampleEncoding>,
-    ranks: Vec<u32>,
-    profile: &'a SampleProfile,
-    report: &'a ReadReport,
+    view: &'a SampleView<'a>,
 }
 
 /// The facts of a profile's kind, with their names in JSON and in text.
@@ -140,76 +93,32 @@ const KINDS: [(ProfileKind, &str, &str); 8] = [
 
 impl Show<'_> {
     fn encoding_name(&self) -> String {
-        match self.encoding {
-            Some(SampleEncoding::Text) => "text".to_owned(),
-            Some(SampleEncoding::Binary) => "binary".to_owned(),
-            Some(SampleEncoding::CompactBinary) => "compact binary".to_owned(),
-            Some(SampleEncoding::ExtBinary) => "extensible binary".to_owned(),
-            Some(SampleEncoding::Gcov) => match GcovProfile::parse(self.input.bytes()) {
-                Ok(gcov) => format!("gcov version {}", gcov.version),
-                Err(_) => "gcov".to_owned(),
+        let name = match self.view.encoding {
+            Some(SampleEncoding::Text) => "text",
+            Some(SampleEncoding::Binary) => "binary",
+            Some(SampleEncoding::CompactBinary) => "compact binary",
+            Some(SampleEncoding::ExtBinary) => "extensible binary",
+            Some(SampleEncoding::Gcov) => match self.view.gcov_version() {
+                Some(version) => return format!("gcov version {version}"),
+                None => "gcov",
             },
-            None => "unknown".to_owned(),
-        }
-    }
-
-    fn name(&self, id: NameId) -> String {
-        match self.profile.names.get(id) {
-            SampleName::Text(name) if !self.args.mangled => {
-                names::demangle(name).unwrap_or_else(|| names::printable(name).into_owned())
-            }
-            SampleName::Text(name) => names::printable(name).into_owned(),
-            guid @ SampleName::Guid(_) => guid.to_string(),
-        }
-    }
-
-    /// The functions to be shown, in LLVM's order.
-    fn shown(&self) -> Vec<&Function> {
-        let args = self.args;
-        if !args.shows_functions() {
-            return Vec::new();
-        }
-        let wanted = |function: &&Function| {
-            let id = function.samples.name;
-            let contains = |text: &String| match self.profile.names.get(id) {
-                SampleName::Text(name) => names::contains(name, text),
-                guid @ SampleName::Guid(_) => guid.to_string().contains(text.as_str()),
-            };
-            args.functions
-                || !args.filters()
-                || args
-                    .function
-                    .iter()
-                    .any(|name| is_named(self.profile, id, name))
-                || args.function_contains.iter().any(contains)
+            None => "unknown",
         };
-        self.in_order().filter(wanted).collect()
+        name.to_owned()
     }
 
-    fn in_order(&self) -> impl Iterator<Item = &Function> {
-        let order = self.profile.llvm_order(&self.ranks);
-        let functions = self.profile.functions();
-        order
-            .into_iter()
-            .filter_map(|index| functions.get(index as usize))
+    fn name(&self, id: NameId) -> Cow<'_, str> {
+        self.view.name(id, self.args.mangled)
     }
 
-    /// The samples of a place's call targets, most first.
-    fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
-        let targets = samples.targets_at(location).iter();
-        let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
-        let rank = |id: NameId| self.ranks.get(id.index()).copied().unwrap_or(0);
-        targets.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), rank(name)));
-        targets
+    /// The functions to be shown.
+    fn shown(&self) -> Vec<&Function> {
+        self.view.selected(&self.args.selection())
     }
 
-    /// The summary that the file has, or, where all was read and it has none, what it comes to.
+    /// The summary, if it is to be shown.
     fn summary(&self) -> Option<Summary> {
-        if !self.args.shows_summary() {
-            return None;
-        }
-        let own = || summarize(self.profile);
-        Some(self.report.summary.clone().unwrap_or_else(own))
+        self.args.shows_summary().then(|| self.view.summary())
     }
 
     fn text(&self, out: &mut impl Write) -> io::Result<()> {
@@ -222,7 +131,7 @@ impl Show<'_> {
         )?;
         let kinds: Vec<_> = KINDS
             .iter()
-            .filter(|(kind, ..)| self.profile.kind.contains(*kind))
+            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
             .map(|(_, _, text)| *text)
             .collect();
         if !kinds.is_empty() {
@@ -238,9 +147,9 @@ impl Show<'_> {
             writeln!(
                 out,
                 "\nSymbols of the program: {}",
-                self.profile.symbols.len()
+                self.view.profile.symbols.len()
             )?;
-            for symbol in &self.profile.symbols {
+            for symbol in &self.view.profile.symbols {
                 writeln!(out, "  {}", names::printable(symbol))?;
             }
         }
@@ -268,11 +177,11 @@ impl Show<'_> {
     }
 
     fn sections(&self, out: &mut impl Write) -> io::Result<()> {
-        let Ok(opened) = ExtBinaryProfile::parse(self.input.bytes()) else {
+        let Some((version, sections)) = self.view.sections() else {
             return Ok(());
         };
-        writeln!(out, "  version {}", opened.version())?;
-        for entry in opened.sections() {
+        writeln!(out, "  version {version}")?;
+        for entry in sections {
             writeln!(
                 out,
                 "  {:#010x} {:>10} bytes  flags {:#x}  {}",
@@ -317,7 +226,7 @@ impl Show<'_> {
         let pad = "  ".repeat(depth);
         for line in &samples.body {
             write!(out, "{pad}{}: {}", place(line.location), line.samples)?;
-            for (name, count) in self.targets(samples, line.location) {
+            for (name, count) in self.view.targets(samples, line.location) {
                 write!(out, "  {} {count}", self.name(name))?;
             }
             writeln!(out)?;
@@ -347,15 +256,14 @@ impl Show<'_> {
 
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     fn hot(&self, out: &mut impl Write, count: usize) -> io::Result<()> {
-        let functions = self.profile.functions().iter();
-        let total: u128 = functions.map(|it| u128::from(it.samples.total)).sum();
+        let hot = self.view.hottest(count);
         writeln!(out, "\nFunctions with the most samples:")?;
-        for function in self.in_order().take(count) {
+        for function in &hot.functions {
             let samples = function.samples.total;
-            let share = if total == 0 {
+            let share = if hot.total == 0 {
                 0.0
             } else {
-                samples as f64 * 100.0 / total as f64
+                samples as f64 * 100.0 / hot.total as f64
             };
             write!(out, "  {samples:>14}  {share:6.2} %  ")?;
             for frame in &function.callers {
@@ -374,7 +282,7 @@ impl Show<'_> {
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let kinds: Vec<_> = KINDS
             .iter()
-            .filter(|(kind, ..)| self.profile.kind.contains(*kind))
+            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
             .map(|(_, name, _)| *name)
             .collect();
         let head = json!({
@@ -393,10 +301,9 @@ impl Show<'_> {
         let member =
             |out: &mut dyn Write, name: &str, value: Value| write!(out, ",\n\"{name}\":{value}");
         if self.args.sections
-            && let Ok(opened) = ExtBinaryProfile::parse(self.input.bytes())
+            && let Some((_, sections)) = self.view.sections()
         {
-            let sections: Vec<_> = opened
-                .sections()
+            let sections: Vec<_> = sections
                 .iter()
                 .map(|it| json!({"name": it.name(), "type": it.kind, "flags": it.flags, "offset": it.offset, "size": it.size}))
                 .collect();
@@ -413,6 +320,7 @@ impl Show<'_> {
         }
         if self.args.symbols {
             let symbols: Vec<_> = self
+                .view
                 .profile
                 .symbols
                 .iter()
@@ -421,9 +329,8 @@ impl Show<'_> {
             member(out, "symbols", symbols.into())?;
         }
         if let Some(count) = self.args.hot {
-            let hot: Vec<_> = self
-                .in_order()
-                .take(count)
+            let hot = self.view.hottest(count).functions.into_iter();
+            let hot: Vec<_> = hot
                 .map(|it| json!({"name": self.plain(it.samples.name), "total": it.samples.total}))
                 .collect();
             member(out, "hot", hot.into())?;
@@ -445,17 +352,14 @@ impl Show<'_> {
             }
             member(out, "summary", value)?;
         }
-        let errors: Vec<_> = self.report.faults.iter().map(bare_error).collect();
+        let errors: Vec<_> = self.view.report.faults.iter().map(bare_error).collect();
         member(out, "errors", errors.into())?;
-        member(out, "error_count", self.report.fault_count.into())?;
+        member(out, "error_count", self.view.report.fault_count.into())?;
         out.write_all(b"}\n")
     }
 
-    fn plain(&self, id: NameId) -> String {
-        match self.profile.names.get(id) {
-            SampleName::Text(name) => names::printable(name).into_owned(),
-            guid @ SampleName::Guid(_) => guid.to_string(),
-        }
+    fn plain(&self, id: NameId) -> Cow<'_, str> {
+        self.view.name(id, true)
     }
 
     fn function_json(&self, function: &Function) -> Value {
@@ -485,7 +389,7 @@ impl Show<'_> {
             value
         };
         let targets = |location| -> Vec<Value> {
-            let targets = self.targets(samples, location).into_iter();
+            let targets = self.view.targets(samples, location).into_iter();
             targets
                 .map(|(name, count)| json!({"name": self.plain(name), "count": count}))
                 .collect()

@@ -1,0 +1,107 @@
+//! The records of some functions, and sums over all records, in one pass.
+use super::reader::InstrReader;
+use super::totals::Totals;
+use crate::faults::Faults;
+use crate::names;
+use crate::selection::Selection;
+use profkit_data::instr::Record;
+
+/// Calls `each` with every record of a selection, and adds all records to `totals`, where these are wanted. Records that
+/// cannot be read become faults.
+///
+/// In an indexed profile functions whose mangled names are given are looked up first; without `totals` the rest of the
+/// file is then read only if some were not found. Returns the names of the selection that no function has.
+///
+/// ```
+/// use profkit_analysis::faults::Faults;
+/// use profkit_analysis::instr::{InstrReader, read_selected};
+/// use profkit_analysis::selection::Selection;
+///
+/// let mut reader = InstrReader::open(b"main\n1\n1\n7\n\nidle\n1\n1\n0\n\n")?;
+/// let selection = Selection { names: vec!["main".into(), "gone".into()], ..Selection::default() };
+/// let (mut faults, mut counts) = (Faults::default(), Vec::new());
+/// let missing = read_selected(&mut reader, &selection, None, &mut faults, |record, _| {
+///     counts.push(record.counts[0]);
+///     Ok::<(), std::convert::Infallible>(())
+/// });
+/// assert_eq!((missing, counts, faults.count), (Ok(vec!["gone"]), vec![7], 0));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `each`.
+pub fn read_selected<'s, E>(
+    source: &mut InstrReader<'_>,
+    selection: &'s Selection,
+    mut totals: Option<&mut Totals>,
+    faults: &mut Faults,
+    mut each: impl FnMut(&Record, &InstrReader<'_>) -> Result<(), E>,
+) -> Result<Vec<&'s str>, E> {
+    let mut missing: Vec<&str> = selection.names.iter().map(String::as_str).collect();
+    let named_alone = !selection.all && selection.parts.is_empty();
+    if named_alone {
+        missing = look_up(source, missing, faults, &mut each)?;
+    }
+    if named_alone && missing.is_empty() && totals.is_none() {
+        return Ok(missing);
+    }
+    let mut found = vec![false; missing.len()];
+    let mut record = Record::default();
+    loop {
+        match source.source().read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                faults.push(error);
+                if !source.source().can_resume() {
+                    break;
+                }
+                continue;
+            }
+        }
+        if let Some(totals) = &mut totals {
+            totals.add(&record);
+        }
+        let mut wanted = selection.all;
+        for (name, found) in missing.iter().zip(&mut found) {
+            if names::is_named(&record.name, name) {
+                (*found, wanted) = (true, true);
+            }
+        }
+        if wanted || selection.has_part_of(&record.name) {
+            each(&record, source)?;
+        }
+    }
+    let mut found = found.into_iter();
+    missing.retain(|_| !found.next().unwrap_or(false));
+    Ok(missing)
+}
+
+/// Looks up functions of an indexed profile by their mangled names. Returns the names that were not found.
+fn look_up<'s, E>(
+    source: &InstrReader<'_>,
+    names: Vec<&'s str>,
+    faults: &mut Faults,
+    each: &mut impl FnMut(&Record, &InstrReader<'_>) -> Result<(), E>,
+) -> Result<Vec<&'s str>, E> {
+    let InstrReader::Indexed(reader) = source else {
+        return Ok(names);
+    };
+    let mut record = Record::default();
+    let mut remaining = Vec::new();
+    for name in names {
+        let found = reader.profile().lookup(name.as_bytes());
+        let Some(mut found) = faults.or_default(found) else {
+            remaining.push(name);
+            continue;
+        };
+        loop {
+            match found.read_record(&mut record) {
+                Ok(true) => each(&record, source)?,
+                Ok(false) => break,
+                Err(error) => faults.push(error),
+            }
+        }
+    }
+    Ok(remaining)
+}

@@ -1,0 +1,161 @@
+//! A sample profile of any encoding, opened to answer questions: which functions it has, the hottest ones, sums.
+use crate::names;
+use crate::selection::{Selection, is_sample};
+use profkit_data::Result;
+use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
+use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
+use profkit_data::sample::{
+    Function, Location, NameId, ReadReport, SampleEncoding, SampleName, SampleProfile, Samples,
+    encoding, read, summarize,
+};
+use profkit_data::summary::Summary;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+/// A sample profile that was read as far as it is sound, with what its file says about it.
+///
+/// ```
+/// use profkit_analysis::samples::SampleView;
+///
+/// let view = SampleView::open(b"main:90:1\n 1: 90\nidle:10:1\n 1: 10\n", None)?;
+/// let hot = view.hottest(1);
+/// assert_eq!((view.name(hot.functions[0].samples.name, false).as_ref(), hot.total), ("main", 100));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SampleView<'data> {
+    data: &'data [u8],
+    /// The functions.
+    pub profile: SampleProfile,
+    /// What reading came to: faults, and the summary that the file holds.
+    pub report: ReadReport,
+    /// The encoding, if it is a known one.
+    pub encoding: Option<SampleEncoding>,
+    ranks: Vec<u32>,
+}
+
+/// The functions with the most samples.
+#[derive(Clone, Debug)]
+pub struct HotFunctions<'p> {
+    /// The hottest first.
+    pub functions: Vec<&'p Function>,
+    /// The samples of all functions of the profile.
+    pub total: u128,
+}
+
+impl<'data> SampleView<'data> {
+    /// Reads a profile. Of an encoding whose functions can be found one by one, only those in `wanted` are read, if they
+    /// are all there under the names as given.
+    ///
+    /// # Errors
+    /// If nothing of it can be read.
+    pub fn open(data: &'data [u8], wanted: Option<&[String]>) -> Result<Self> {
+        let encoding = encoding(data);
+        let mut profile = SampleProfile::new();
+        let report = match (encoding, wanted) {
+            (Some(SampleEncoding::ExtBinary), Some(wanted)) => {
+                let opened = ExtBinaryProfile::parse(data)?;
+                let names: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
+                let report = opened.read_functions(&names, &mut profile);
+                // A demangled name has no hash and no place in the table.
+                if missing(&profile, wanted).is_empty() {
+                    report
+                } else {
+                    profile = SampleProfile::new();
+                    read(data, &mut profile, 1)
+                }
+            }
+            _ => read(data, &mut profile, 1),
+        };
+        if report.functions == 0
+            && let Some(error) = report.faults.first()
+        {
+            return Err(error.clone());
+        }
+        Ok(SampleView {
+            data,
+            ranks: profile.names.ranks(),
+            profile,
+            report,
+            encoding,
+        })
+    }
+
+    /// The names of `wanted` that no function has.
+    pub fn missing<'a>(&self, wanted: &'a [String]) -> Vec<&'a str> {
+        missing(&self.profile, wanted)
+    }
+
+    /// A function's name for people: demangled unless `mangled`, or its hash.
+    pub fn name(&self, id: NameId, mangled: bool) -> Cow<'_, str> {
+        match self.profile.names.get(id) {
+            SampleName::Text(name) => names::display(name, mangled),
+            guid @ SampleName::Guid(_) => Cow::Owned(guid.to_string()),
+        }
+    }
+
+    /// The functions in LLVM's order: most samples first.
+    pub fn in_order(&self) -> impl Iterator<Item = &Function> {
+        let order = self.profile.llvm_order(&self.ranks);
+        let functions = self.profile.functions();
+        order
+            .into_iter()
+            .filter_map(|index| functions.get(index as usize))
+    }
+
+    /// The functions of a selection, in LLVM's order.
+    pub fn selected(&self, selection: &Selection) -> Vec<&Function> {
+        let name = |function: &Function| self.profile.names.get(function.samples.name);
+        self.in_order()
+            .filter(|function| selection.selects_sample(name(function)))
+            .collect()
+    }
+
+    /// The `most` functions with the most samples.
+    pub fn hottest(&self, most: usize) -> HotFunctions<'_> {
+        let functions = self.profile.functions().iter();
+        HotFunctions {
+            functions: self.in_order().take(most).collect(),
+            total: functions.map(|it| u128::from(it.samples.total)).sum(),
+        }
+    }
+
+    /// The call targets of a place with their samples, most first.
+    pub fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
+        let targets = samples.targets_at(location).iter();
+        let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
+        let rank = |id: NameId| self.ranks.get(id.index()).copied().unwrap_or(0);
+        targets.sort_by_key(|&(name, count)| (Reverse(count), rank(name)));
+        targets
+    }
+
+    /// The summary that the file holds; where it holds none, that of the functions that were read.
+    pub fn summary(&self) -> Summary {
+        let own = || summarize(&self.profile);
+        self.report.summary.clone().unwrap_or_else(own)
+    }
+
+    /// The version of a GCC profile.
+    pub fn gcov_version(&self) -> Option<GcovVersion> {
+        match self.encoding {
+            Some(SampleEncoding::Gcov) => {
+                GcovProfile::parse(self.data).ok().map(|gcov| gcov.version)
+            }
+            _ => None,
+        }
+    }
+
+    /// The version and the table of sections of an extensible binary profile.
+    pub fn sections(&self) -> Option<(u64, Vec<Section>)> {
+        let opened = ExtBinaryProfile::parse(self.data).ok()?;
+        Some((opened.version(), opened.sections().to_vec()))
+    }
+}
+
+fn missing<'a>(profile: &SampleProfile, wanted: &'a [String]) -> Vec<&'a str> {
+    let functions = || profile.functions().iter();
+    let there =
+        |name: &str| functions().any(|it| is_sample(profile.names.get(it.samples.name), name));
+    let wanted = wanted.iter().map(String::as_str);
+    wanted.filter(|name| !there(name)).collect()
+}

@@ -1,0 +1,66 @@
+//! Functions chosen by name.
+use crate::names;
+use profkit_data::sample::SampleName;
+
+/// Which functions of a profile are asked for.
+///
+/// ```
+/// use profkit_analysis::selection::Selection;
+///
+/// let mut selection = Selection::default();
+/// selection.names.push("ns::parse".to_owned());
+/// assert!(selection.selects(b"_ZN2ns5parseEi"));
+/// assert!(!selection.selects(b"_ZN2ns6parserEv"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// All functions, whatever the names are.
+    pub all: bool,
+    /// Functions of these names, each in any spelling that [`names::is_named`] accepts.
+    pub names: Vec<String>,
+    /// Functions whose names contain one of these texts, mangled or demangled.
+    pub parts: Vec<String>,
+}
+
+impl Selection {
+    /// Whether a function of this name is asked for.
+    pub fn selects(&self, name: &[u8]) -> bool {
+        self.all
+            || self
+                .names
+                .iter()
+                .any(|wanted| names::is_named(name, wanted))
+            || self.has_part_of(name)
+    }
+
+    /// Whether a function of a sample profile is asked for. Functions that are known by their hash alone are found by the
+    /// hash, and by the mangled name that has this hash.
+    pub fn selects_sample(&self, name: SampleName<'_>) -> bool {
+        match name {
+            SampleName::Text(text) => self.selects(text),
+            guid @ SampleName::Guid(_) => {
+                self.all
+                    || self.names.iter().any(|wanted| is_sample(name, wanted))
+                    || self
+                        .parts
+                        .iter()
+                        .any(|part| guid.to_string().contains(part.as_str()))
+            }
+        }
+    }
+
+    /// Whether a name contains one of [`parts`](Self::parts).
+    pub(crate) fn has_part_of(&self, name: &[u8]) -> bool {
+        self.parts.iter().any(|part| names::contains(name, part))
+    }
+}
+
+/// Whether `wanted` names this function of a sample profile.
+pub(crate) fn is_sample(name: SampleName<'_>, wanted: &str) -> bool {
+    match name {
+        SampleName::Text(name) => names::is_named(name, wanted),
+        guid @ SampleName::Guid(_) => {
+            guid.to_string() == wanted || guid.guid() == SampleName::Text(wanted.as_bytes()).guid()
+        }
+    }
+}

@@ -67,6 +67,7 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
             .args(["--emit=metadata", "-Cpanic=abort", "--target", target, "-o"])
             .args([&metadata, &folder.join("abi/lib.rs")]),
         rustc,
+        target,
     )?;
     let object = folder.join("profkit_rt.o");
     let mut external = std::ffi::OsString::from("profkit_abi=");
@@ -80,28 +81,90 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     command.arg("--extern").arg(external).arg("-o");
-    run(command.args([&object, &folder.join("rt/lib.rs")]), rustc)?;
+    run(
+        command.args([&object, &folder.join("rt/lib.rs")]),
+        rustc,
+        target,
+    )?;
     fs::read(&object).map_err(io(&object))
 }
 
-fn run(command: &mut Command, rustc: &OsStr) -> Result<(), Error> {
-    // What the surrounding cargo asks of rustc is not meant for the runtime.
-    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
-        command.env_remove(name);
-    }
-    let name = rustc.to_string_lossy().into_owned();
+fn run(command: &mut Command, rustc: &OsStr, target: &str) -> Result<(), Error> {
+    without_cargo(command);
     let output = command
         .output()
-        .map_err(|error| Error::NoCompiler(name, error))?;
+        .map_err(|error| Error::NoCompiler(rustc.to_string_lossy().into_owned(), error))?;
     if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(if text.contains("can't find crate for `core`") {
-        Error::NoCore
-    } else if text.contains("loading target specification") {
+    Err(if lacks_target(rustc, target) {
         Error::UnknownTarget
+    } else if lacks_core(rustc, target) {
+        Error::NoCore
     } else {
-        Error::Compiler(text)
+        Error::Compiler(String::from_utf8_lossy(&output.stderr).into_owned())
     })
+}
+
+/// What the surrounding cargo asks of rustc is not meant for the runtime.
+fn without_cargo(command: &mut Command) {
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
+        command.env_remove(name);
+    }
+}
+
+/// Whether the compiler's list of targets is there and does not name this one.
+fn lacks_target(rustc: &OsStr, target: &str) -> bool {
+    printed(rustc, &["--print=target-list"])
+        .is_some_and(|list| !list.lines().any(|known| known == target))
+}
+
+/// Whether the compiler's folder of libraries for the target holds no core library.
+fn lacks_core(rustc: &OsStr, target: &str) -> bool {
+    let Some(folder) = printed(rustc, &["--print=target-libdir", "--target", target]) else {
+        return false;
+    };
+    let Ok(entries) = fs::read_dir(folder.trim_end_matches(['\r', '\n'])) else {
+        return true;
+    };
+    !entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("libcore-") && name.ends_with(".rlib")
+    })
+}
+
+/// What rustc prints, unless it fails.
+fn printed(rustc: &OsStr, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new(rustc);
+    without_cargo(command.args(arguments));
+    let output = command.output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(target: &str) -> Error {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        compile(&rustc, target, folder.path()).expect_err("no object file for such a target")
+    }
+
+    #[test]
+    fn a_target_that_the_compiler_does_not_know() {
+        let error = failure("no-such-target");
+        assert!(matches!(error, Error::UnknownTarget), "{error}");
+    }
+
+    #[test]
+    fn a_target_without_a_core_library() {
+        // Known to every rustc, and distributed for none: tier 3.
+        let error = failure("msp430-none-elf");
+        assert!(matches!(error, Error::NoCore), "{error}");
+    }
 }

@@ -1,4 +1,4 @@
-//! An empty profile of a program, from the map in the program or beside it.
+//! Makes an empty profile of a program from its MIP map, which is in the program or in a file beside it.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{Identity, ImageFacts, MapReadOptions, MipMap, MipProfile};
@@ -22,7 +22,7 @@ pub struct CreateOptions {
     pub debug: Option<PathBuf>,
     /// The architecture to take of a universal Mach-O file.
     pub arch: Option<String>,
-    /// The build id of a map, which does not have it.
+    /// The build id to write when the input is a map: a map does not hold one.
     pub build_id: Option<BuildId>,
 }
 
@@ -49,7 +49,7 @@ impl CreateOptions {
     }
 }
 
-/// Why there is no profile, or there are no source locations: the file and the problem.
+/// Why there is no profile, or why there are no source locations: the file and the problem.
 #[derive(Debug)]
 pub struct Error {
     name: String,
@@ -62,7 +62,7 @@ pub struct Error {
 pub enum Problem {
     /// It cannot be read.
     Io(io::Error),
-    /// It is damaged, or not what is needed.
+    /// It is damaged, or is not the kind of file that is needed.
     Data(DataError),
 }
 
@@ -97,12 +97,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Something worth knowing about a profile that was made all the same.
+/// A remark about a profile that could be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// The file that it is about.
     pub name: String,
-    /// What there is to know.
+    /// What the remark says.
     pub kind: NoteKind,
 }
 
@@ -110,9 +110,9 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// So many functions share their record with another.
+    /// This many functions share their record with another function.
     SharedRecords(u64),
-    /// The profile is of a map, and no build id was given.
+    /// The input is a map, and no build id was given.
     MapWithoutBuildId,
     /// The binary has no build id.
     BinaryWithoutBuildId,
@@ -120,7 +120,7 @@ pub enum NoteKind {
     UnreadableDebugInfo,
     /// The file has no debug info.
     NoDebugInfo,
-    /// A problem that the symbolizer found in the debug info.
+    /// The symbolizer found a problem in the debug info.
     Debug(DataError),
 }
 
@@ -152,9 +152,9 @@ impl fmt::Display for Note {
 pub struct Created {
     /// All functions of the map, none of them called.
     pub profile: MipProfile,
-    /// What is worth knowing about it.
+    /// Remarks about the profile.
     pub notes: Vec<Note>,
-    /// What of the map was left out, and why.
+    /// Which parts of the map were left out, and why.
     pub dropped: Vec<DataError>,
 }
 
@@ -298,18 +298,18 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
 /// Source locations of a profile's functions.
 #[derive(Debug)]
 pub struct Located {
-    /// Where stacks, paths and names are.
+    /// The tables of stacks, paths and names that the locations refer to.
     pub tables: Tables,
     /// For each function of the profile, the place where it begins.
     pub stacks: Vec<Option<StackId>>,
-    /// What is worth knowing about them.
+    /// Remarks about the locations.
     pub notes: Vec<Note>,
 }
 
 /// Finds the source locations where the functions of a profile begin.
 ///
 /// # Errors
-/// If the file is no program or debug file, or of another build.
+/// If the file is neither a program nor a debug file, or belongs to another build.
 pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located, Error> {
     let name = path.display().to_string();
     let fail = |error| data_error(&name, error);
@@ -376,7 +376,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
                 },
             })
             .collect();
-        // Functions without a line are known by their name alone.
+        // A function without a line is known by its name alone.
         if frames.iter().any(|frame| frame.line > 0) {
             *stack = located.tables.intern_stack(&frames).map_err(fail)?;
         }

@@ -1,4 +1,4 @@
-//! What directives of 32-bit Arm say of the code after them: the instruction set, its syntax, the processor.
+//! The directives of 32-bit Arm that decide how the code after them is read: instruction set, syntax, processor.
 use super::statement::Directive;
 
 /// An instruction set of 32-bit Arm.
@@ -17,12 +17,12 @@ pub struct ArmState {
     pub set: Option<ArmSet>,
     /// Whether the unified syntax is on.
     pub unified: bool,
-    /// Whether the processor has no `movw`, that is, comes before ARMv7 and is no ARMv6T2.
+    /// Whether the processor lacks `movw`: it is older than ARMv7 and is not an ARMv6T2.
     pub old: bool,
 }
 
 impl ArmState {
-    /// Takes a directive in.
+    /// Records what a directive sets.
     pub(super) fn follow(&mut self, directive: Directive<'_>) {
         let arguments = directive.arguments;
         match directive.name {

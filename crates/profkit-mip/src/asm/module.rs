@@ -17,7 +17,7 @@ pub struct Module<'a> {
     pub end: Option<usize>,
 }
 
-/// What opens and closes a body that is not assembled where it stands.
+/// Pairs of directives around a body that is not assembled where it stands.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),
@@ -27,7 +27,8 @@ fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
 }
 
 impl<'a> Module<'a> {
-    /// Parses what was scanned. Never fails: what it does not know is an instruction of an unknown name.
+    /// Parses a scanned file. It never fails: a statement that it does not know becomes an instruction with an unknown
+    /// name.
     pub fn parse(scanned: &'a Scanned, syntax: &Syntax) -> Self {
         let mut parser = Parser {
             module: Module {
@@ -130,7 +131,8 @@ impl<'a> Parser<'a> {
                 }
             }
             _ => {
-                // A section inside `.if` is followed too: both branches of such code end where they began.
+                // Section directives inside `.if` are followed too: in such code both branches end in the section where
+                // they began.
                 self.sections.follow(directive);
                 self.context.arm.follow(directive);
             }

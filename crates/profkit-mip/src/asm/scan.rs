@@ -57,7 +57,7 @@ struct Scanner<'a> {
     position: usize,
     line: u32,
     inline: bool,
-    /// Start of the statement at hand, and its line.
+    /// Start and line of the current statement.
     piece: usize,
     piece_line: u32,
 }
@@ -127,7 +127,7 @@ impl Scanner<'_> {
         }
         let start = end - trimmed.len();
         let mut line = self.piece_line;
-        // Lines within block comments that the statement begins with.
+        // Line breaks inside block comments at the beginning of the statement.
         for &byte in self.text.get(self.piece..start).unwrap_or_default() {
             line = line.saturating_add(u32::from(byte == b'\n'));
         }
@@ -139,7 +139,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// A string ends with its quote, or else with its line.
+    /// A string ends at its closing quote, or at the end of the line if there is none.
     fn string(&mut self) {
         self.position += 1;
         while let Some(&byte) = self.text.get(self.position) {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SectionId(pub u32);
 
-/// One section, as far as the file says.
+/// One section, with what the file says about it.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
     /// Its name; in Mach-O "segment,section".
@@ -18,7 +18,7 @@ pub struct Section<'a> {
     pub group: Option<&'a [u8]>,
     /// The `unique` number: it distinguishes sections of equal names.
     pub unique: Option<&'a [u8]>,
-    /// The directive that selects it again: name, and arguments as they were written.
+    /// The directive that selects the section again: its name, and its arguments as they were written.
     pub selector: (&'a [u8], &'a [u8]),
     /// Whether it holds code.
     pub code: bool,
@@ -48,15 +48,15 @@ pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Takes quotes off, if there are any.
+/// Removes the quotes around a text, if there are any.
 pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
-/// What distinguishes sections: name, group, `unique` number.
+/// What makes two sections different: name, group, `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The sections met so far, the current one, and the stack of `.pushsection`.
+/// The sections found so far, the current one, and the stack of `.pushsection`.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,
@@ -77,7 +77,7 @@ impl<'a> Sections<'a> {
             stack: Vec::new(),
             format: syntax.format,
         };
-        // Where an assembler begins.
+        // The section in which an assembler begins.
         sections.select(Directive {
             name: b".text",
             arguments: b"",
@@ -119,7 +119,8 @@ impl<'a> Sections<'a> {
         let id = match self.by_key.get(&key) {
             Some(&id) => id,
             None => {
-                // One file has fewer sections than bytes, and bytes are fewer than u32::MAX (checked by callers).
+                // The cast cannot lose anything: a file has fewer sections than bytes, and callers check that it has
+                // fewer than u32::MAX bytes.
                 let id = SectionId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
                 self.list.push(section);
                 self.by_key.insert(key, id);
@@ -130,7 +131,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Directives of ELF targets that are a section's name.
+/// Directives of ELF targets that are themselves the name of a section.
 const ELF_SHORT: [&[u8]; 9] = [
     b".text",
     b".data",

@@ -8,26 +8,26 @@ pub struct Statement<'a> {
     pub line: u32,
     /// Offset of its first byte.
     pub start: usize,
-    /// Offset after its last byte, trailing space left out.
+    /// Offset after its last byte; trailing space is not part of it.
     pub end: usize,
-    /// The section that it stands in (for a directive that changes the section: the one before).
+    /// The section that it stands in. For a directive that changes the section, this is the section before the change.
     pub section: SectionId,
-    /// Where it is, for every other kind of statement.
+    /// Its surroundings.
     pub context: Context,
     /// What it is.
     pub kind: Kind<'a>,
 }
 
-/// What is around a statement.
+/// Facts about the surroundings of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// Inline assembly, between the compiler's marks.
     pub inline: bool,
-    /// Inside `.if`: the assembler may leave it out.
+    /// Inside `.if`: the assembler may leave the statement out.
     pub conditional: bool,
     /// Intel syntax is on.
     pub intel: bool,
-    /// What directives of 32-bit Arm have set.
+    /// What directives of 32-bit Arm have set before it.
     pub arm: ArmState,
 }
 
@@ -64,7 +64,7 @@ pub struct Instruction<'a> {
     pub operands: &'a [u8],
 }
 
-/// Bytes that names are made of.
+/// Whether a byte can be part of a name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
@@ -101,7 +101,7 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a quoted string off; escapes stay as they are.
+/// Splits a quoted string off the front. Escapes stay as they are.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;
@@ -115,7 +115,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((inner.get(..at)?, inner.get(at + 1..)?))
 }
 
-/// Takes a label off the front: its name and what follows.
+/// Splits a label off the front: the label's name, and the text after it.
 pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = if text.first() == Some(&b'"') {
         quoted(text)?
@@ -127,7 +127,7 @@ pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, rest))
 }
 
-/// What a statement without labels is.
+/// Tells what a statement without labels is.
 pub(super) fn parse(text: &[u8]) -> Kind<'_> {
     let (first, rest) = if text.first() == Some(&b'"') {
         quoted(text).unwrap_or((text, b""))

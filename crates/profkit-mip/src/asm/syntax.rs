@@ -1,4 +1,4 @@
-//! What differs between assemblers before a statement is understood.
+//! What an assembler's language must tell before a statement can be understood: comments, separators, local labels.
 
 /// The format of the object file that the assembler writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Syntax {
     pub separator: &'static str,
     /// Prefix of labels that do not get into the symbol table.
     pub local_prefix: &'static str,
-    /// Prefix of labels of data that linkers may drop piece by piece and that the final symbol table does not get. In
-    /// Mach-O that is another one: what stands after a label of the first kind belongs to the symbol before it.
+    /// Prefix of labels of data that linkers may drop piece by piece and that the final symbol table does not get.
+    /// Mach-O has a prefix of its own for these: data after a label of the first kind belongs to the symbol before it.
     pub data_prefix: &'static str,
     /// The object format, which decides what section directives mean.
     pub format: ObjectFormat,

@@ -1,5 +1,5 @@
-//! What GCC starts as its assembler: this program by the name `as`, in a folder that `-B` names. It instruments the
-//! assembly and becomes the real assembler.
+//! The program that GCC starts as its assembler: ours, under the name `as`, in a folder that `-B` names. It instruments
+//! the assembly and then becomes the real assembler.
 use super::error::{Doing, Error, Result};
 use super::run::{Compiler, instrument_file};
 use crate::instrument::Options;
@@ -10,13 +10,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable that says what the assembler does: the real assembler, the triple, then the front end's words,
-/// separated by [`SEPARATOR`].
+/// The environment variable that tells our assembler what to do: the real assembler, the triple, then the words of the
+/// front end, separated by [`SEPARATOR`].
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 
-/// Links the name `as` in the folder to this program, and returns the value of [`ENVIRONMENT`]. `setup` is what
-/// [`AssemblerCall::words`] will be.
+/// Links the name `as` in the folder to this program, and returns the value of [`ENVIRONMENT`]. `setup` becomes
+/// [`AssemblerCall::words`].
 pub fn prepare(
     folder: &Path,
     compiler: &Compiler,
@@ -54,7 +54,7 @@ pub fn is_assembler(program: &OsStr) -> bool {
         && std::env::var_os(ENVIRONMENT).is_some()
 }
 
-/// What GCC asks its assembler for.
+/// A call in which this program stands in for GCC's assembler.
 #[derive(Debug)]
 pub struct AssemblerCall {
     /// The assembler that GCC would have started.
@@ -67,7 +67,8 @@ pub struct AssemblerCall {
 }
 
 impl AssemblerCall {
-    /// The call that this process was started for, given its arguments, the program's name first.
+    /// The call that this process was started for. `arguments` are the arguments of the process, the program's name
+    /// first.
     pub fn from_environment(args: Vec<OsString>) -> Self {
         let value = std::env::var_os(ENVIRONMENT).unwrap_or_default().into_vec();
         let mut words = value
@@ -81,7 +82,7 @@ impl AssemblerCall {
         }
     }
 
-    /// What [`Setup::words`](super::Setup::words) was.
+    /// The words that [`Setup::words`](super::Setup::words) held in the first process.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
@@ -119,7 +120,8 @@ impl AssemblerCall {
                 args.pop_if(|last| last == "-")
             }
             .unwrap_or_else(|| "-".into());
-            // A name of the user's own stays in the assembler's messages; GCC's temporary ones need not.
+            // A name that the user chose stays in the assembler's messages; the names of GCC's temporary files need
+            // not.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
             instrument_file(Path::new(&from), &to, &from, marked, options, || {

@@ -1,16 +1,18 @@
-//! What GNU ld must be given so that `--gc-sections` drops dead functions and nothing else.
+//! What GNU ld needs so that `--gc-sections` drops dead functions and nothing else.
 //!
-//! It keeps every section, and its COMDAT group, whose name a `__start_` symbol that it defines itself ends in. It leaves
-//! symbols alone that a linker script defines, so the link gets a script that says of these two what GNU ld would have
-//! said. And with `-r` it makes one section of all records and links it to one function: if that one is dead, the next
-//! linker refuses the others, unless each section of records stays what it is.
+//! GNU ld keeps a section, and the COMDAT group of that section, when it defines a `__start_` symbol itself that ends
+//! in the section's name. It does not define symbols that a linker script defines. So the link gets a script that gives
+//! these symbols the values that GNU ld would have given them.
+//!
+//! With `-r`, GNU ld joins all records to one section that is linked to one function. If that function is dead, the
+//! next linker refuses the others, unless each section of records stays separate.
 use super::parse::{Class, Item, Parsed, Stop};
 use profkit_abi::mip::{section, symbol};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The script. Objects without records have no runtime and may have no section: GNU ld evaluates only the branch that
-/// it takes, and refuses to give the address of a section that no input has.
+/// The script. A link of objects without records has no runtime, and may lack the section. GNU ld evaluates only the
+/// branch that it takes, and it refuses to give the address of a section that no input has.
 pub fn script() -> String {
     let (records, hook) = (section::RECORDS, symbol::HOOK);
     [
@@ -25,7 +27,8 @@ pub fn script() -> String {
     .concat()
 }
 
-/// Words for GNU ld, after those of a call and the runtime. `script` is where [`script`] will be.
+/// Words for GNU ld. They follow the words of the call and the runtime. `script` is the path where the text of
+/// [`script`] will be.
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]
@@ -36,8 +39,8 @@ pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString>
     }
 }
 
-/// Whether the words of a link ask for `--gc-sections` and leave the layout to the linker's own script: one of the
-/// user's may put records elsewhere.
+/// Whether the words of a link ask for `--gc-sections` and leave the layout to the linker's own script. A script of the
+/// user may place the records elsewhere.
 fn drops_sections(parsed: &Parsed) -> bool {
     let mut drops = false;
     for word in linker_words(parsed) {
@@ -53,7 +56,7 @@ fn drops_sections(parsed: &Parsed) -> bool {
     drops
 }
 
-/// `-T` and its long forms, which is also how options begin that only give a section its address.
+/// `-T` and its long forms. Options that only give a section its address begin with the same letters.
 fn is_script(name: &str) -> bool {
     const ADDRESSES: [&str; 5] = ["Ttext", "Tdata", "Tbss", "Trodata", "Tldata"];
     const SCRIPTS: [&str; 4] = ["T", "dT", "script", "default-script"];
@@ -76,8 +79,8 @@ fn linker_words(parsed: &Parsed) -> impl Iterator<Item = String> {
         .map(|word| word.to_string_lossy().into_owned())
 }
 
-/// Words by which the driver asks its linker what it is. Nothing is linked: there is no input, and linkers stop at this
-/// option.
+/// Words by which the driver asks its linker for its name and version. Nothing is linked: there is no input, and
+/// linkers stop at this option.
 pub fn question(parsed: &Parsed) -> Vec<OsString> {
     let mut words = vec![OsString::from("-Wl,--version")];
     for item in &parsed.items {
@@ -92,7 +95,7 @@ pub fn question(parsed: &Parsed) -> Vec<OsString> {
     words
 }
 
-/// Whether that is GNU ld's answer.
+/// Whether a linker's answer is that of GNU ld.
 pub fn is_gnu_ld(answer: &str) -> bool {
     answer.starts_with("GNU ld ")
 }

@@ -1,4 +1,4 @@
-//! Why a compiler's call is not made, or not finished.
+//! Why a call of a compiler cannot be carried out, or was not finished.
 use crate::{instrument, runtime};
 use profkit_merge::files::system_text;
 use std::fmt;
@@ -29,7 +29,7 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// What was being done with a file or the system.
+/// What the driver was doing with a file or the system when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doing {
@@ -51,11 +51,11 @@ pub enum Doing {
     StartAssembler,
 }
 
-/// Why a compiler's call is not made, or not finished.
+/// Why a call of a compiler cannot be carried out, or was not finished.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The words have launchers but no compiler.
+    /// The words name launchers but no compiler.
     NoCompiler,
     /// The compiler is neither Clang nor GCC.
     UnknownCompiler {
@@ -64,16 +64,16 @@ pub enum Error {
     },
     /// The command line asks for what cannot be instrumented.
     Unsupported(Unsupported),
-    /// The system did not do something.
+    /// The system refused an operation.
     System {
-        /// What was being done.
+        /// The operation.
         doing: Doing,
-        /// With which file or program.
+        /// The file or program it was for.
         name: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Standard output did not take the assembly.
+    /// The assembly could not be written to standard output.
     Print(io::Error),
     /// There is no runtime to link.
     Runtime(runtime::Error),
@@ -81,17 +81,17 @@ pub enum Error {
     Instrument(instrument::Error),
 }
 
-/// What this module's functions return.
+/// The result of this module's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// For `map_err`: something that failed with a file.
+    /// Makes a closure for `map_err`: the operation failed with this file.
     pub(super) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = path.display().to_string();
         move |error| Error::System { doing, name, error }
     }
 
-    /// Whether the command line is wrong, and not something on this machine or in the source.
+    /// Whether the fault is in the command line, and not in the source or on this machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::NoCompiler | Error::UnknownCompiler { .. } | Error::Unsupported(_) => true,
@@ -100,7 +100,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Unsupported(unsupported) => unsupported.hint.map(str::to_owned),

@@ -1,13 +1,13 @@
-//! A compiler's driver whose code is instrumented: what `profkit mip cc` does. docs/mip-cc.md has the user's view.
+//! The compiler driver whose code is instrumented: what `profkit mip cc` does. docs/mip-cc.md has the user's view.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `parse.rs` | the driver's command line, as far as it must be understood |
-//! | `plan.rs` | what is run in its place: a pure function |
-//! | `run.rs` | running it: programs, temporary files, signals |
+//! | `plan.rs` | the steps that replace the call: a pure function |
+//! | `run.rs` | running the steps: programs, temporary files, signals |
 //! | `bounds.rs` | what GNU ld needs so that `--gc-sections` drops dead functions |
-//! | `assembler.rs` | what GCC starts as its assembler |
-//! | `error.rs` | why a call is not made, or not finished |
+//! | `assembler.rs` | the program that GCC starts as its assembler |
+//! | `error.rs` | why a call cannot be carried out, or was not finished |
 mod assembler;
 mod bounds;
 mod error;
@@ -29,11 +29,11 @@ use std::path::PathBuf;
 /// How code is instrumented and linked.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What the instrumenter does.
+    /// What the instrumenter records.
     pub options: Options,
-    /// What is linked.
+    /// Which runtime is linked.
     pub runtime: Runtime,
-    /// Words by which the front end, started anew as GCC's assembler, makes the same options again. See
+    /// Words by which the front end makes the same options again when GCC starts it as its assembler. See
     /// [`AssemblerCall::words`].
     pub words: Vec<OsString>,
 }
@@ -41,25 +41,25 @@ pub struct Setup {
 /// The runtime that a link gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
-    /// That of this crate.
+    /// The runtime of this crate.
     #[default]
     BuiltIn,
-    /// A file.
+    /// A runtime in this file.
     File(PathBuf),
-    /// None.
+    /// No runtime.
     None,
 }
 
-/// A call of a compiler that is understood.
+/// A call of a compiler, parsed.
 #[derive(Debug)]
 pub enum Call<'c> {
-    /// It compiles no code: the compiler gets it as it is.
+    /// It compiles no code: the compiler gets the words unchanged.
     PassOn(Unchanged<'c>),
     /// It compiles, assembles or links.
     Work(Work<'c>),
 }
 
-/// A call that the compiler gets as it is.
+/// A call whose words the compiler gets unchanged.
 #[derive(Debug)]
 pub struct Unchanged<'c> {
     compiler: Compiler,
@@ -75,7 +75,7 @@ pub struct Work<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// Understands a command line: launchers, the compiler, its arguments.
+    /// Parses a command line: launchers, the compiler, its arguments.
     ///
     /// # Errors
     /// If it names no compiler, or asks for what cannot be instrumented.
@@ -97,14 +97,14 @@ impl<'c> Call<'c> {
 }
 
 impl Unchanged<'_> {
-    /// Becomes the compiler. Returns only if that fails.
+    /// Replaces this process by the compiler. Returns only if that fails.
     pub fn become_compiler(&self) -> Error {
         self.compiler.replace_us(self.words)
     }
 }
 
 impl Work<'_> {
-    /// Does what the command line asks for. The result is the compiler's exit code.
+    /// Carries out the command line. The result is the compiler's exit code.
     ///
     /// # Errors
     /// If a program cannot be started, the assembly cannot be instrumented, or there is no runtime.

@@ -1,57 +1,57 @@
-//! The command line of a compiler driver, as far as one must understand it to know what it will do: which words are
-//! inputs, which are values of the option before them, where it stops, what it writes.
+//! The command line of a compiler driver, as far as it must be understood to know what the driver will do: which words
+//! are inputs, which are values of the option before them, at which phase it stops, what it writes.
 use super::error::Unsupported;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Which driver it is.
+/// The family of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     Clang,
     Gcc,
 }
 
-/// Where the driver stops.
+/// The phase after which the driver stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// `-S`.
     Assembly,
     /// `-c`.
     Object,
-    /// Nowhere: it links.
+    /// None: it links.
     Link,
     /// `-r`: it links objects into an object.
     PartialLink,
 }
 
-/// What an input file is.
+/// The kind of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Compiled to assembly.
     Source,
-    /// Assembly that the preprocessor sees first.
+    /// Assembly that the preprocessor reads first.
     PreprocessedAssembly,
-    /// Assembly as it is.
+    /// Assembly without preprocessing.
     Assembly,
-    /// Whatever else: for the linker.
+    /// Anything else: an input for the linker.
     Other,
 }
 
-/// What an option is for.
+/// The purpose of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// `-c`, `-S` and what else says where to stop.
+    /// `-c`, `-S` and other options that name the phase after which the driver stops.
     Stop,
     /// `-o`.
     Output,
     /// `-x`.
     Language,
-    /// Dependency files.
+    /// Options about dependency files.
     Dependencies,
-    /// Only the linker's.
+    /// Options for the linker alone.
     Linker,
-    /// Only the preprocessor's or the compiler's; an assembler has no use for it.
+    /// Options for the preprocessor or the compiler alone; an assembler has no use for them.
     Preprocessor,
     /// `-save-temps`.
     SaveTemps,
@@ -59,10 +59,10 @@ pub enum Class {
     Other,
 }
 
-/// A word or two of the command line.
+/// One option or input of the command line: one word, or two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An option with the value that is a word of its own.
+    /// An option whose value is the next word.
     Option { class: Class, words: Vec<OsString> },
     /// An input, with the language in force (`-x`).
     Input {
@@ -78,11 +78,11 @@ pub struct Parsed {
     pub items: Vec<Item>,
     pub stop: Stop,
     pub output: Option<OsString>,
-    /// Whether a `--build-id` of the user's own is there.
+    /// Whether the user gives a `--build-id` option.
     pub has_build_id: bool,
-    /// Whether the user names the dependency file, and its target.
+    /// Whether the user names the dependency file, and whether the user names its target.
     pub dependencies: Dependencies,
-    /// Whether words came from response files.
+    /// Whether some words come from response files.
     pub from_response_file: bool,
 }
 
@@ -93,21 +93,21 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// What a command line comes to.
+/// The meaning of a command line.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// It compiles no code: the compiler gets it as it is.
+    /// It compiles no code: the compiler gets the words unchanged.
     PassOn,
-    /// It does.
+    /// It compiles, assembles or links.
     Work(Box<Parsed>),
 }
 
-/// Programs that run the compiler that is their first argument.
+/// Programs that take a compiler as their first argument and run it.
 const LAUNCHERS: &[&str] = &[
     "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
 ];
 
-/// Where the compiler's own name is among the words: after launchers.
+/// The position of the compiler's own name among the words: after the launchers.
 pub fn compiler_at(words: &[OsString]) -> usize {
     let launchers = words.iter().take_while(|word| {
         Path::new(word)
@@ -117,13 +117,13 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// The family by the compiler's name; None for names such as `cc`, which only the compiler itself can resolve.
+/// The family that the compiler's name shows; None for names such as `cc`, whose compiler differs between systems.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?
         .to_string_lossy()
         .into_owned();
-    // A version after the name, a triple before it: aarch64-linux-gnu-g++-12, clang++-22.
+    // Compiler names may end in a version and begin with a triple: aarch64-linux-gnu-g++-12, clang++-22.
     let has = |part: &str| {
         name.match_indices(part).any(|(at, _)| {
             let before = name
@@ -146,7 +146,7 @@ pub fn family(compiler: &OsStr) -> Option<Family> {
     }
 }
 
-/// Options whose value may be a word of its own, with what they are for.
+/// Options whose value may be the next word, with their purpose.
 const SEPARATE: &[(&str, Class)] = &[
     ("-o", Class::Output),
     ("--output", Class::Output),
@@ -213,7 +213,7 @@ const SEPARATE: &[(&str, Class)] = &[
     ("-dumpdir", Class::Other),
 ];
 
-/// Options after which nothing is compiled to an object: the compiler answers, or stops before.
+/// Options with which nothing is compiled to an object: the compiler answers a question, or stops earlier.
 fn ends_before_code(text: &str) -> bool {
     matches!(
         text,
@@ -241,7 +241,7 @@ fn ends_before_code(text: &str) -> bool {
         || text.starts_with("--help=")
 }
 
-/// What an input is by the language that `-x` gives, or else by its name.
+/// The kind of an input: by the language that `-x` gives, or else by the file's name.
 fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     if let Some(language) = language {
         let language = language.to_string_lossy();
@@ -267,7 +267,7 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     }
 }
 
-/// Understands the words after the compiler's name.
+/// Parses the words after the compiler's name.
 ///
 /// # Errors
 /// If the command line asks for what cannot be instrumented.
@@ -331,7 +331,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
                 }
                 Class::Stop
             }
-            // The driver stops at the earliest phase that is asked for.
+            // The driver stops at the earliest phase that an option names.
             "-S" => {
                 stop = Stop::Assembly;
                 Class::Stop
@@ -479,7 +479,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     }
     let compiles = inputs().any(|kind| kind != Kind::Other);
     if stop == Stop::Object && !compiles {
-        // Headers to precompile, or names that the compiler will complain about.
+        // Headers to precompile, and language names that the compiler will reject.
         return Ok(Request::PassOn);
     }
     if family == Family::Clang
@@ -504,7 +504,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     })))
 }
 
-/// Long options that begin as `-oFILE` does.
+/// Whether this is a long option that begins with the letters `-o`, which are not the option `-o` here.
 fn is_word_option_with_o(text: &str) -> bool {
     ["-object", "-openmp", "-opt"]
         .iter()
@@ -516,10 +516,11 @@ fn is_build_id(text: &str) -> bool {
     text == "build-id" || text.starts_with("build-id=")
 }
 
-/// How deep response files may name others, as in GCC's libiberty: enough for all that is meant.
+/// How many response files may be nested. GCC's libiberty has a limit of the same kind; no build comes near it.
 const RESPONSE_DEPTH: usize = 20;
 
-/// The words with response files in place of their names. What cannot be read stays, as for the compiler.
+/// Replaces the names of response files by the words in them. The name of a file that cannot be read stays as a word;
+/// compilers do the same.
 fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
     let mut all = Vec::new();
     for word in words {
@@ -535,7 +536,7 @@ fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
     all
 }
 
-/// The words of a response file: white space parts them; quotes of both sorts and backslashes protect.
+/// The words of a response file: white space separates them; quotes of both kinds and backslashes protect it.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -560,7 +561,7 @@ fn split(text: &[u8]) -> Vec<OsString> {
     words
 }
 
-/// A response file of these words.
+/// The text of a response file that holds these words.
 pub fn response_file(words: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for word in words {

@@ -1,55 +1,55 @@
-//! From a driver's command line to what is run in its place. Pure: no file is looked at, no program started.
+//! Turns a driver's command line into the steps that replace it. Pure: it looks at no file and starts no program.
 use super::parse::{Class, Family, Item, Kind, Parsed, Stop};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// One thing to do.
+/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Run the compiler with these words.
     Run(Vec<OsString>),
     /// Instrument a file of assembly.
     Instrument {
-        /// Where the assembly is; `-` is standard input.
+        /// The file of assembly to read; `-` is standard input.
         from: PathBuf,
-        /// Where it goes: the same file or another.
+        /// The file to write: the same file or another.
         to: PathBuf,
-        /// The user's file, for messages.
+        /// The user's file, which messages name.
         source: OsString,
-        /// Whether the assembly must name the user's file: the assembler's messages would name `to`.
+        /// Whether the assembly must name the user's file. Without that, the assembler's messages would name `to`.
         marked: bool,
     },
     /// Copy a file to standard output.
     Show(PathBuf),
 }
 
-/// What must be done in order; the rest of a group is left out when a step fails.
+/// Steps in their order. When one fails, the rest of the group is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub steps: Vec<Step>,
-    /// Outputs that must not stay when a step fails.
+    /// Outputs to remove when a step fails.
     pub discard: Vec<PathBuf>,
 }
 
-/// All that is done for one call.
+/// All steps of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// One per input that is compiled or assembled.
+    /// One group per input that is compiled or assembled.
     pub groups: Vec<Group>,
-    /// The link, done if no group failed.
+    /// The link, which runs if no group failed.
     pub link: Option<Vec<OsString>>,
-    /// Folders that must be there before.
+    /// Folders to create first.
     pub folders: Vec<PathBuf>,
 }
 
-/// What the plan needs to know from outside.
+/// Facts about the system that the plan needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// A folder for what only lives during the call.
+    /// A folder for files that exist only during the call.
     pub temporary: &'a Path,
-    /// The runtime; None leaves it out.
+    /// The runtime; None links none.
     pub runtime: Option<&'a Path>,
-    /// Words for the linker, after the runtime.
+    /// Words for the linker; they follow the runtime.
     pub linker: &'a [OsString],
 }
 
@@ -57,7 +57,7 @@ fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// The file name without its extension: what drivers name outputs after.
+/// The file name without its extension; drivers name their outputs by it.
 fn stem(input: &OsStr) -> OsString {
     Path::new(input).file_stem().unwrap_or(input).to_owned()
 }
@@ -68,12 +68,12 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether an output cannot hold assembly for a while: it is no file of the folder that it is in.
+/// Whether an output cannot hold assembly for a while, because it is not an ordinary file in a folder.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }
 
-/// What a link gets after the user's words.
+/// The words that a link gets after the user's words.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     if parsed.stop == Stop::PartialLink {
@@ -106,7 +106,7 @@ fn inputs(parsed: &Parsed) -> impl Iterator<Item = (&OsString, Kind, Option<&OsS
     })
 }
 
-/// Plans a call. `words` is what the user wrote, response files and all.
+/// Plans a call. `words` are the user's words; response files are not yet replaced.
 pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<'_>) -> Plan {
     let compiled = inputs(parsed)
         .filter(|(_, kind, _)| *kind != Kind::Other)
@@ -114,7 +114,7 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     let one_output =
         parsed.output.is_some() && parsed.stop != Stop::Link && parsed.stop != Stop::PartialLink;
     if one_output && compiled > 1 {
-        // The compiler has a message for it.
+        // The compiler prints the error for this itself.
         return Plan {
             link: Some(words.to_vec()),
             ..Plan::default()
@@ -126,13 +126,13 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     }
 }
 
-/// GCC starts an assembler of ours (`-B`), so that everything else is as it always is. Only `-S` has no assembler.
+/// GCC starts our assembler (`-B`), so that everything else stays as in a plain build. Only `-S` runs no assembler.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));
     let special = parsed.output.as_ref().filter(|output| is_special(output));
     if parsed.stop == Stop::Assembly && special.is_some() {
-        // The output goes elsewhere first.
+        // The compiler writes the assembly to another file first.
         run.extend(parsed.items.iter().flat_map(|item| match item {
             Item::Option {
                 class: Class::Output,
@@ -211,8 +211,9 @@ fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     })
 }
 
-/// Clang has its assembler inside: compiled to assembly under the output's own name (so that what is named after the
-/// output, dependency files and the like, is named right), instrumented, assembled into the output, linked.
+/// Clang has its assembler inside. So a source is compiled to assembly under the output's own name, instrumented,
+/// assembled into the output, and linked. With the output's own name, files that are named after the output (dependency
+/// files, for example) get the right name.
 fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     let mut plan = Plan::default();
@@ -258,7 +259,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             Some(output) if !links && is_special(output) => folder.join("out.text"),
             _ => object.clone(),
         };
-        // The user's -save-temps keeps what was assembled.
+        // With `-save-temps` the user keeps the assembly that was assembled.
         let keeps = parsed.items.iter().find_map(|item| match item {
             Item::Option {
                 class: Class::SaveTemps,
@@ -352,7 +353,7 @@ fn compile_words(
         }
     }
     if links && parsed.dependencies.wanted {
-        // Named after the program or the source, not after an object that the user never sees.
+        // Dependency files are named after the program or the source, not after an object that the user never sees.
         let named_after = parsed.output.clone();
         if !parsed.dependencies.file_named {
             let file = named_after.as_ref().map_or_else(
@@ -376,7 +377,7 @@ fn compile_words(
 
 /// Words that assemble.
 fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
-    // Options that only the compiler had a use for are no cause for a warning now.
+    // Options that only the compiler uses must not cause a warning now.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
         if let Item::Option {

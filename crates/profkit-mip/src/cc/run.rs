@@ -1,4 +1,4 @@
-//! Running a plan: programs, temporary files, signals.
+//! Carries out a plan: programs, temporary files, signals.
 use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Above so many bytes of words, a response file takes their place: far below what one `exec` takes.
+/// If the words have more bytes than this, they go into a response file. Far below the limit of one `exec`.
 const LONG_COMMAND: usize = 32 << 10;
 
 /// The user's compiler.
 #[derive(Debug)]
 pub struct Compiler {
     program: OsString,
-    /// Words before the user's: a launcher's compiler.
+    /// Words before the user's words: the compiler, if the program is a launcher.
     before: Vec<OsString>,
     pub family: Family,
 }
 
 impl Compiler {
-    /// `words` is the launchers and the compiler, which is at `at`.
+    /// `words` are the launchers and the compiler, which is the word number `at`.
     pub fn new(words: &[OsString], at: usize) -> Result<Self> {
         let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
             return Err(Error::NoCompiler);
@@ -40,7 +40,7 @@ impl Compiler {
         };
         compiler.family = match parse::family(name) {
             Some(family) => family,
-            // cc, c++ and whatever a distribution calls them.
+            // `cc`, `c++` and whatever else a distribution calls its compilers.
             None => {
                 let output = compiler.ask(&["--version".into()])?;
                 if output.contains("clang") {
@@ -71,7 +71,7 @@ impl Compiler {
         }
     }
 
-    /// What the compiler prints.
+    /// Runs the compiler with these words and returns what it prints.
     pub fn ask(&self, words: &[OsString]) -> Result<String> {
         let output = self
             .command(words)
@@ -82,20 +82,20 @@ impl Compiler {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Becomes the compiler; returns only if that fails.
+    /// Replaces this process by the compiler; returns only if that fails.
     pub fn replace_us(&self, words: &[OsString]) -> Error {
         let error = self.command(words).exec();
         self.cannot_start(error)
     }
 
-    /// The triple that the user's words choose.
+    /// The triple that the user's words select.
     fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
         words.push("-dumpmachine".into());
         self.ask(&words)
     }
 
-    /// The words that its linker needs. The file that they may name is written.
+    /// The words that the linker needs. This writes the script that they may name.
     fn linker_words(
         &self,
         parsed: &Parsed,
@@ -112,7 +112,7 @@ impl Compiler {
     }
 }
 
-/// Removes what must not stay when a signal ends us.
+/// Removes temporary files when a signal ends the process.
 struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Cleaner {
@@ -128,7 +128,7 @@ impl Cleaner {
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 for path in ours.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                    // A file or a folder; failing at the other is no loss.
+                    // The path may be a file or a folder, so one of the two calls fails.
                     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -137,7 +137,7 @@ impl Cleaner {
         Ok(Cleaner(paths))
     }
 
-    /// These go too.
+    /// Outputs of the current step are removed too.
     fn set_outputs(&self, outputs: &[PathBuf]) {
         let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.truncate(1);
@@ -145,7 +145,7 @@ impl Cleaner {
     }
 }
 
-/// Does what the command line asks for.
+/// Carries out the command line.
 pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
     let temporary = tempfile::Builder::new()
         .prefix("profkit-cc-")
@@ -206,7 +206,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
 
 fn discard(group: &Group) {
     for path in &group.discard {
-        // What was never made needs no removing.
+        // A file that was never made needs no removing.
         let _ = fs::remove_file(path);
     }
 }
@@ -218,13 +218,13 @@ struct Job<'a> {
     folder: &'a Path,
     /// Number of response files so far.
     rsp: usize,
-    /// What our assembler finds in its environment when GCC starts it.
+    /// The value of the environment variable that our assembler reads when GCC starts it.
     assembler: Option<OsString>,
     parsed: &'a Parsed,
 }
 
 impl Job<'_> {
-    /// Runs the steps; the exit code of the one that failed.
+    /// Runs the steps and returns the exit code of the first one that failed.
     fn group(&mut self, group: &Group) -> Result<Option<u8>> {
         for step in &group.steps {
             let failed = match step {
@@ -255,7 +255,7 @@ impl Job<'_> {
         Ok(None)
     }
 
-    /// Runs the compiler; None if all went well.
+    /// Runs the compiler and returns its exit code; None if it succeeded.
     fn run(&mut self, words: &[OsString]) -> Result<Option<u8>> {
         let length: usize = words.iter().map(|word| word.len()).sum();
         let mut command = if self.parsed.from_response_file && length > LONG_COMMAND {
@@ -285,7 +285,7 @@ impl Job<'_> {
     }
 }
 
-/// What a shell would have as exit code; None if all went well.
+/// The exit code as a shell reports it; None if the program succeeded.
 fn code(status: ExitStatus) -> Option<u8> {
     if status.success() {
         return None;
@@ -296,7 +296,8 @@ fn code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
-/// Instruments a file of assembly; `-` is standard input. The target is asked for only if the text does not show it.
+/// Instruments a file of assembly; `-` is standard input. The compiler is asked for the target only if the text does
+/// not show it.
 pub fn instrument_file(
     from: &Path,
     to: &Path,
@@ -324,7 +325,7 @@ pub fn instrument_file(
     };
     let mut bytes = Vec::new();
     if marked {
-        // Assemblers name this file and count from here in their messages.
+        // After this line assemblers name the user's file in messages and count its lines.
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
         bytes.extend_from_slice(format!("# 1 \"{quoted}\"\n").as_bytes());
     }

@@ -1,7 +1,7 @@
 //! The back end for 32-bit Arm with ELF (AAPCS32): function coverage of ARMv7 code in the A32 and T32 instruction sets.
 //!
 //! At a function's entry only r12 is free, and compilers pass the static chain in it. So the probe saves two registers.
-//! The address is PC-relative from `movw` and `movt`, which ARMv6T2 brought; nothing is put into literal pools.
+//! It forms a PC-relative address with `movw` and `movt`, which ARMv6T2 introduced; nothing is put into literal pools.
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::options::{Counter, Mode, Options};
 use crate::asm::{ArmSet, Instruction, Syntax, words};
@@ -63,7 +63,7 @@ impl Backend for Elf {
             return Err("is for a processor before ARMv7, which lacks movw and movt".to_owned());
         }
         let (record, here) = (site.labels.record(), site.labels.other("p"));
-        // Both keep the alignment of what follows to 4 bytes, which literal loads count on.
+        // Both keep the code after them aligned to 4 bytes, which literal loads rely on.
         let (ahead, zero) = match state.set {
             Some(ArmSet::A32) => (8, "add r1, pc, r1; mov r0, #0"),
             Some(ArmSet::T32) if state.unified => (4, "add r1, pc; mov.w r0, #0"),
@@ -172,7 +172,7 @@ fn is_condition(name: &[u8]) -> bool {
     )
 }
 
-/// Whether a text shows 32-bit Arm.
+/// Whether a text looks like 32-bit Arm.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SIGNS: [&[u8]; 6] = [
         b".eabi_attribute",

@@ -1,4 +1,4 @@
-//! What the instrumenter must know of a target, and what its back end does.
+//! What the instrumenter needs to know about a target, and what the target's back end does.
 use super::functions::Function;
 use super::labels::Labels;
 use super::options::Options;
@@ -8,15 +8,15 @@ use std::fmt;
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow<'a> {
-    /// Goes on to the next instruction.
+    /// Continues with the next instruction.
     Next,
-    /// Calls, and goes on to the next instruction.
+    /// Calls, and continues with the next instruction after the return.
     Call,
-    /// Goes to a label, always.
+    /// Always jumps to a label.
     Jump(&'a [u8]),
-    /// Goes to a label, or to the next instruction.
+    /// Jumps to a label, or continues with the next instruction.
     Branch(&'a [u8]),
-    /// Goes where a register or a table says.
+    /// Jumps to an address from a register or a table.
     Indirect,
     /// Returns, traps, or leaves the function in another way.
     Leave,
@@ -33,7 +33,7 @@ pub struct Site<'m, 'a> {
     pub labels: Labels,
     /// Index of the statement before which the probe goes.
     pub statement: usize,
-    /// What is asked for.
+    /// The options of the instrumenter.
     pub options: &'m Options,
 }
 
@@ -60,9 +60,9 @@ impl Site<'_, '_> {
 /// The code of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// In the function: statements parted by the target's separator, without a line break.
+    /// Code inside the function: statements with the target's separator between them, without a line break.
     pub inline: String,
-    /// Out of the way: lines after the code of the section.
+    /// Code out of the way: lines that follow the code of the section.
     pub cold: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Sequence {
 pub struct BlockProbes {
     /// For each block: the statement before which its probe goes, and the probe.
     pub probes: Vec<(usize, String)>,
-    /// Statements of the function and its jump tables that must be written differently because the code grows.
+    /// Statements of the function and its jump tables that must be replaced because the code grows.
     pub replaced: Vec<(usize, String)>,
 }
 
@@ -83,13 +83,13 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether its addresses have 64 bits.
     fn is_64_bit(&self) -> bool;
 
-    /// Says why a mode is not available, if it is not.
+    /// The reason why a mode is not available, if it is not.
     ///
     /// # Errors
     /// The reason, worded to follow the file's name.
     fn supports(&self, options: &Options) -> Result<(), String>;
 
-    /// What an instruction does to the flow of control.
+    /// The flow of control after an instruction.
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a>;
 
     /// Whether it is a landing pad for indirect calls, which must stay the first instruction (`endbr64`, `bti c`).
@@ -123,7 +123,7 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
-    /// Whether a compiler adds it after the inline assembly of a naked function.
+    /// Whether a compiler adds this instruction after the inline assembly of a naked function.
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
     }
@@ -134,8 +134,9 @@ pub trait Backend: fmt::Debug + Sync {
     /// Why this function cannot have one.
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
 
-    /// The probes of the non-entry blocks of one part of a function (0: the function itself) that start before the
-    /// statements `starts`, in that order: the first one's byte follows the entry's part of the record.
+    /// The probes of the non-entry blocks of one part of a function; part 0 is the function itself. `starts` are the
+    /// statements that the blocks begin with. The byte of the first block follows the entry's part of the record; the
+    /// others follow in the order of `starts`.
     ///
     /// # Errors
     /// Why the function cannot have them.

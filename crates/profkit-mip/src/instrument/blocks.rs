@@ -11,22 +11,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Block {
     /// Index of the statement before which its probe goes.
     pub(super) statement: usize,
-    /// Which part of the function it stands in: 0 is the function itself, others its parts from 1.
+    /// The part of the function that it stands in: 0 is the function itself, and its parts count from 1.
     pub(super) part: usize,
     /// Indices of the blocks that may follow.
     pub(super) successors: Vec<usize>,
 }
 
-/// The blocks of a function in layout order, its parts after it.
+/// The blocks of a function in layout order, followed by the blocks of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
-    /// Why no probe may be put into the blocks.
+    /// Why no probe may be inserted into the blocks.
     pub(super) fixed: Option<&'static str>,
 }
 
 impl Graph {
-    /// The control-flow signature: of each block the numbers of its successors, hashed. 0 for a single block.
+    /// The control-flow signature: a hash over the successor numbers of each block. A function with a single block has
+    /// 0.
     pub(super) fn signature(&self) -> u32 {
         if self.blocks.len() <= 1 {
             return 0;
@@ -40,18 +41,18 @@ impl Graph {
             }
             text.push(b'}');
         }
-        // The low half of the hash, as version 8 has it.
+        // The low half of the hash, which is what version 8 stores.
         let [a, b, c, d, ..] = NameRef::of(&text).0.to_le_bytes();
         u32::from_le_bytes([a, b, c, d])
     }
 }
 
-/// What matters of a statement.
+/// What the search for blocks keeps of a statement.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Label(&'a [u8]),
     Code(Flow<'a>),
-    /// Inline assembly, all that stands together.
+    /// Inline assembly: a whole run of its statements.
     Inline,
     Data,
 }
@@ -69,7 +70,7 @@ struct Item<'a> {
 /// Finds the blocks of a function and its parts.
 ///
 /// # Errors
-/// Why the flow of control cannot be understood.
+/// Why the flow of control is not understood.
 pub(super) fn find<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
@@ -93,7 +94,7 @@ fn items<'a>(
     fixed: &mut Option<&'static str>,
 ) -> Result<Vec<Item<'a>>, &'static str> {
     let mut items: Vec<Item<'a>> = Vec::new();
-    // A function's own label is no place inside it: a jump there is a call of itself.
+    // The function's own label is not a place inside it: a jump there is a call of itself.
     let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
         function
             .parts
@@ -291,7 +292,7 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // Whether the run at hand has its block, and whether it is data that no probe may stand before.
+        // Whether the current run has its block already, and whether it is data, which no probe may precede.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -304,7 +305,8 @@ impl Graph {
                     false
                 }
                 Step::Code(_) => {
-                    // What follows a landing instruction has its block's probe; a lone one is no block.
+                    // The code after a landing instruction holds the probe of its block; a landing instruction alone is
+                    // not a block.
                     !instruction(module, item).is_some_and(|i| !begun && backend.is_landing(&i))
                 }
                 Step::Inline => true,
@@ -353,7 +355,7 @@ impl Graph {
         };
         let mut goes_on: Vec<Option<usize>> = vec![None; self.blocks.len()];
         let mut current: Option<usize> = None;
-        // The block whose last instruction goes on to what follows, and its part.
+        // The block whose last instruction continues with the next item, and the part of that block.
         let mut open: Option<(usize, usize)> = None;
         let mut table: Option<&Vec<&'a [u8]>> = None;
         for (index, item) in items.iter().enumerate() {
@@ -372,7 +374,7 @@ impl Graph {
             match item.step {
                 Step::Code(flow) => {
                     if let Some(instruction) = instruction(module, item) {
-                        // The table that was last mentioned is the one of an indirect jump.
+                        // An indirect jump uses the table that was mentioned last.
                         table = words(instruction.operands)
                             .filter_map(|word| data.tables.get(word))
                             .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))

@@ -1,6 +1,6 @@
 //! Insertions into a text and replacements in it, by offset.
 
-/// Edits, in any order; insertions at one offset appear in the order in which they were made.
+/// Edits, in any order. Insertions at one offset appear in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
@@ -9,7 +9,7 @@ pub(super) struct Edits {
 #[derive(Debug)]
 struct Edit {
     offset: usize,
-    /// Bytes of the text that it stands for.
+    /// The bytes of the text that it replaces.
     replaces: usize,
     text: Vec<u8>,
 }
@@ -24,7 +24,7 @@ impl Edits {
         });
     }
 
-    /// Puts a text in the place of the bytes from `offset` to `end`, after what is inserted there.
+    /// Replaces the bytes from `offset` to `end`. Insertions at `offset` stay before the new text.
     pub(super) fn replace(&mut self, offset: usize, end: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,

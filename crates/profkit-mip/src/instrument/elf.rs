@@ -63,8 +63,8 @@ fn of_section(
             out.push_str(plan.cold.as_deref().unwrap_or_default());
         }
     }
-    // `?` joins the group of the section before. The order of group and linked-to section differs between
-    // assemblers' releases; this way none is written.
+    // `?` joins the group of the previous section. Releases of assemblers differ in the order of group and linked-to
+    // section; with `?` neither has to be written.
     let in_group = module.section(id).is_some_and(|s| s.group.is_some());
     let join = if in_group { "?" } else { "" };
     let linked = first.labels.start();
@@ -115,7 +115,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         backend,
         out,
     );
-    // A part has the record of a function.
+    // A part uses the record of its function.
     let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
     let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();

@@ -4,7 +4,7 @@ use super::functions::{Found, Function, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
-/// The statement before which the entry probe goes.
+/// Finds the statement before which the entry probe goes.
 pub(super) fn place<'a>(
     module: &Module<'a>,
     found: &Found<'a>,
@@ -23,7 +23,7 @@ pub(super) fn place<'a>(
         }
         match statement.kind {
             Kind::Label(name) => {
-                // A linker optimisation hint names the very instruction after its label.
+                // A linker optimisation hint refers to exactly the instruction after its label.
                 if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }
@@ -70,8 +70,8 @@ fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend)
     !first
 }
 
-/// The statement after a frame's setup that begins with the instruction at `first`, if it is one that debuggers look
-/// for at a function's start: they would take a probe before it for the end of the prologue.
+/// The statement after the frame setup that begins with the instruction at `first`, if debuggers look for such a setup
+/// at a function's start. They would take a probe before it for the end of the prologue.
 fn after_frame(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -97,8 +97,8 @@ fn after_frame(
     }
 }
 
-/// Whether an instruction of the function refers to a label, or a table among its code, which counts from there
-/// (`tbb [pc, r0]`).
+/// Whether an instruction of the function refers to a label, or to a table in its code whose entries are relative to
+/// the instruction itself (`tbb [pc, r0]`).
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
     function.statements(module).any(|(_, statement)| {
         let text = match statement.kind {

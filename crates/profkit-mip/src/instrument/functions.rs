@@ -18,16 +18,16 @@ pub struct Function<'a> {
     pub sized: bool,
     /// The label that its `.size` names as its end.
     pub end_label: Option<&'a [u8]>,
-    /// The section that it stands in. Statements of other sections in between are not its own.
+    /// The section that it stands in. Statements of other sections in between do not belong to it.
     pub section: SectionId,
-    /// Parts of it that stand elsewhere.
+    /// Its parts that stand elsewhere.
     pub parts: Vec<Part<'a>>,
-    /// Why it must be left alone, if that is known from its surroundings.
+    /// Why it must not be changed, if its surroundings already show a reason.
     pub unfit: Option<SkipReason>,
 }
 
-/// A part of a function in another place: gcc's and clang's cold parts, clang's basic-block sections. Control comes to
-/// it by jumps, so that it has no entry probe.
+/// A part of a function in another place: gcc's and clang's cold parts, clang's basic-block sections. Only jumps lead
+/// to it, so it has no entry probe.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// Its symbol.
@@ -80,22 +80,22 @@ impl<'a> Function<'a> {
 pub enum SkipReason {
     /// It has no instruction.
     Empty,
-    /// It has fewer instructions than asked for.
+    /// It has fewer instructions than the options ask for.
     Small,
-    /// Its name's hash selects another group.
+    /// The hash of its name selects another group.
     OtherGroup,
     /// It stands inside a conditional directive, so that its labels may not be there.
     Conditional,
-    /// It begins with a macro or a repetition, whose instructions are not known here.
+    /// It begins with a macro or a repetition, whose instructions are unknown here.
     Macro,
-    /// Its label stands inside another function, which may run into it.
+    /// Its label stands inside another function, whose code may continue into it.
     Overlap,
     /// It is a type hash in front of a function, not code.
     TypeHash,
-    /// It is a piece that LLVM's machine outliner took out of functions. It is entered with whatever registers and flags
-    /// are live there.
+    /// LLVM's machine outliner took this piece out of other functions. Any registers and flags may be live when it is
+    /// entered.
     Outlined,
-    /// It is the resolver of an indirect function, under whose name other code is called.
+    /// It is the resolver of an indirect function: calls of this name run other code.
     Resolver,
     /// All of it is inline assembly: a naked function.
     Naked,
@@ -105,13 +105,13 @@ pub enum SkipReason {
     Ambiguous,
     /// The ignore list names it.
     Listed,
-    /// It is instrumented, but its blocks are not, with the reason.
+    /// It is instrumented, but its blocks are not, for this reason.
     Blocks(String),
-    /// The target's back end cannot instrument it, with the reason.
+    /// The target's back end cannot instrument it, for this reason.
     Target(String),
 }
 
-/// A function that was left alone, or got less than was asked for.
+/// A function that was not instrumented, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Its symbol.
@@ -146,7 +146,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Whether a text may define a function at all.
+/// Whether a text contains anything that could define a function.
 pub(super) fn mentions_function(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
     MARKS
@@ -157,9 +157,9 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// Symbols with a function's type; true for an indirect function.
+    /// Symbols with a function's type. The value is true for an indirect function.
     types: FxHashMap<&'a [u8], bool>,
-    /// Where each label is, and whether it is there more than once.
+    /// Where each label is, and whether it occurs more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
     /// The first `.size` of a symbol, and its expression.
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
@@ -169,11 +169,11 @@ struct Facts<'a> {
     inside: FxHashSet<&'a [u8]>,
     /// Labels that `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
-    /// Symbols of cold parts that an instruction names: functions of their own, as clang's outlining makes them.
+    /// Symbols of cold parts that an instruction names. These are functions of their own, made by clang's outlining.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// What was found in a file.
+/// The functions of a file, and the facts about it that planning needs.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     /// The functions, in the order of their labels.
@@ -187,7 +187,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
-    // The furthest end of a function so far, in each section.
+    // The furthest end of any function so far, per section.
     let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
@@ -217,7 +217,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
         }
         let typed = facts.is_function(name, format);
         let Some(indirect) = typed else { continue };
-        // Several names of one place are one function: the first.
+        // Several labels at one place are names of one function; the first name counts.
         if let Some(last) = functions.last()
             && last.section == statement.section
             && !last.instructions_before(module, index)
@@ -391,8 +391,8 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
-    /// Whether a label in code is a function's, and if so, whether of an indirect one. ELF has types; in Mach-O all
-    /// labels are that the linker sees and that do not name a place inside another function.
+    /// Whether a label in code is a function's, and if so, whether the function is indirect. ELF gives types. In Mach-O
+    /// every label is a function that the linker sees and that does not name a place inside another function.
     fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
         match format {
             ObjectFormat::Elf => self.types.get(name).copied(),
@@ -405,7 +405,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Where the function at a label ends: statement, whether that is its `.size`, and the end label it names.
+    /// Where the function at a label ends: the statement, whether that is its `.size`, and the end label that it names.
     fn end(
         &self,
         module: &Module<'a>,
@@ -430,7 +430,7 @@ impl<'a> Facts<'a> {
                 return (at, true, None);
             }
         }
-        // No size: up to the next function of the section, or to where the section is left.
+        // Without a size it extends to the next function of the section, or to where the section is left.
         let mut end = label + 1;
         for (index, statement) in module.statements.iter().enumerate().skip(label + 1) {
             match statement.kind {
@@ -442,7 +442,7 @@ impl<'a> Facts<'a> {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
-                // Mach-O has no sizes; what follows here is jump tables.
+                // Mach-O has no sizes. What follows the code is jump tables.
                 Kind::Directive(directive)
                     if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
                 {
@@ -457,7 +457,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Splits `a-b`.
+/// Splits the expression `a-b`.
 fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut names = words(expression);
     let (end, start) = (names.next()?, names.next()?);

@@ -26,7 +26,7 @@ impl Labels {
         self.name("e")
     }
 
-    /// The start of a block, from 0 for the first that has a byte in the record.
+    /// The start of a block. 0 is the first block that has a byte in the record.
     pub fn block(self, block: usize) -> String {
         format!("{}_{block}", self.name("b"))
     }
@@ -41,7 +41,7 @@ impl Labels {
         format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
-    /// A label of the back end's own, such as that of a cold stub; `what` must differ from f, e, r and b.
+    /// A label for the back end itself, such as that of a cold stub. `what` must be none of f, e, r and b.
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }

@@ -1,4 +1,4 @@
-//! What the data of a file says about code: labels that tables refer to, and landing pads of exception tables.
+//! What the data of a file shows about its code: labels that tables refer to, and landing pads of exception tables.
 use super::functions::is_data;
 use crate::asm::{Directive, Kind, Module, Section, words};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,7 +14,7 @@ pub(super) struct Region<'a> {
 /// Facts from all data of a file.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
-    /// Labels that data of the program refers to: jump tables, tables of label addresses.
+    /// Labels that data of the program refers to, in jump tables and tables of label addresses.
     pub(super) referenced: FxHashSet<&'a [u8]>,
     /// For a label in data: the names that the data after it refers to, in order, up to the next label.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
@@ -22,7 +22,7 @@ pub(super) struct DataFacts<'a> {
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
-/// Sections whose references to code say nothing about where control goes.
+/// Sections whose references to code do not show where control can go.
 fn is_silent(section: &Section<'_>) -> bool {
     const NAMES: [&[u8]; 6] = [
         b".debug",
@@ -34,7 +34,7 @@ fn is_silent(section: &Section<'_>) -> bool {
     ];
     NAMES.iter().any(|name| section.name.starts_with(name))
         || section.name.starts_with(b"__DWARF")
-        // Not in memory when the program runs.
+        // Such sections are not in memory when the program runs.
         || !section.flags.is_empty()
             && section.selector.0 == b".section"
             && !section.name.contains(&b',')
@@ -48,7 +48,7 @@ fn is_exception_table(section: &Section<'_>) -> bool {
 impl<'a> DataFacts<'a> {
     pub(super) fn gather(module: &Module<'a>) -> Self {
         let mut facts = DataFacts::default();
-        // Sections interrupt each other, so each has its own last label.
+        // Statements of several sections may alternate, so each section has its own last label.
         let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
         for (index, statement) in module.statements.iter().enumerate() {
             let Some(section) = module.section(statement.section) else {
@@ -87,7 +87,8 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // The encoding of call sites stands before the length of the table; that of types before another length.
+        // The byte for the encoding of call sites precedes the length of the table. The byte for the encoding of types
+        // precedes another length.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

@@ -2,7 +2,7 @@
 //! list"): section `[mip]`, entries `fun:GLOB` and `src:GLOB`, each with an optional `=CATEGORY`.
 use std::fmt;
 
-/// What a line asks about.
+/// What an entry of the list selects by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Function,
@@ -16,23 +16,24 @@ struct Entry {
     category: String,
 }
 
-/// Functions and sources that are left alone.
+/// Functions and sources that are not instrumented.
 ///
 /// | entry | meaning |
 /// |---|---|
-/// | `fun:GLOB` | functions of these symbols get no probe |
-/// | `src:GLOB` | functions of files that the compiler read under these names get none |
+/// | `fun:GLOB` | functions with these symbols get no probe |
+/// | `src:GLOB` | functions of files that the compiler read under these names get no probe |
 /// | `…=block` | they get no block coverage |
 /// | `…=calls`, `…=function` | they get no probe in that mode |
 ///
-/// A glob has `*`, `?`, `[a-z]`, `[^a]`, `{one,two}` and `\` before a character that stands for itself. Entries
-/// before the first section, and those of a section whose name is a glob that matches `mip`, count too.
+/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning, and `\\` precedes a character that
+/// stands for itself. Entries count if they stand before the first section, or in a section whose name is a glob that
+/// matches `mip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreList {
     entries: Vec<Entry>,
 }
 
-/// Why a list cannot be read: its name, the line, and what is wrong there.
+/// Why a list cannot be read: its name, the line, and the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     file: String,
@@ -107,7 +108,8 @@ impl IgnoreList {
             let subject = match prefix {
                 b"fun" => Subject::Function,
                 b"src" | b"mainfile" => Subject::Source,
-                // Other tools have prefixes of their own, which mean nothing here unless they were meant for us.
+                // Other tools have prefixes of their own. In a section for all tools they mean nothing here; in a
+                // section for MIP they are a mistake.
                 _ if !named => continue,
                 _ => return Err(wrong("section [mip] has entries fun: and src:")),
             };
@@ -241,7 +243,7 @@ fn matches(glob: &[Piece], text: &[u8]) -> bool {
     advance(glob, text, positions).last() == Some(&true)
 }
 
-/// The positions that can be reached through a glob from a set of positions.
+/// Takes one step: from a set of positions in the text to the positions after one piece of the glob.
 fn advance(glob: &[Piece], text: &[u8], mut positions: Vec<bool>) -> Vec<bool> {
     for piece in glob {
         let mut next = vec![false; text.len() + 1];

@@ -21,7 +21,7 @@ pub(super) fn shows(text: &[u8]) -> bool {
         .any(|sign| memchr::memmem::find(text, sign).is_some())
 }
 
-/// A C name as Mach-O has it.
+/// A C name as Mach-O spells it.
 fn global(name: &str) -> String {
     format!("_{name}")
 }
@@ -55,7 +55,8 @@ fn map_section(out: &mut String) {
     );
 }
 
-/// A definition that is merged with those of equal name in other objects and kept although nothing refers to it.
+/// The directives of a definition that the linker merges with definitions of the same name in other objects, and keeps
+/// although nothing refers to it.
 fn kept(name: &str, align: usize, out: &mut String) {
     let _ = writeln!(
         out,
@@ -64,7 +65,7 @@ fn kept(name: &str, align: usize, out: &mut String) {
     );
 }
 
-/// What the image has once: the anchor of the map, the mode word, the ring.
+/// What an image has only once: the anchor of the map, the mode word, the ring.
 fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();

@@ -57,14 +57,14 @@ use landing::DataFacts;
 use plan::Planner;
 use std::borrow::Cow;
 
-/// What instrumenting made.
+/// The result of instrumenting a file.
 #[derive(Clone, Debug)]
 pub struct Instrumented<'a> {
-    /// The assembly: the input itself if nothing was put into it.
+    /// The assembly. It is the input itself if nothing was inserted.
     pub text: Cow<'a, [u8]>,
     /// How many functions got a probe.
     pub functions: usize,
-    /// Those that did not, with the reason.
+    /// Functions without a probe, or with less than was asked for, each with the reason.
     pub skipped: Vec<Skipped>,
 }
 
@@ -81,8 +81,8 @@ impl Instrumented<'_> {
 /// Instruments one assembly file. `file` is its name for messages.
 ///
 /// # Errors
-/// If the target is not known, the mode is not available for it, or the file was instrumented before. Assembly that
-/// is not understood is no error: it is passed through, and functions that could be broken are skipped.
+/// If the target is not known, the mode is not available for it, or the file was instrumented before. Assembly that is
+/// not understood is not an error: it stays unchanged, and functions that an insertion could break are skipped.
 pub fn instrument<'t>(
     text: &'t [u8],
     file: &str,
@@ -96,7 +96,7 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // Nothing to instrument, and nothing that shows the target: an empty translation unit.
+            // The file has nothing to instrument, and nothing that shows the target: an empty translation unit.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(
@@ -137,7 +137,7 @@ pub fn instrument<'t>(
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
-    // What stands in one section of code shares a section of records.
+    // Functions in one section of code share one section of records.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     if module.statements.last().is_some_and(|it| it.context.intel) {
@@ -167,7 +167,7 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// The tail begins on a line of its own.
+/// The appended text begins on a line of its own.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {
@@ -177,7 +177,7 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
-/// Code of the large code model, as clang 18 and later mark it.
+/// Whether the code uses the large code model, as clang 18 and later mark it.
 fn is_large(section: &Section<'_>) -> bool {
     section.code && section.flags.contains(&b'l')
 }
@@ -196,7 +196,7 @@ fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
     })
 }
 
-/// What cannot be instrumented as a whole.
+/// The reason why the whole file cannot be instrumented, if there is one.
 fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {

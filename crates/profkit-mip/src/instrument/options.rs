@@ -1,21 +1,21 @@
-//! What is instrumented, and how.
+//! What the instrumenter records, and for which functions.
 use super::list::IgnoreList;
 use profkit_abi::mip::{mode, record};
 
-/// What the record of a function holds, blocks aside.
+/// What the record of a function holds, apart from its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Whether the function was entered.
     Function(Counter),
-    /// How often it was called, and when first; with call edges sampled from return addresses into a ring of so many
-    /// slots, if that is given.
+    /// How often it was called, and the order of first calls. With `return_addresses`, these are also sampled into a
+    /// ring that has this many slots.
     Calls {
         /// Slots of the ring.
         return_addresses: Option<u32>,
     },
 }
 
-/// How function coverage is kept.
+/// The instruction that marks a function as entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counter {
     /// A store of 0.
@@ -33,11 +33,11 @@ pub struct Options {
     pub mode: Mode,
     /// Whether blocks are covered too.
     pub blocks: bool,
-    /// Functions of fewer instructions are left alone.
+    /// Functions with fewer instructions are not instrumented.
     pub min_instructions: usize,
     /// With (groups, selected): only functions whose name's hash modulo the number of groups is the selected one.
     pub group: Option<(u64, u64)>,
-    /// Functions that are left alone, by name or source.
+    /// Functions that are not instrumented, by name or source.
     pub ignore: Option<IgnoreList>,
     /// The code model is large: the record may be out of reach of a 32-bit offset.
     pub large_code_model: bool,
@@ -57,7 +57,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Mode flags of a map entry ([`mode`]) of a function with all that was asked for.
+    /// The mode flags ([`mode`]) in the map entry of a function that got everything the options ask for.
     pub fn flags(&self) -> u16 {
         let own = match self.mode {
             Mode::Function(Counter::Store) => mode::FUNCTION_COVERAGE,
@@ -72,7 +72,7 @@ impl Options {
         own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
     }
 
-    /// Size of the entry's part of a record, which is where the first block's byte is.
+    /// Size in bytes of the entry's part of a record. The byte of the first block follows it.
     pub fn entry_size(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,

@@ -5,7 +5,7 @@ use super::plan::Planned;
 use profkit_abi::mip::{map_entry, record};
 use std::fmt::Write as _;
 
-/// Records of functions, in the section that is open.
+/// Writes the records of functions into the current section.
 pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut String) {
     let align = options.record_align().trailing_zeros();
     for plan in planned {
@@ -87,7 +87,7 @@ pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mu
     );
 }
 
-/// A name for `.ascii`.
+/// Escapes a name for `.ascii`.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {

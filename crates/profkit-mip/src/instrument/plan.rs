@@ -1,4 +1,4 @@
-//! Decides, function by function, what is put where.
+//! Decides, function by function, what is inserted where.
 use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
@@ -28,7 +28,7 @@ pub(super) struct Planned<'a> {
     pub(super) flags: u16,
     /// How many blocks have a byte in the record.
     pub(super) blocks: usize,
-    /// Code out of the way.
+    /// Code that stands out of the way.
     pub(super) cold: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             .backend
             .entry(&self.site(function, labels, entry))
             .map_err(SkipReason::Target)?;
-        // Decided before anything is inserted: a function's probes come together or not at all.
+        // All probes of a function are made before the first one is inserted: they come together or not at all.
         let graph = blocks::find(self.module, function, self.data, self.backend);
         let signature = graph.as_ref().map_or(0, Graph::signature);
         let mut probes = Vec::new();
@@ -169,7 +169,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Labels of the next entry, or of one after it.
+    /// Labels of the entry that follows the next `ahead` entries.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -206,7 +206,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
         let mut starts: Vec<Vec<usize>> = vec![Vec::new(); function.parts.len() + 1];
         for (index, block) in graph.blocks.iter().enumerate() {
-            // The first block is the entry's.
+            // The entry probe covers the first block.
             if index == 0 && block.part == 0 {
                 continue;
             }
@@ -235,8 +235,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Puts a stub after its function and its unwind information, on the line that is there. Mach-O has no subsections
-    /// that would bring it after all code, and not every branch has a relocation for another symbol's code.
+    /// Appends a stub to its function, after the unwind information, on the existing line. Mach-O has no subsections
+    /// that would move the stub after all code, and not every branch has a relocation for code of another symbol.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
@@ -248,7 +248,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             let separator = self.backend.syntax().separator;
             let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
             if place.context.intel {
-                // Stubs are in AT&T syntax. Clang, which alone assembles Mach-O, has no `.intel_syntax prefix`.
+                // Stubs are written in AT&T syntax. Only clang assembles Mach-O, and it has no `.intel_syntax prefix`.
                 lines.insert(0, ".att_syntax prefix");
                 lines.push(".intel_syntax noprefix");
             }

@@ -62,7 +62,7 @@ impl fmt::Display for Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Takes a triple as compilers do (`x86_64-linux-gnu`, `x86_64-unknown-freebsd14`).
+    /// Understands a triple as compilers do (`x86_64-linux-gnu`, `x86_64-unknown-freebsd14`).
     fn from_str(triple: &str) -> Result<Self, String> {
         let arch = triple.split('-').next().unwrap_or_default();
         let apple = triple.contains("-apple-") || triple.ends_with("-macho");
@@ -86,11 +86,11 @@ impl FromStr for Target {
 
 /// Finds the target that the assembly is for; `None` if the text does not show it.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // The first functions are at the start of a file, and the name of one register identifies the target.
+    // The first functions of a file are near its start, and the name of one register identifies the target.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
-    // Files of 32-bit Arm say so; what they share with AArch64 comes second.
+    // 32-bit Arm is tried first: directives name it, and the syntax that it shares with AArch64 would match that too.
     if !mach_o && arm::shows(head) {
         Some(Target::ArmElf)
     } else if x86_64::shows(head) {

@@ -5,7 +5,7 @@ const MAGIC: &[u8] = b"!<arch>\n";
 const MEMBER: &str = "profkit_rt.o/";
 const HEADER_SIZE: usize = 60;
 
-/// The library's bytes.
+/// Makes the bytes of the library.
 pub fn archive(object: &[u8], symbols: &[&str]) -> Vec<u8> {
     let mut index_size = 4 + 4 * symbols.len();
     for symbol in symbols {
@@ -34,7 +34,8 @@ pub fn archive(object: &[u8], symbols: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Name, time, owner, group, mode and size in fixed columns. Time and owner are 0: same input, same bytes.
+/// One member header: name, time, owner, group, mode and size in fixed columns. Time and owner are 0, so that the same
+/// input gives the same bytes.
 fn header(bytes: &mut Vec<u8>, name: &str, size: usize) {
     let mode = if name == MEMBER { "644" } else { "0" };
     let text = format!("{name:<16}{:<12}{:<6}{:<6}{mode:<8}{size:<10}`\n", 0, 0, 0);

@@ -1,4 +1,4 @@
-//! Compiling the MIP runtime's source with a rustc. The build script uses this file too.
+//! Compiles the source of the MIP runtime with a rustc. The build script uses this file too.
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
@@ -12,11 +12,11 @@ pub enum Error {
     Io(String, std::io::Error),
     /// The compiler could not be started.
     NoCompiler(String, std::io::Error),
-    /// The compiler is fine, but has no core library for the target.
+    /// The compiler works, but has no core library for the target.
     NoCore,
     /// The compiler does not know the target.
     UnknownTarget,
-    /// Anything else that the compiler said.
+    /// Any other failure, with the compiler's messages.
     Compiler(String),
 }
 
@@ -106,7 +106,7 @@ fn run(command: &mut Command, rustc: &OsStr, target: &str) -> Result<(), Error> 
     })
 }
 
-/// What the surrounding cargo asks of rustc is not meant for the runtime.
+/// Removes the settings that the surrounding cargo makes for rustc; they are not meant for the runtime.
 fn without_cargo(command: &mut Command) {
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
         command.env_remove(name);

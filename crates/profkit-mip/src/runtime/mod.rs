@@ -1,5 +1,5 @@
-//! The runtime that instrumented programs are linked with: for this machine it is part of this crate, for others the
-//! user's rustc compiles it.
+//! The runtime that instrumented programs are linked with. For the machine that this crate is built for, the runtime is
+//! part of the crate; for others the user's rustc compiles it.
 mod archive;
 mod compile;
 
@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The runtime for the machine that this crate is for; empty if there is none.
+/// The runtime for the machine that this crate is built for; empty if there is none.
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
 /// That machine, as a Rust target.
 const HOST: &str = env!("PROFKIT_HOST");
@@ -23,9 +23,9 @@ const HOST: &str = env!("PROFKIT_HOST");
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The target has none.
+    /// There is no runtime for the target.
     NoRuntime {
-        /// The target as it was asked for.
+        /// The target as the caller named it.
         target: String,
     },
     /// It could not be compiled.
@@ -34,7 +34,7 @@ pub enum Error {
         target: &'static str,
         /// The name or path of the rustc that was tried.
         rustc: String,
-        /// What went wrong with it.
+        /// The compiler's failure.
         error: CompileError,
     },
     /// There is no folder for temporary files.
@@ -44,12 +44,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what was asked for is wrong, and not something on this machine.
+    /// Whether the request is wrong, and not something on this machine.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::NoRuntime { .. })
     }
 
-    /// What to do about it.
+    /// The next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoRuntime { .. } | Error::Folder(_) => None,
@@ -98,7 +98,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The static library of an object file of the runtime.
+/// Makes the static library of an object file of the runtime.
 pub fn library(object: &[u8]) -> Vec<u8> {
     archive::archive(
         object,
@@ -169,7 +169,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
         if kept.exists() {
             return Ok(kept);
         }
-        // Without a cache the runtime is compiled at each link.
+        // Without a cache folder, the runtime is compiled at each link.
         if kept
             .parent()
             .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -190,7 +190,7 @@ fn same_object(a: &str, b: &str) -> bool {
     architecture(a) == architecture(b)
 }
 
-/// The Rust target of a triple of GCC, Clang or Rust. Which C library it names does not matter.
+/// The Rust target for a triple of GCC, Clang or Rust. The C library that the triple names does not matter.
 fn rust_target(triple: &str) -> Option<&'static str> {
     let architecture = triple.split('-').next().unwrap_or_default();
     let linux = triple.contains("-linux") && !triple.ends_with("x32") && !triple.contains("ilp32");

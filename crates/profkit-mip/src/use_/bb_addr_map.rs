@@ -106,7 +106,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     } else {
         1
     };
-    // Then there is no address either.
+    // Such an entry has no address either.
     if ranges == 0 {
         return Err(Error::new(ErrorKind::Malformed, "no range of blocks")
             .at(at)
@@ -132,7 +132,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             let start = address;
             if has(CALL_SITES) {
                 for _ in 0..cursor.uleb128()? {
-                    // Each counts from the one before, and the size from the last.
+                    // Each offset counts from the block before, and the size from the last block.
                     address = address.wrapping_add(cursor.uleb128()?);
                 }
             }
@@ -151,7 +151,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             });
         }
     }
-    // What a profile-guided build adds is not needed here.
+    // Fields that profile-guided builds add are skipped.
     if has(FUNCTION_COUNT) {
         cursor.uleb128()?;
     }

@@ -1,10 +1,9 @@
 //! Lists of hot blocks for clang's `-fbasic-block-sections=list=`: executed blocks stay with the function, the others
 //! go to `FUNCTION.cold`.
 //!
-//! A map of MIP knows blocks by address, clang's list by the ids of machine basic blocks. The section
-//! `.llvm_bb_addr_map` of the instrumented binary joins them: it has the ids with their addresses. The ids are given
-//! when blocks are made, so that a build of the same source with the list, by the same compiler with the same options,
-//! has the same.
+//! A map of MIP knows blocks by address; clang's list knows them by the ids of machine basic blocks. The section
+//! `.llvm_bb_addr_map` of the instrumented binary has both, so it joins them. clang numbers the blocks when it makes
+//! them. So a build of the same source, by the same compiler with the same options and the list, has the same ids.
 use super::bb_addr_map::FunctionBlocks;
 use profkit_data::mip::{Function, MipProfile};
 use rustc_hash::FxHashMap;
@@ -12,15 +11,14 @@ use rustc_hash::FxHashMap;
 /// The form of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// `!function` and `!!ids`: read by LLVM 12 and later. The ids are those of the map from 15 on.
+    /// `!function` and `!!ids`: read by LLVM 12 and later. Its ids are those of the map in LLVM 15 and later.
     V0,
     /// `v1`, `f function` and `c ids`: LLVM 17 and later.
     V1,
 }
 
 impl ListVersion {
-    /// The form to write for an LLVM release; `None` if the map of
-    /// its blocks is of another form.
+    /// The form to write for an LLVM release; `None` if that release writes a block map of another form.
     pub fn of_release(release: u32) -> Option<Self> {
         match release {
             0..=14 => None,
@@ -43,31 +41,32 @@ pub struct HotBlocks<'p> {
     pub cold_bytes: u64,
 }
 
-/// The hot blocks of all functions, and why others are not listed.
+/// The hot blocks of all functions, and counts of the functions that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList<'p> {
     /// Functions with a block that no run executed.
     pub functions: Vec<HotBlocks<'p>>,
-    /// Functions whose blocks were all executed: nothing is to be split off.
+    /// Functions whose blocks were all executed: there is nothing to split off.
     pub whole: usize,
-    /// Functions that no run called. clang has no way to say that all of one is cold.
+    /// Functions that no run called. clang's list cannot mark a whole function as cold.
     pub never_called: usize,
-    /// Functions that the binary has no more.
+    /// Functions that the binary no longer has.
     pub missing: Vec<&'p [u8]>,
-    /// Functions that have other blocks in the binary than the profile has: the code changed.
+    /// Functions whose blocks differ between the binary and the profile: the code changed.
     pub stale: Vec<&'p [u8]>,
     /// Names that several functions have. A list cannot tell them apart.
     pub ambiguous: Vec<&'p [u8]>,
     /// Functions without block coverage in the profile.
     pub without_blocks: usize,
-    /// Functions that `.llvm_bb_addr_map` does not have, or not with an entry at their start (other compilers, assembly).
+    /// Functions that `.llvm_bb_addr_map` does not list, or lists without a block at their start (other compilers,
+    /// assembly).
     pub without_ids: usize,
 }
 
-/// Makes the list. `current` is an empty profile of the binary's map, and `maps` its `.llvm_bb_addr_map`: of the build
-/// that the profile is of, or a later one.
+/// Makes the list. `current` is an empty profile of the binary's map, and `maps` is the binary's `.llvm_bb_addr_map`.
+/// The binary may be the build that the profile belongs to, or a later one.
 ///
-/// A function is trusted if it has the signature of its control flow and the number of blocks that the profile has.
+/// A function is listed if its control-flow signature and its number of blocks are those of the profile.
 pub fn hot_blocks<'p>(
     profile: &'p MipProfile,
     current: &MipProfile,
@@ -125,7 +124,7 @@ pub fn hot_blocks<'p>(
     list
 }
 
-/// The hot blocks of a function of the profile, which is laid out now as `now` and `map` say.
+/// The hot blocks of one function: `now` is its entry in the current map, and `map` has its blocks.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,
@@ -151,7 +150,7 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // A block that MIP does not count of its own runs with the one before it.
+        // A block that MIP does not count separately runs together with the one before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;

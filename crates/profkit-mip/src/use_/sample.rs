@@ -1,24 +1,25 @@
-//! A sample profile, as LLVM reads it for `-fprofile-sample-use`, made of a MIP profile and debug info.
+//! A sample profile for LLVM's `-fprofile-sample-use`, made from a MIP profile and debug info.
 //!
-//! Every address of a function has the weight of its block, and a line of the source has the largest weight of its
-//! addresses, as in profiles made of samples. The weight of the entry is the number of calls where it was counted, else
-//! the number of runs that called the function; a block that ran in some of these runs has its share of that, and one
-//! that never ran has 0.
+//! Every address of a function has the weight of its block, and a source line has the largest weight of its addresses,
+//! as in profiles made from samples. The weight of the entry is the number of calls if calls were counted, and else the
+//! number of runs that called the function. A block that ran in some of these runs has its share of that weight, and a
+//! block that never ran has 0.
 //!
-//! The profile is one of [`profkit_data::sample`], which writes it in every encoding.
+//! The result is a profile of [`profkit_data::sample`], which writes it in every encoding.
 use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
 use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleProfile, Samples};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// Addresses that are symbolised at once. More costs memory, some sixteen bytes each.
+/// How many addresses are symbolised at once. A larger number costs memory, some sixteen bytes each.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
 /// Line offsets have 16 bits in LLVM's profiles (`FunctionSamples::getOffset`).
 const OFFSET_MASK: u32 = 0xffff;
 
-/// What GCC and LLVM append to a function's name when they copy or split it after the source's profile is applied.
+/// Suffixes that GCC and LLVM append to a function's name when they copy or split it after they applied the source's
+/// profile.
 const SUFFIXES: [&[u8]; 6] = [
     b".llvm.",
     b".cold",
@@ -28,21 +29,22 @@ const SUFFIXES: [&[u8]; 6] = [
     b".__part.",
 ];
 
-/// A sample profile, and what is not in it.
+/// A sample profile, and counts of what it leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct MadeProfile {
     /// The profile.
     pub profile: SampleProfile,
     /// Called functions without any line in the debug info.
     pub without_lines: usize,
-    /// Called functions whose lines are known, but not the line they begin at, so that offsets are not known.
+    /// Called functions whose first line is unknown, although other lines are known. Line offsets count from the first
+    /// line.
     pub without_start: usize,
     /// Call edges whose place in the source is not known.
     pub edges_without_lines: usize,
 }
 
-/// Makes a sample profile. The symbolizer is of the binary that the profile is of, and should take names from the debug
-/// info ([`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) off).
+/// Makes a sample profile. The symbolizer must be of the binary that the profile belongs to, and should take names from
+/// the debug info ([`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) off).
 pub fn sample_profile(
     profile: &MipProfile,
     symbolizer: &Symbolizer<'_>,
@@ -102,7 +104,8 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// The weight of the code from each offset on, until the next. `whole` is the function, or that which it is a part of.
+/// The weight of the code from each offset up to the next. `whole` is the function itself, or the function that this is
+/// a part of.
 fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     let entry = entry_weight(whole);
     let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
@@ -157,7 +160,7 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // Its function has the head, and is counted if it has no lines.
+            // The function itself has the head count, and it is counted even if it has no lines.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));
@@ -180,7 +183,8 @@ impl MadeProfile {
         self.profile.samples_mut(index)
     }
 
-    /// Where a stack is in the function of this name. `None` if a frame has no line, or no function's line.
+    /// The position of a stack within the function of this name. `None` if a frame has no line, or the function's first
+    /// line is unknown.
     fn place(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<(&mut Samples, Location)> {
         if stack
             .iter()
@@ -211,7 +215,7 @@ impl MadeProfile {
         let known = profile.edges.iter().filter_map(|edge| {
             let caller = profile.functions.get(edge.caller? as usize)?;
             let callee = profile.functions.get(edge.callee as usize)?;
-            // The call ends at the return address; its last byte belongs to it.
+            // The call ends at the return address, so the address of its last byte is looked up.
             let address = profile
                 .address_of(caller, section)?
                 .wrapping_add(edge.call_site.into())
@@ -239,7 +243,7 @@ impl MadeProfile {
     }
 }
 
-/// Gives a line at least this weight.
+/// Raises a line to at least this weight.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
     samples.adding().add_line(location, 0, 1, &mut outcome);
@@ -253,7 +257,7 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// All counts together, those of inlined functions too.
+/// The sum of all counts, including those of inlined functions.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body
@@ -272,8 +276,8 @@ fn location(frame: &Frame<'_>) -> Location {
     )
 }
 
-/// The base part of a discriminator, which also holds how often code was copied (LLVM `DebugInfoMetadata.h`): a 1 bit
-/// stands for 0; a 0 bit is followed by five bits, and if the next one is set by seven more.
+/// The base part of a discriminator. The other parts tell how often code was copied (LLVM `DebugInfoMetadata.h`). A 1
+/// bit stands for the base 0. A 0 bit is followed by five bits of the base and, if the next bit is set, by seven more.
 pub fn base_discriminator(discriminator: u32) -> u32 {
     if discriminator & 1 != 0 {
         return 0;
@@ -286,7 +290,7 @@ pub fn base_discriminator(discriminator: u32) -> u32 {
     }
 }
 
-/// The name that the compiler knows the function by while it applies the profile.
+/// The name by which the compiler knows the function when it applies the profile.
 fn base_name(name: &[u8]) -> &[u8] {
     let cut = SUFFIXES.iter().filter_map(|suffix| {
         name.windows(suffix.len())

@@ -1,4 +1,4 @@
-//! Probes of a function's blocks, all at once: each needs to know the function around it.
+//! Probes for the blocks of a function, made together: each one needs to know the function around it.
 use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
@@ -9,7 +9,7 @@ use crate::instrument::functions::{Function, Part};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// One of the function's statements, as text.
+/// One statement of the function, as text.
 struct Line {
     /// Its index in the module.
     index: usize,
@@ -18,10 +18,10 @@ struct Line {
 
 enum What {
     Label(String),
-    /// Word in lower case, and the rest.
+    /// An instruction or directive: its first word in lower case, and the rest.
     Instruction(String, String),
     Directive(String, String),
-    /// Not known: a macro, a repetition, an assignment.
+    /// A statement whose instructions are unknown: a macro, a repetition, an assignment.
     Other,
 }
 
@@ -33,7 +33,7 @@ struct Body {
 }
 
 impl Body {
-    /// Of the function itself (part 0) or one of its parts.
+    /// The lines of one part; part 0 is the function itself.
     fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
         let own = (function.label + 1, function.end, function.section);
         let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
@@ -70,7 +70,7 @@ impl Body {
             .ok()
     }
 
-    /// Instructions from a place on, as text, up to what is not known.
+    /// The instructions from a line on, as text, up to the first statement that is unknown.
     fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
@@ -103,7 +103,7 @@ fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
     }
 }
 
-/// Directives that put instructions in place whose registers do not show.
+/// Directives that insert instructions whose registers cannot be seen.
 fn may_be_code(name: &str) -> bool {
     matches!(
         name,
@@ -120,7 +120,8 @@ fn may_be_code(name: &str) -> bool {
     )
 }
 
-/// Probes for the blocks that start at the statements `starts`; the first one's byte follows the entry's part.
+/// Makes probes for the blocks that start at the statements `starts`. The byte of the first block follows the entry's
+/// part of the record.
 pub(super) fn probes(
     site: &Site<'_, '_>,
     part: usize,
@@ -159,8 +160,8 @@ pub(super) fn probes(
     Ok(BlockProbes { probes, replaced })
 }
 
-/// A register that nothing in the function and its parts speaks of, so that no value can be in it: x16 or x17. Other
-/// registers might be kept for the caller.
+/// Finds a register that nothing in the function and its parts mentions, so that it cannot hold a value: x16 or x17.
+/// Callers may rely on any other register.
 fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     let lines = || bodies.iter().flat_map(|body| &body.lines);
     let known = lines().all(|line| match &line.what {
@@ -183,7 +184,8 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Data within code is a table unless it is `.inst`; code in disguise is the business of hand-written assembly.
+/// Data inside code is taken for a table, unless `.inst` writes it. Only hand-written assembly hides instructions in
+/// other data.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')
@@ -203,7 +205,7 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether code elsewhere is a part of this function: then a register may be in use although the function does not name
+/// Whether code elsewhere belongs to this function. Then a register may be in use although the function does not name
 /// it.
 fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     bodies.iter().flat_map(|body| &body.lines).any(|line| {
@@ -231,7 +233,7 @@ fn is_part(name: &str) -> bool {
     name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
 }
 
-/// Labels of linker optimisation hints name the very instruction after them: a probe goes before them.
+/// A linker optimisation hint refers to exactly the instruction after its label, so the probe goes before that label.
 fn before_hints(body: &Body, from: usize) -> usize {
     let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
     let mut at = from;
@@ -241,8 +243,9 @@ fn before_hints(body: &Body, from: usize) -> usize {
     at
 }
 
-/// The line after the store-exclusive of the block that starts at line `from`. Between it and its load-exclusive no
-/// other store may be; the block runs to its end once it is entered, so that after it will do as well.
+/// The line after the store-exclusive of the block that starts at line `from`. No other store may stand between the
+/// load-exclusive and the store-exclusive. A block that is entered runs to its end, so the probe may as well come after
+/// both.
 fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     for (at, line) in body.lines.iter().enumerate().skip(from) {
         match &line.what {
@@ -308,7 +311,7 @@ fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
 }
 
 impl Body {
-    /// The line of a label, seen from a line: `1b` and `1f` are the nearest ones.
+    /// The line of a label, for a reference from a certain line: `1b` and `1f` mean the nearest label before and after.
     fn target(&self, label: &str, from: usize) -> Option<usize> {
         let number = label.strip_suffix(['b', 'f']).filter(|digits| {
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -325,7 +328,7 @@ impl Body {
     }
 }
 
-/// What must be replaced in the function and its jump tables because of the probes.
+/// Finds what must be replaced in the function and its jump tables once the probes are inserted.
 fn mend(
     site: &Site<'_, '_>,
     body: &Body,

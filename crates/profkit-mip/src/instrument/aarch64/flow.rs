@@ -1,4 +1,4 @@
-//! What AArch64 instructions do to the flow of control, by their names (Arm Architecture Reference Manual, C6.2).
+//! Which way AArch64 instructions lead the flow of control, by their names (Arm Architecture Reference Manual, C6.2).
 use crate::asm::{Instruction, words};
 use crate::instrument::backend::Flow;
 
@@ -80,7 +80,8 @@ fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok()
 }
 
-/// Where an indirect branch may land when branch targets are guarded: `bti`, `paciasp`, `pacibsp`, by name or by hint.
+/// Whether an indirect branch may land here when branch targets are guarded: `bti`, `paciasp`, `pacibsp`, by name or by
+/// hint.
 pub(super) fn is_landing(instruction: &Instruction<'_>) -> bool {
     let names: [&[u8]; 3] = [b"bti", b"paciasp", b"pacibsp"];
     names

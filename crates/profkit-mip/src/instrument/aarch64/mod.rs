@@ -1,8 +1,9 @@
 //! The back ends for AArch64: ELF (AAPCS64) and Apple's Mach-O.
 //!
-//! A probe at a function's entry uses x16 and x17, which any calling convention leaves to linkers. Inside a function a
-//! block's probe needs one register: [`registers`] looks for one that is surely dead, else one is saved around it.
-//! Instructions have four bytes, whatever grows may get out of reach: [`reach`] mends that.
+//! A probe at a function's entry uses x16 and x17, which every calling convention leaves to linkers. Inside a function,
+//! a block's probe needs one register. [`registers`] looks for one that is dead; if there is none, the probe saves and
+//! restores one. Instructions have four bytes, so inserted code may move the targets of short branches out of reach;
+//! [`reach`] mends that.
 mod blocks;
 mod flow;
 mod reach;
@@ -30,8 +31,9 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
     format: ObjectFormat::MachO,
 };
 
-/// Files of more statements than this may have sections in which a `cbz`, which reaches 1 MiB, does not reach the cold
-/// stubs after all code. Their probes have a branch more. A quarter of the reach, because block probes come on top.
+/// A file with more statements than this may have sections in which `cbz`, which reaches 1 MiB, does not reach the cold
+/// stubs after all code. Their probes use one more branch. The limit is a quarter of the reach, because block probes
+/// add to the code.
 const NEAR: usize = 64 * 1024;
 
 /// Whether the cold stub of a function may be out of reach of a `cbz`.
@@ -94,7 +96,7 @@ impl Backend for Aarch64 {
     }
 }
 
-/// Names of functions that take an argument in x16 or x17, or stand for a piece of another function.
+/// Whether a name belongs to a function that takes an argument in x16 or x17, or to a piece of another function.
 const REGISTER_THUNKS: [&str; 4] = [
     "__llvm_slsblr_thunk_",
     "__call_indirect_",

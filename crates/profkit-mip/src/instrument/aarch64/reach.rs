@@ -1,10 +1,10 @@
-//! What must change in a function that grows: AArch64's short branches and the compilers' narrow jump tables reach only
-//! so far, and no assembler lengthens them.
+//! What must change in a function that grows. AArch64's short branches and the compilers' narrow jump tables have a
+//! limited reach, and no assembler lengthens them.
 //!
-//! Positions are upper bounds (each alignment counts with its most padding), so a branch may be made long that would just
-//! have reached. `tbz` and `tbnz` reach 32 KiB, `cbz`, `cbnz` and `b.cond` 1 MiB: they become the opposite branch over a
-//! `b`. A table of bytes becomes one of half-words, with its load. What cannot be mended is said, and the function is
-//! then left without block coverage.
+//! Positions are upper bounds: each alignment counts with its largest padding. So a branch may be lengthened that would
+//! just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`, `cbnz` and `b.cond` reach 1 MiB. Each becomes
+//! the opposite branch over a `b`. A table of bytes becomes a table of half-words, and its load changes too. If
+//! something cannot be mended, the function is left without block coverage and the reason is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ pub(super) enum Piece<'text> {
     Label(&'text str),
     /// An instruction or a directive: its first word in lower case, and the rest without comment.
     Statement { word: &'text str, rest: &'text str },
-    /// Bytes that the instrumenter puts here.
+    /// Bytes that the instrumenter inserts here.
     Inserted(u32),
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Table<'text> {
     pub(super) label: &'text str,
     /// Bytes of an entry: 1 or 2.
     pub(super) width: u8,
-    /// Whether its load extends the sign (gcc's do; clang's base is the lowest target).
+    /// Whether its load extends the sign. gcc's loads do; clang's tables count from the lowest target.
     pub(super) signed: bool,
-    /// Each entry: index of the line, the label that is jumped to, the label it counts from.
+    /// Per entry: index of the line, the target label, and the label that the distance counts from.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
-/// What a function needs so that it fits.
+/// The replacements that keep a function's branches and tables within reach.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
     /// New text for a piece.
@@ -47,7 +47,8 @@ pub(super) struct Fit {
 const TEST_REACH: u32 = 32 * 1024 - 4;
 /// Reach of conditional branches, of `cbz` and `cbnz`, of `adr` and of literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// Most rounds of making branches long: each makes others longer, and all of them are long at the end.
+/// The largest number of rounds. Each lengthened branch may push others out of reach; after the last round all branches
+/// are long.
 const ROUNDS: usize = 16;
 
 /// Reads the narrow jump tables of a file out of its lines.
@@ -108,7 +109,8 @@ fn is_alignment(word: &str) -> bool {
     matches!(word, ".align" | ".p2align" | ".balign")
 }
 
-/// Finds what a function needs. `pieces` is the function with what was put into it; `tables` are those of its file.
+/// Finds the replacements that a function needs. `pieces` is the function with the inserted probes; `tables` are the
+/// tables of its file.
 ///
 /// # Errors
 /// The piece that cannot be mended, and why.
@@ -186,7 +188,7 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
     Ok(fit)
 }
 
-/// Upper bounds of the pieces' positions; the last one is the size of all.
+/// Upper bounds for the positions of the pieces; the last one is the size of all.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);
@@ -212,7 +214,7 @@ fn distance(positions: &[u32], one: usize, other: usize) -> u32 {
     at(one).abs_diff(at(other))
 }
 
-/// Most bytes that a statement can take; `None` if that is not known.
+/// The largest size of a statement in bytes; `None` if it is unknown.
 fn size(word: &str, rest: &str) -> Option<u32> {
     let Some(directive) = word.strip_prefix('.') else {
         return Some(4);
@@ -236,7 +238,7 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// How far a statement reaches its last operand, and whether it can be made long.
+/// How far from a statement its last operand may be, and whether the statement can be lengthened.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),
@@ -303,7 +305,7 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Makes a table of bytes one of half-words: its entries and every load from it.
+/// Turns a table of bytes into one of half-words: its entries and every load from it.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,
@@ -339,7 +341,8 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // The nearest one before that sets the register; schedulers pull the two apart.
+        // Takes the nearest `adrp` before the load that sets the register. Schedulers put other instructions between the
+        // two.
         let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
@@ -363,8 +366,8 @@ fn widen(
     Ok(())
 }
 
-/// Makes the load of a table's byte after `start` one of a half-word, if it is the only thing that can happen to the
-/// table's address in register `base`.
+/// Replaces the byte load after `start` by a half-word load, if the table's address in register `base` can be used for
+/// nothing else.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,
@@ -392,7 +395,7 @@ fn widen_load(
                 let inner = address.trim().strip_prefix('[')?.strip_suffix(']')?;
                 let mut parts = inner.split(',').map(str::trim);
                 if registers::number(parts.next()?)? != base_number {
-                    // Another load, not of this table; it must leave the base alone.
+                    // A load from another table is fine if it does not change the base.
                     if registers::number(value.trim()) == Some(base_number) {
                         return None;
                     }
@@ -446,7 +449,7 @@ fn uses(rest: &str, number: u8) -> bool {
 /// Whether an instruction of the function or a table names the label.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
-    // `adr` names the label that a table counts from; nothing need jump there.
+    // The label that a table counts from is named by `adr`; no jump has to lead there.
     let by_table = |table: &Table<'_>| table.entries.iter().any(|(_, to, _)| *to == label);
     pieces.iter().any(|piece| {
         by_instruction(piece) && !matches!(piece, Piece::Statement { word: "adr", .. })

@@ -1,17 +1,17 @@
-//! What an AArch64 instruction does to the general registers, as far as a block's coverage needs to know it: which of
-//! them it may read, which it surely overwrites, and whether the next line is what runs next.
+//! The effect of AArch64 instructions on the general registers, as far as block coverage needs it: which registers an
+//! instruction may read, which it always overwrites, and whether the next line runs next.
 //!
-//! Unknown instructions count as reading whatever they name and as going anywhere. So a mistake here costs eight bytes
-//! of text for a spill, never a register.
+//! An unknown instruction counts as one that reads every register it names and may jump anywhere. So a mistake here
+//! costs eight bytes of text for saving a register, never the value of a register.
 
 /// A set of general registers, one bit each; 31 (the zero register, the stack pointer) is never in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registers(u32);
 
 impl Registers {
-    /// What a call or a return may overwrite at any time: linkers put x16 and x17 to use on the way.
+    /// Registers that a call or a return may overwrite: linkers use x16 and x17 on the way.
     pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
-    /// What may hold a block's address: x0 to x17. x18 belongs to the platform, the rest to the caller.
+    /// Registers that may hold a block's address: x0 to x17. x18 belongs to the platform, the rest to the caller.
     const USABLE: Self = Self(0x3_ffff);
 
     pub(super) const fn one(number: u8) -> Self {
@@ -30,7 +30,7 @@ impl Registers {
         Self(self.0 & !other.0)
     }
 
-    /// The register to take of a set of dead ones: x16 or x17 first, then the highest.
+    /// Chooses one of the dead registers: x16 or x17 first, then the one with the highest number.
     pub(super) fn best(self) -> Option<u8> {
         let usable = self.0 & Self::USABLE.0;
         let is_in = |number: &u8| usable >> *number & 1 != 0;
@@ -54,7 +54,7 @@ pub(super) fn number(name: &str) -> Option<u8> {
     digits.parse().ok().filter(|&number| number <= 30)
 }
 
-/// Whether `text` may speak of register `number` under any of its names, in a symbol too (`__llvm_slsblr_thunk_x16`).
+/// Whether `text` may mean register `number`, under any of its names, even inside a symbol (`__llvm_slsblr_thunk_x16`).
 pub(super) fn mentions(text: &str, number: u8) -> bool {
     let found = text.split(['x', 'X', 'w', 'W']).skip(1).any(|rest| {
         let end = rest
@@ -83,14 +83,15 @@ fn named(text: &str) -> Registers {
         })
 }
 
-/// Where control goes after an instruction.
+/// Where control continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// To the next one.
+    /// At the next instruction.
     Here,
-    /// Out by a way on which a linker may put x16 and x17 to use, or the caller may: both are dead unless read before.
+    /// Outside, on a way where a linker or the caller may overwrite x16 and x17. Both are dead unless an instruction
+    /// read them before.
     Out,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
@@ -102,8 +103,8 @@ pub(super) struct Effect {
     pub(super) next: Next,
 }
 
-/// Mnemonics whose first operand is overwritten whole and not read by that place. Writing the 32-bit half clears the
-/// other one.
+/// Mnemonics that overwrite their first operand completely and do not read it. Writing the 32-bit half clears the other
+/// half.
 const WRITES_FIRST: &[&str] = &[
     "adc", "adcs", "add", "adds", "adr", "adrp", "and", "ands", "asr", "asrv", "bic", "bics",
     "cinc", "cinv", "cls", "clz", "cneg", "csel", "cset", "csetm", "csinc", "csinv", "csneg",
@@ -120,7 +121,7 @@ const WRITES_FIRST: &[&str] = &[
 /// Loads of a pair: the first two operands are overwritten.
 const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
 
-/// Mnemonics that write no general register except by write-back, which counts as reading.
+/// Mnemonics that write no general register, except by write-back, which counts as reading.
 const WRITES_NONE: &[&str] = &[
     "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
     "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
@@ -131,8 +132,9 @@ const WRITES_NONE: &[&str] = &[
 pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     let all = named(operands);
     if matches!(mnemonic, "bl" | "b") {
-        // A call reads its arguments, of which no linker knows; whatever it overwrites besides, another convention may
-        // keep. A jump to a local label stays inside, so it says nothing of x16.
+        // A call reads its arguments, which linkers know nothing about. Registers that it overwrites may be preserved
+        // under another calling convention. A jump to a local label stays inside the function, so it does not make x16
+        // dead.
         let next = if mnemonic == "b" && is_local(operands.trim()) {
             Next::Unknown
         } else {
@@ -183,7 +185,7 @@ pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     }
 }
 
-/// Whether an operand is a vector or floating-point register, or a list of them: no branch has one.
+/// Whether an operand is a vector or floating-point register, or a list of them. No branch has such an operand.
 fn is_vector(operand: &str) -> bool {
     let name = operand.trim_start_matches(['{', ' ']);
     let mut letters = name.chars();
@@ -200,8 +202,8 @@ pub(super) fn is_local(symbol: &str) -> bool {
         || symbol.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// A register that is surely dead before `instructions`, which run one after the other until one of them goes
-/// elsewhere: overwritten before it is read.
+/// Finds a register that is dead before `instructions`: one of them overwrites it before any of them reads it. The
+/// instructions run in order until one of them jumps.
 pub(super) fn dead_before<'text>(
     instructions: impl Iterator<Item = (&'text str, &'text str)>,
 ) -> Option<u8> {

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
-    /// Whole addresses in the code, where data may be farther than 4 GiB.
+    /// The code holds whole addresses, because data may be farther away than 4 GiB.
     pub(super) large: bool,
 }
 
-/// Between statements of a line, with a space after it.
+/// The separator between statements of one line, with a space after it.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -37,7 +37,7 @@ impl Addressing {
         }
     }
 
-    /// Statements that bring a register near `place`: what is left to add is [`low`](Self::low).
+    /// Statements that set a register to an address near `place`. [`low`](Self::low) is the rest to add.
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
             ObjectFormat::Elf => place.elf(),
@@ -56,7 +56,7 @@ impl Addressing {
         ]
     }
 
-    /// What is missing after [`page`](Self::page), as an operand; `None` if nothing is.
+    /// The operand to add after [`page`](Self::page); `None` if nothing remains.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
             ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),
@@ -65,7 +65,7 @@ impl Addressing {
         }
     }
 
-    /// The operand in memory of a register that [`page`](Self::page) has set.
+    /// The memory operand for a register that [`page`](Self::page) has set.
     fn memory(self, register: &str, place: &Place) -> String {
         match self.low(place) {
             Some(low) => format!("[{register}, {low}]"),
@@ -111,10 +111,10 @@ impl Place {
     }
 }
 
-/// The probe at a function's entry. `far` is whether the stub may be out of reach of a `cbz`.
+/// The probe at a function's entry. `far` tells whether the stub may be out of reach of a `cbz`.
 ///
-/// x16 and x17 are dead there in every calling convention: a linker may use them on the way to any function. Nothing
-/// else is.
+/// x16 and x17 are dead at the entry under every calling convention, because a linker may use them on the way to any
+/// function. No other register is.
 pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> Sequence {
     let record = Place::new(site.labels.record());
     let page = addressing.page("x16", &record);
@@ -177,8 +177,8 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
     }
 }
 
-/// Calls a helper with the record's address, which is in x16, and the function's return address on the stack: a linker
-/// may overwrite x16 and x17 on the way. Nothing but these two is changed.
+/// Calls a helper with the record's address in x16 and the function's return address on the stack. (A linker may
+/// overwrite x16 and x17 on the way.) Only these two registers change.
 fn call(helper: &str) -> [String; 3] {
     [
         "stp x16, x30, [sp, #-16]!".to_owned(),
@@ -187,9 +187,9 @@ fn call(helper: &str) -> [String; 3] {
     ]
 }
 
-/// The store that says that a block was run, through a register that is dead there, or one that is saved. Flags are
-/// left alone. Without a register: bytes below the stack pointer belong to nobody on ELF systems, on Apple's the first
-/// 128 of them are the function's.
+/// The store that marks a block as run. It uses a register that is dead there, or saves one. Flags stay unchanged.
+/// Where a register is saved: bytes below the stack pointer belong to nobody on ELF systems; on Apple's systems the
+/// first 128 of them belong to the function.
 pub(super) fn block(
     record: String,
     offset: usize,
@@ -223,7 +223,7 @@ const RED_ZONE: usize = 128;
 /// Helper of the first call: takes the next ordinal for the record whose address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// The helper that samples return addresses; a ring of each size has its own.
+/// The helper that samples return addresses. Each ring size has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -241,7 +241,7 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
             "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
         ),
     };
-    // A long way leads here through a register.
+    // A call from far away arrives here through a register.
     out.push_str("\thint #34\n");
     for statement in body {
         let _ = writeln!(out, "\t{statement}");
@@ -271,7 +271,8 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record that has its ordinal keeps it: the count went round, or two threads made the first call at once.
+        // A record that has its ordinal keeps it. The helper comes here again after the count wrapped around, or when
+        // two threads make the first call at once.
         line("cmn w9, #1"),
         line("b.ne 3f"),
     ];
@@ -319,7 +320,7 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     }
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // After `paciasp` the return address is signed; only x30 can be freed of that on every processor (xpaclri).
+    // After `paciasp` the return address is signed. `xpaclri` strips it on every processor, but works on x30 only.
     body.extend(
         [
             "ldr x30, [sp, #40]",

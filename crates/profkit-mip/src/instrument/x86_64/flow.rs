@@ -30,7 +30,7 @@ fn is_prefix(word: &[u8]) -> bool {
         || word.starts_with(b"{")
 }
 
-/// Takes prefixes off: mnemonic and operands. The mnemonic is empty for a prefix alone.
+/// Splits a statement after its prefixes: mnemonic and operands. The mnemonic is empty for a prefix alone.
 fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
     while is_prefix(mnemonic) {
@@ -78,7 +78,7 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether it is prefixes without an instruction.
+/// Whether the statement has prefixes only.
 pub(super) fn is_prefix_alone(instruction: &Instruction<'_>) -> bool {
     is_prefix(instruction.mnemonic) && plain(instruction).0.is_empty()
 }
@@ -89,7 +89,7 @@ pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// The label of a direct branch; `.` for places that are given by a sum. `None` for an indirect one.
+/// The label of a direct branch; `.` for a target given as a sum. `None` for an indirect branch.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;

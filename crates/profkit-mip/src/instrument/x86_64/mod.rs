@@ -1,7 +1,7 @@
 //! The back ends for x86-64 with ELF (System V) and with Mach-O.
 //!
-//! No probe touches a register: not even r10 (static chain) and r11, which some calling conventions pass arguments in.
-//! Flags are changed at a function's entry only, where no calling convention passes any.
+//! No probe changes a register, not even r10 (static chain) and r11, in which some calling conventions pass arguments.
+//! Probes change flags at a function's entry only, where no calling convention passes anything in them.
 mod flow;
 mod sequences;
 
@@ -81,7 +81,8 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Probes that find the return address by the stack pointer, or report a push to the unwinder, come before.
+        // Probes that find the return address through the stack pointer, or that report a push to the unwinder, must
+        // come first.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,
@@ -93,7 +94,7 @@ impl Backend for X86_64 {
     }
 
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
-        // A return is the compiler's: a naked function has its own in the inline assembly.
+        // The compiler adds a return; a naked function has its own in the inline assembly.
         flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
     }
 
@@ -123,7 +124,7 @@ impl Backend for X86_64 {
     }
 }
 
-/// One store a block, before its first statement.
+/// One store per block, before its first statement.
 fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     let first = site.options.entry_size();
     let probe = |(number, &start): (usize, &usize)| {
@@ -144,8 +145,8 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text shows instructions of x86-64. One that only has what 32-bit x86 has too is taken for x86-64, unless
-/// it has that one's stack pointer.
+/// Whether a text has instructions of x86-64. A text with instructions that 32-bit x86 has too counts as x86-64, unless
+/// it uses the stack pointer of 32-bit x86.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",

@@ -5,7 +5,7 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The record of the function plus an offset, as an address.
+/// The address of the function's record plus an offset, as an expression.
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
         0 => record.to_owned(),
@@ -18,7 +18,7 @@ fn address(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// The same as an operand, whose size Intel syntax says.
+/// The same as a memory operand; Intel syntax also names its size.
 fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
     let address = address(record, intel, offset);
     if intel {
@@ -72,7 +72,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // Every function pays for a stub in the file, so that the helper finds the record by itself.
+            // Each function has its stub in the file, so the stub is short: the helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
@@ -82,7 +82,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// What informs the unwinder of a push and a pop, where the function has unwind information.
+/// Directives that tell the unwinder about a push and a pop, if the function has unwind information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
@@ -133,11 +133,11 @@ mod large {
         let mut cold = None;
         if let Mode::Calls { .. } = site.options.mode {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
-            // Pops leave the flags of the increment alone.
+            // The pops do not change the flags of the increment.
             inline.push_str(&format!("; je {stub}; {back}:"));
             let (there, name) = (site.labels.other("t"), site.labels.record());
             let ordinal = symbol::ORDINAL;
-            // The helper may be out of reach, so that the stub does its work.
+            // The helper may be out of reach, so the stub does its work.
             cold = Some(format!(
                 "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${name}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
                 assign_ordinal("(%rsi)", &site.labels.other("o")),
@@ -148,8 +148,8 @@ mod large {
     }
 }
 
-/// Gives the record at rax the next ordinal, unless it has one: after 2^32 calls, or when threads made the first call
-/// at once. Uses rax, rcx and rdx.
+/// Gives the record at rax the next ordinal, unless it has one already: that happens after 2^32 calls, or when two
+/// threads make the first call at once. Uses rax, rcx and rdx.
 fn assign_ordinal(ordinal: &str, done: &str) -> String {
     let (offset, never) = (record::ORDINAL_OFFSET, -1);
     format!(
@@ -157,7 +157,7 @@ fn assign_ordinal(ordinal: &str, done: &str) -> String {
     )
 }
 
-/// The store that says that a block was run: no register, no flag, no stack.
+/// The store that marks a block as run. It changes no register and no flag, and does not use the stack.
 pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     let byte = memory(record, intel, "byte", offset);
     let covered = record::COVERED_BYTE;
@@ -168,7 +168,7 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// A C name as the object format has it.
+/// A C name as the object format spells it.
 fn global(name: &str, format: ObjectFormat) -> String {
     match format {
         ObjectFormat::Elf => name.to_owned(),
@@ -176,8 +176,8 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// Helper of the first call: takes the next ordinal for the record of the stub that calls it. It saves what it uses:
-/// nothing is known to be dead in every calling convention.
+/// Helper of the first call: takes the next ordinal for the record of the stub that calls it. It saves every register
+/// that it uses, because none is dead under every calling convention.
 const FIRST: &str = "__profkit_mip_first";
 
 /// Finds the record of the stub whose call returns to the address at `32(%rsp)`, into rax. Uses rcx, rdx and rsi.
@@ -209,7 +209,7 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// The helper that samples return addresses; a ring of each size has its own.
+/// The helper that samples return addresses. Each ring size has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -230,7 +230,8 @@ fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     );
 }
 
-/// The name of a symbol of the runtime, said to be hidden where that can be said of what is defined elsewhere.
+/// The name of a symbol of the runtime. It is declared hidden in object formats where a symbol that is defined
+/// elsewhere can be hidden.
 fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     if format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.hidden {name}");

@@ -1,13 +1,15 @@
 //! Sample profiles of LLVM's encodings.
 use crate::merge::{Memory, mixed, variations};
 use crate::source::located;
+use profkit_data::remap::Remapping;
+use profkit_data::sample::SampleLayout;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{
     Losses, ProfileKind, ReadReport, SampleName, SampleProfile, binary, ext_binary, text,
 };
-use profkit_merge::sample::{SampleLayout, SampleMergeError, SampleMergeOptions, merge_sample};
-use profkit_merge::{Event, Policy, Remapping, Threads, Totals};
+use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::{Event, Policy, Threads, Totals};
 use std::num::NonZeroUsize;
 
 /// Reads any bytes as the encoding that they claim to be. What could be read must come back the same from the

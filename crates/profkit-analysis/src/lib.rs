@@ -14,6 +14,7 @@
 //! | [`overlap`] | how alike are two profiles? |
 //! | [`samples`] | what is in a sample profile of any encoding? |
 //! | [`selection`] | which functions are meant by a name or a part of one? |
+//! | [`supplement`] | which counts of an instrumentation profile does a sample profile correct? |
 #![forbid(unsafe_code)]
 
 pub mod correlate;
@@ -28,3 +29,4 @@ pub mod order;
 pub mod overlap;
 pub mod samples;
 pub mod selection;
+pub mod supplement;

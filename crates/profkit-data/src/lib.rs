@@ -62,6 +62,8 @@ pub mod names;
 mod open;
 mod quote;
 pub mod releases;
+#[cfg(any(feature = "instr", feature = "sample"))]
+pub mod remap;
 #[cfg(feature = "sample")]
 pub mod sample;
 mod structure;

@@ -1,8 +1,8 @@
 //! What the caller may choose.
 use crate::driver::{RunOptions, Threads};
-use crate::remap::Remapping;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
+use profkit_data::remap::Remapping;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -24,12 +24,13 @@ use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
+use profkit_data::remap::Remapping;
 use profkit_data::{Error, Structure};
 use profkit_merge::files::{InputList, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
-    InputStore, MergeOptions, Remapping, Report, RunOptions, Threads, TraceOptions, ValueWeights,
+    InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
 use progress::Progress;
 use regex::bytes::Regex;

@@ -6,15 +6,16 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::releases::Release;
+use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
-use profkit_data::sample::{Losses, ProfileKind, SampleProfile, binary, text};
-use profkit_merge::files::{Content, Output, read_into};
-use profkit_merge::sample::{
-    COLD_CUTOFF, ColdContexts, SampleLayout, SampleMergeError, SampleMergeOptions, add_symbols,
-    encode_within, merge_sample, nest,
+use profkit_data::sample::{
+    COLD_CUTOFF, ColdContexts, Losses, ProfileKind, SampleLayout, SampleProfile, add_symbols,
+    binary, encode_within, nest, text,
 };
-use profkit_merge::{InputStore, Inputs, NameFilter, Remapping, Report, RunOptions};
+use profkit_merge::files::{Content, Output, read_into};
+use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
 use std::fmt;
 use std::path::PathBuf;
 

@@ -1,11 +1,10 @@
 //! `profkit merge --supplement-with`: a merged instrumentation profile corrected by a sample profile.
 use crate::exit::{Failure, Result};
 use clap::Args;
+use profkit_analysis::supplement::{self, SupplementOptions};
 use profkit_data::instr::InstrProfile;
-use profkit_data::sample::{SampleProfile, read, summarize};
-use profkit_data::summary::Summary;
+use profkit_data::sample::SampleReadOptions;
 use profkit_merge::files::Input;
-use profkit_merge::sample::{SupplementOptions, supplement};
 use std::path::PathBuf;
 
 /// Which functions are corrected by what.
@@ -36,8 +35,7 @@ pub struct SupplementArgs {
 #[derive(Debug)]
 pub struct Supplement {
     name: String,
-    samples: SampleProfile,
-    summary: Summary,
+    samples: supplement::Supplement,
     options: SupplementOptions,
 }
 
@@ -64,25 +62,18 @@ impl SupplementArgs {
             return Ok(None);
         };
         let input = Input::open(path)?;
-        let mut samples = SampleProfile::new();
-        let report = read(&input, &mut samples, 1);
-        if let Some(fault) = report.faults.first() {
-            if strict || samples.functions().is_empty() {
-                return Err(Failure::file(input.name(), fault));
-            }
-            notes.extend(
-                report
-                    .faults
-                    .iter()
-                    .map(|fault| format!("{}: {fault}", input.name())),
-            );
+        let (samples, faults) = supplement::Supplement::read(&input, &SampleReadOptions::default());
+        if let Some(fault) = faults.first()
+            && (strict || samples.is_empty())
+        {
+            return Err(Failure::file(input.name(), fault));
         }
+        let in_file = |fault| format!("{}: {fault}", input.name());
+        notes.extend(faults.iter().map(in_file));
         let defaults = SupplementOptions::default();
-        let summary = report.summary.unwrap_or_else(|| summarize(&samples));
         Ok(Some(Supplement {
             name: input.name().to_owned(),
             samples,
-            summary,
             options: SupplementOptions {
                 least_counters: self
                     .supplement_min_counters
@@ -97,7 +88,7 @@ impl SupplementArgs {
 impl Supplement {
     /// Corrects a profile, and says what was done.
     pub fn correct(&self, profile: &mut InstrProfile, notes: &mut Vec<String>) {
-        let done = supplement(profile, &self.samples, &self.summary, &self.options);
+        let done = self.samples.correct(profile, &self.options);
         notes.push(format!(
             "{}: functions scaled up: {}; marked as warm or hot: {}",
             self.name, done.scaled, done.marked

@@ -5,16 +5,21 @@
 //! the result. What is wrong with a file is in the [`ReadReport`]; what is sound of it is added.
 mod add;
 pub mod binary;
+mod cold;
+mod combine;
 mod context;
 pub mod ext_binary;
 mod flat;
 pub mod gcov;
 mod late;
+mod layout;
+mod limit;
 mod losses;
 mod model;
 mod names;
 mod options;
 mod read;
+mod rename;
 mod report;
 mod summary;
 #[cfg(test)]
@@ -22,7 +27,11 @@ mod tests;
 pub mod text;
 
 pub use add::{AddOutcome, Adding};
+pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
+pub use combine::{Extremes, absorb, checksums_differ, context_name, scale};
 pub use flat::{Additions, Facts, FlatFunction, Step};
+pub use layout::{SampleLayout, flatten, head_estimate, nest};
+pub use limit::{Limited, add_symbols, encode_within};
 pub use losses::Losses;
 pub use model::{
     BodyLine, Frame, Function, Inlined, Location, ProfileKind, SampleProfile, Samples, Target,
@@ -31,5 +40,6 @@ pub use model::{
 pub use names::{NameId, SampleName, SampleNames};
 pub use options::{FsPass, SampleReadOptions};
 pub use read::{SampleEncoding, SampleFile, encoding, read, read_with};
+pub use rename::{remap, unify_hashes};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};

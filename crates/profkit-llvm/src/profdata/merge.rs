@@ -10,11 +10,12 @@ use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile};
+use profkit_data::remap::Remapping;
 use profkit_merge::files::Content;
 use profkit_merge::files::write_indexed;
 use profkit_merge::{
-    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Remapping,
-    TraceOptions, merge_instr,
+    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, TraceOptions,
+    merge_instr,
 };
 use std::num::NonZeroUsize;
 

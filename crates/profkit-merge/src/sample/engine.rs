@@ -1,6 +1,4 @@
 //! From inputs to a result.
-use super::cold::trim_cold;
-use super::layout::{SampleLayout, flatten, nest};
 use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
 use super::worker::{Piece, SampleKind};
@@ -8,7 +6,10 @@ use crate::driver::{Cancelled, Driver, ReportPart};
 use crate::inputs::Inputs;
 use crate::options::Policy;
 use crate::report::Report;
-use profkit_data::sample::{self, AddOutcome, ProfileKind, SampleName, SampleProfile};
+use profkit_data::sample::{
+    self, AddOutcome, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten, nest,
+    trim_cold,
+};
 use std::fmt;
 use std::sync::Arc;
 

@@ -5,22 +5,12 @@
 //! not grow with the number of inputs. Each worker has a sum of its own over inputs that follow one another; these are
 //! added up in order. Where the order of inputs matters (a function whose checksums differ: the first one stays), only
 //! the inputs in question are read again, one by one.
-mod cold;
 mod engine;
-mod layout;
-mod limit;
-mod names;
 mod options;
 mod ordered;
-mod supplement;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
 pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};
-pub use layout::{SampleLayout, flatten, head_estimate, nest};
-pub use limit::{Limited, add_symbols, encode_within};
-pub use names::{remap, unify_hashes};
 pub use options::SampleMergeOptions;
-pub use supplement::{SupplementOptions, Supplemented, supplement};

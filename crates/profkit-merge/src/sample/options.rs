@@ -1,9 +1,7 @@
-use super::cold::ColdContexts;
-use super::layout::SampleLayout;
 use crate::driver::{RunOptions, Threads};
 use crate::options::{NameFilter, Policy};
-use crate::remap::Remapping;
-use profkit_data::sample::SampleReadOptions;
+use profkit_data::remap::Remapping;
+use profkit_data::sample::{ColdContexts, SampleLayout, SampleReadOptions};
 use std::fmt;
 use std::num::NonZeroUsize;
 

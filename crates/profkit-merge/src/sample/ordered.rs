@@ -1,20 +1,17 @@
 //! The sum of inputs in their order: sums of inputs that follow one another are added as they are, and single inputs are
 //! read on their own first where the order matters.
 use super::engine::{SampleConflict, SampleMergeError};
-use super::names::{remap, unify_hashes};
 use super::options::SampleMergeOptions;
 use super::worker::{Piece, Sum, fs_word};
 use crate::driver::{Driver, OpenedInput, Outcome, ReportPart, unreadable};
 use crate::inputs::Inputs;
 use crate::options::Policy;
 use crate::report::{Action, Event, Reason};
-use crate::weight::Weight;
 use profkit_data::sample::{
-    self, AddOutcome, Function, Inlined, ProfileKind, ReadReport, SampleName, SampleProfile,
-    Samples,
+    self, AddOutcome, Extremes, ProfileKind, ReadReport, SampleName, SampleProfile, absorb,
+    checksums_differ, context_name, remap, scale, unify_hashes,
 };
 use profkit_data::{Error, ErrorKind};
-use std::fmt;
 use std::sync::Arc;
 
 /// Sums up inputs in their order.
@@ -148,13 +145,9 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         if self.profile.functions().is_empty() {
             return false;
         }
-        let mine = self.extremes.take().unwrap_or_else(|| {
-            let mut mine = Extremes::default();
-            mine.see_profile(&self.profile);
-            mine
-        });
-        let mut theirs = Extremes::default();
-        theirs.see_profile(other);
+        let mine = self.extremes.take();
+        let mine = mine.unwrap_or_else(|| Extremes::of(&self.profile));
+        let theirs = Extremes::of(other);
         let Some(count) = mine.count.checked_add(theirs.count) else {
             return true;
         };
@@ -224,7 +217,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         let weight = match weight.as_integer() {
             Some(weight) => weight,
             None => {
-                scale(&mut fresh, weight);
+                scale(&mut fresh, |count| weight.apply(count).0);
                 1
             }
         };
@@ -342,110 +335,12 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     }
 }
 
-/// The largest count of a profile, and whether it has checksums.
-#[derive(Default)]
-struct Extremes {
-    count: u64,
-    has_checksums: bool,
-}
-
-impl Extremes {
-    fn see_profile(&mut self, profile: &SampleProfile) {
-        for function in profile.functions() {
-            self.see(&function.samples);
-        }
-    }
-
-    fn see(&mut self, samples: &Samples) {
-        self.has_checksums |= samples.checksum != 0;
-        let lines = samples.body.iter().map(|line| line.samples);
-        let targets = samples.targets.iter().chain(&samples.vtables);
-        let counts = lines.chain(targets.map(|target| target.count));
-        let most = counts.max().unwrap_or(0);
-        self.count = self.count.max(most).max(samples.total).max(samples.head);
-        for inlined in &samples.inlined {
-            self.see(&inlined.samples);
-        }
-    }
-}
-
-/// Whether any function, inlined or not, has different checksums in two profiles.
-fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
-    let id = |id: sample::NameId| one.names.find(two.names.get(id));
-    two.functions().iter().any(|theirs| {
-        let callers = theirs.callers.iter().map(|frame| {
-            Some(sample::Frame {
-                name: id(frame.name)?,
-                ..*frame
-            })
-        });
-        // A name that is not here is that of a function that is not here.
-        let (Some(callers), Some(name)) =
-            (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
-        else {
-            return false;
-        };
-        let mine = one.find(&callers, name);
-        mine.and_then(|index| one.functions().get(index))
-            .is_some_and(|mine| differ(&mine.samples, &theirs.samples, &id))
-    })
-}
-
-fn differ(
-    one: &Samples,
-    two: &Samples,
-    id: &impl Fn(sample::NameId) -> Option<sample::NameId>,
-) -> bool {
-    one.checksum != two.checksum
-        || two.inlined.iter().any(|theirs| {
-            let Some(name) = id(theirs.samples.name) else {
-                return false;
-            };
-            let key = |inlined: &Inlined| (inlined.location, inlined.samples.name);
-            let found = one
-                .inlined
-                .binary_search_by_key(&(theirs.location, name), key);
-            found
-                .ok()
-                .and_then(|index| one.inlined.get(index))
-                .is_some_and(|mine| differ(&mine.samples, &theirs.samples, id))
-        })
-}
-
 /// The kinds that must be the same in all inputs: probes, then contexts. LLVM asks for probes first.
 pub(super) fn family(kind: ProfileKind) -> [bool; 2] {
     [
         kind.contains(ProfileKind::PROBE_BASED),
         kind.contains(ProfileKind::CONTEXT_SENSITIVE),
     ]
-}
-
-/// Adds a profile to another, function by function; reports each that did not fit. `None` for too many names.
-pub(super) fn absorb(
-    sum: &mut SampleProfile,
-    mut other: SampleProfile,
-    weight: u64,
-    mut report: impl FnMut(&SampleProfile, &Function, AddOutcome),
-) -> Option<()> {
-    let names = sum.names.insert_all(&other.names)?;
-    let name = |id: sample::NameId| names.get(id.index()).copied().unwrap_or(id);
-    sum.kind |= other.kind;
-    sum.symbols.append(&mut other.symbols);
-    let mut callers = Vec::new();
-    let mut additions = sum.additions();
-    for function in other.take_functions() {
-        callers.clear();
-        callers.extend(function.callers.iter().map(|frame| sample::Frame {
-            name: name(frame.name),
-            ..*frame
-        }));
-        let mut outcome = AddOutcome::default();
-        additions.merge(&callers, &function.samples, name, weight, &mut outcome);
-        if outcome != AddOutcome::default() {
-            report(&other, &function, outcome);
-        }
-    }
-    Some(())
 }
 
 /// The first fault, or that a count was too large, which LLVM's readers take for one.
@@ -455,53 +350,4 @@ fn llvm_fault(report: &ReadReport) -> Option<Error> {
     }
     let overflows = report.outcome.overflows > 0;
     overflows.then(|| Error::new(ErrorKind::CounterTooLarge, "a count exceeds 64 bits"))
-}
-
-/// A function's name as LLVM prints it: with its context, if it has one.
-fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
-    let mut text = String::new();
-    for frame in &function.callers {
-        use fmt::Write;
-        let _ = write!(
-            text,
-            "{}:{}",
-            profile.names.get(frame.name),
-            frame.location.line
-        );
-        if frame.location.discriminator > 0 {
-            let _ = write!(text, ".{}", frame.location.discriminator);
-        }
-        text.push_str(" @ ");
-    }
-    text.push_str(&profile.names.get(function.samples.name).to_string());
-    text.into_bytes()
-}
-
-/// Multiplies every count by a fraction.
-pub(super) fn scale(profile: &mut SampleProfile, weight: Weight) {
-    let (_, functions) = profile.parts_mut();
-    for function in functions {
-        scale_samples(&mut function.samples, weight);
-    }
-}
-
-fn scale_samples(samples: &mut Samples, weight: Weight) {
-    let apply = |count: &mut u64| *count = weight.apply(*count).0;
-    apply(&mut samples.total);
-    apply(&mut samples.head);
-    samples
-        .body
-        .iter_mut()
-        .for_each(|line| apply(&mut line.samples));
-    samples
-        .targets
-        .iter_mut()
-        .for_each(|target| apply(&mut target.count));
-    samples
-        .vtables
-        .iter_mut()
-        .for_each(|target| apply(&mut target.count));
-    for inlined in &mut samples.inlined {
-        scale_samples(&mut inlined.samples, weight);
-    }
 }

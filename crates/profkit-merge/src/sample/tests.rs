@@ -1,12 +1,12 @@
-use super::limit::prune_to;
 use super::worker::Piece;
 use super::*;
 use crate::driver::{Driver, ReportPart};
 use crate::report::EventLog;
-use crate::{InputData, Inputs, Policy, Reason, Remapping, Weight};
+use crate::{InputData, Inputs, Policy, Reason, Weight};
+use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::text::{self, TextOptions};
-use profkit_data::sample::{ProfileKind, SampleName, SampleProfile};
+use profkit_data::sample::{ProfileKind, SampleLayout, SampleProfile};
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -352,21 +352,4 @@ fn a_count_that_is_too_large_stays_and_is_told() {
     assert_eq!(outcome.profile.functions()[0].samples.total, u64::MAX);
     assert_eq!(outcome.report.events[0].reason, Reason::CounterOverflow);
     assert_eq!(outcome.report.events[0].input, 1);
-}
-
-#[test]
-fn pruning_drops_the_coldest_functions() {
-    let mut profile = SampleProfile::new();
-    text::read(
-        b"a:1:1\n 1: 1\nb:2:1\n 1: 2\nc:3:1\n 1: 3\nd:4:1\n 1: 4\n",
-        &mut profile,
-        1,
-    );
-    // Half the size: a quarter of the functions.
-    assert_eq!(prune_to(&mut profile, 100, 50), 1);
-    assert_eq!(shown(&profile), "d:4:1\n 1: 4\n");
-    assert_eq!(
-        profile.names.get(profile.functions()[0].samples.name),
-        SampleName::Text(b"d")
-    );
 }

@@ -1,14 +1,13 @@
 //! Sample profiles on the driver: each worker reads inputs that follow one another into one sum.
 use super::engine::SampleMergeError;
-use super::names::remap;
 use super::options::SampleMergeOptions;
-use super::ordered::{absorb, family, scale};
+use super::ordered::family;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
 use crate::inputs::Inputs;
 use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
-    self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile,
+    self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
 };
 use std::io;
 
@@ -286,7 +285,7 @@ impl SampleKind<'_, '_> {
         }
         let weight = self.driver.inputs.weight(input.index);
         let factor = weight.as_integer().unwrap_or_else(|| {
-            scale(&mut fresh, weight);
+            scale(&mut fresh, |count| weight.apply(count).0);
             1
         });
         let added = absorb(&mut sum.profile, fresh, factor, |_, _, odd| {

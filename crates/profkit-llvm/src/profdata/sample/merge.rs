@@ -5,15 +5,16 @@ use super::super::messages::{Fault, Session};
 use super::super::output;
 use super::super::pattern::Pattern;
 use super::{code_text, fault, read_options};
+use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
-use profkit_data::sample::{ProfileKind, SampleProfile, binary, text};
+use profkit_data::sample::{
+    COLD_CUTOFF, ColdContexts, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary,
+    encode_within, text,
+};
 use profkit_data::{ErrorKind, Structure};
 use profkit_merge::files::Content;
-use profkit_merge::sample::{
-    COLD_CUTOFF, ColdContexts, SampleConflict, SampleLayout, SampleMergeError, SampleMergeOptions,
-    add_symbols, encode_within, merge_sample,
-};
-use profkit_merge::{Event, Inputs, Policy, Reason, Remapping};
+use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::{Event, Inputs, Policy, Reason};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

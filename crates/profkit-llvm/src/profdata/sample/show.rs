@@ -9,11 +9,10 @@ use profkit_abi::sample::{flag, section};
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
     AddOutcome, Function, Location, NameId, ProfileKind, ReadReport, SampleEncoding, SampleName,
-    SampleNames, SampleProfile, Samples, encoding, read_with, summarize,
+    SampleNames, SampleProfile, Samples, encoding, head_estimate, read_with, summarize,
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::sample::head_estimate;
 
 /// Runs `show --sample` on a file.
 pub fn run(

@@ -4,9 +4,8 @@ use super::super::inputs::InputList;
 use super::super::merge;
 use super::super::messages::{Fault, Session, fault_text};
 use super::{fault, read_options};
+use profkit_analysis::supplement::{Supplement, SupplementOptions};
 use profkit_data::instr::InstrProfile;
-use profkit_data::sample::{SampleProfile, read_with, summarize};
-use profkit_merge::sample::{SupplementOptions, supplement};
 use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};
 use std::num::NonZeroUsize;
 
@@ -23,12 +22,10 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
     }
     let name = parsed.text("supplement-instr-with-sample");
     let bytes = session.read(name)?;
-    let mut samples = SampleProfile::new();
-    let report = read_with(bytes.as_ref(), &mut samples, 1, &read_options(parsed));
-    if let Some(error) = report.faults.first() {
+    let (supplement, faults) = Supplement::read(bytes.as_ref(), &read_options(parsed));
+    if let Some(error) = faults.first() {
         return Err(fault(name, bytes.as_ref(), error));
     }
-    let summary = report.summary.unwrap_or_else(|| summarize(&samples));
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
         .read_as(Some(merge::RELEASE))
@@ -60,7 +57,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
         zero_share: zero_share.unwrap_or(defaults.zero_share),
         cold: parsed.number("instr-prof-cold-threshold").unwrap_or(0),
     };
-    let done = supplement(&mut profile, &samples, &summary, &options);
+    let done = supplement.correct(&mut profile, &options);
     for name in &done.ambiguous {
         let name = String::from_utf8_lossy(name);
         let text =

@@ -1,5 +1,5 @@
 //! Trimming and merging cold contexts (`SampleContextTrimmer` in `SampleProf.cpp`).
-use profkit_data::sample::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
+use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
 
 /// What is done with contexts whose samples are below a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

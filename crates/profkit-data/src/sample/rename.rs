@@ -1,10 +1,10 @@
-//! Other names: remapping files, and hashes whose names another input spells out.
-use crate::remap::Remapping;
-use profkit_data::ids::NameRef;
-use profkit_data::sample::{
+//! Other names: remapping files, and hashes whose names are spelled out elsewhere in the profile.
+use super::{
     AddOutcome, Adding, Frame, FsPass, Location, NameId, ProfileKind, SampleName, SampleProfile,
     Samples,
 };
+use crate::ids::NameRef;
+use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
 /// A copy of a profile in which names are others, functions that get the same name added up. `renamed` gives the new

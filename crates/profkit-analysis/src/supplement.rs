@@ -1,11 +1,14 @@
 //! Correcting an instrumentation profile by a sample profile: functions that the instrumented run hardly reached, but
 //! production does (`adjustInstrProfile` in `llvm-profdata.cpp`).
-use super::layout::head_estimate;
 use md5::{Digest, Md5};
 use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
 use profkit_abi::sample::UNIQUE_SUFFIX;
+use profkit_data::Error;
 use profkit_data::instr::{InstrProfile, RecordId};
-use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, Samples};
+use profkit_data::sample::{
+    ProfileKind, SampleName, SampleProfile, SampleReadOptions, Samples, head_estimate, read_with,
+    summarize,
+};
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::collections::BTreeMap;
 
@@ -70,8 +73,35 @@ enum Static {
     Several,
 }
 
-/// Corrects `profile` by the samples, whose summary is that of their file.
-pub fn supplement(
+/// A sample profile to correct by.
+#[derive(Clone, Debug)]
+pub struct Supplement {
+    samples: SampleProfile,
+    /// That of the file, which may be of more functions than are left in it.
+    summary: Summary,
+}
+
+impl Supplement {
+    /// Reads a sample profile as far as it is sound, and returns what is wrong with it too.
+    pub fn read(data: &[u8], options: &SampleReadOptions) -> (Self, Vec<Error>) {
+        let mut samples = SampleProfile::new();
+        let report = read_with(data, &mut samples, 1, options);
+        let summary = report.summary.unwrap_or_else(|| summarize(&samples));
+        (Supplement { samples, summary }, report.faults)
+    }
+
+    /// Whether it has no functions.
+    pub fn is_empty(&self) -> bool {
+        self.samples.functions().is_empty()
+    }
+
+    /// Corrects a profile.
+    pub fn correct(&self, profile: &mut InstrProfile, options: &SupplementOptions) -> Supplemented {
+        supplement(profile, &self.samples, &self.summary, options)
+    }
+}
+
+fn supplement(
     profile: &mut InstrProfile,
     samples: &SampleProfile,
     summary: &Summary,

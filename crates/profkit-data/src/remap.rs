@@ -1,4 +1,4 @@
-//! Renaming functions while merging: LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
+//! New names for functions: LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_names_a_line_with_comments_and_carriage_returns() {
+    fn two_names_per_line_with_comments_and_carriage_returns() {
         let remapping = Remapping::parse(b"# names\n\n_Z1fv _Z1gv\r\n_Z1fv _Z1hv\na b").unwrap();
         assert_eq!(remapping.get(b"_Z1fv"), Some(b"_Z1gv".as_slice()));
         assert_eq!(remapping.get(b"a"), Some(b"b".as_slice()));

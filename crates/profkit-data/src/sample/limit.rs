@@ -1,6 +1,6 @@
 //! Dropping functions until a profile fits a size (`DefaultFunctionPruningStrategy` in `SampleProfWriter.cpp`).
-use profkit_data::Result;
-use profkit_data::sample::SampleProfile;
+use super::SampleProfile;
+use crate::Result;
 use rustc_hash::FxHashSet;
 
 /// Drops the functions with the fewest samples from a profile that takes `size` bytes and may take `limit`: the share
@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
     clippy::cast_sign_loss,
     reason = "LLVM calculates in floating point, and the same functions are to be dropped"
 )]
-pub(super) fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
+fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
     let count = profile.functions().len();
     let ratio = limit as f64 / size as f64;
     let kept = (count as f64 * ratio * ratio).round() as usize;
@@ -92,7 +92,8 @@ pub fn add_symbols(profile: &mut SampleProfile, list: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use profkit_data::sample::{read, text};
+    use crate::sample::SampleName;
+    use crate::sample::{read, text};
 
     #[test]
     fn functions_with_the_fewest_samples_go_first() {
@@ -120,5 +121,22 @@ mod tests {
         add_symbols(&mut profile, b" main\t\r\n\n \nf g\x0b");
         let symbols: Vec<&[u8]> = profile.symbols.iter().map(AsRef::as_ref).collect();
         assert_eq!(symbols, [b"f g".as_slice(), b"main"]);
+    }
+
+    #[test]
+    fn pruning_drops_the_coldest_functions() {
+        let mut profile = SampleProfile::new();
+        read(
+            b"a:1:1\n 1: 1\nb:2:1\n 1: 2\nc:3:1\n 1: 3\nd:4:1\n 1: 4\n",
+            &mut profile,
+            1,
+        );
+        // Half the size: a quarter of the functions.
+        assert_eq!(prune_to(&mut profile, 100, 50), 1);
+        assert_eq!(profile.functions().len(), 1);
+        assert_eq!(
+            profile.names.get(profile.functions()[0].samples.name),
+            SampleName::Text(b"d")
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Changing the layout of sample profiles: contexts to nested functions, nested functions to flat ones
 //! (`ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
-use profkit_data::sample::{
+use super::{
     AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
     SampleProfile, Samples,
 };

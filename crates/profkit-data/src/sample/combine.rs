@@ -1,0 +1,140 @@
+//! One profile added to another, and what there is to know of both before that.
+use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
+
+/// Adds a profile to another, function by function; reports each that did not fit. `None` for too many names.
+pub fn absorb(
+    sum: &mut SampleProfile,
+    mut other: SampleProfile,
+    weight: u64,
+    mut report: impl FnMut(&SampleProfile, &Function, AddOutcome),
+) -> Option<()> {
+    let names = sum.names.insert_all(&other.names)?;
+    let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
+    sum.kind |= other.kind;
+    sum.symbols.append(&mut other.symbols);
+    let mut callers = Vec::new();
+    let mut additions = sum.additions();
+    for function in other.take_functions() {
+        callers.clear();
+        callers.extend(function.callers.iter().map(|frame| Frame {
+            name: name(frame.name),
+            ..*frame
+        }));
+        let mut outcome = AddOutcome::default();
+        additions.merge(&callers, &function.samples, name, weight, &mut outcome);
+        if outcome != AddOutcome::default() {
+            report(&other, &function, outcome);
+        }
+    }
+    Some(())
+}
+
+/// The largest count of a profile, and whether it has checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extremes {
+    /// The largest count of any line, target, head or total.
+    pub count: u64,
+    /// Whether any function has a checksum.
+    pub has_checksums: bool,
+}
+
+impl Extremes {
+    /// Those of a profile.
+    pub fn of(profile: &SampleProfile) -> Self {
+        let mut extremes = Extremes::default();
+        for function in profile.functions() {
+            extremes.see(&function.samples);
+        }
+        extremes
+    }
+
+    fn see(&mut self, samples: &Samples) {
+        self.has_checksums |= samples.checksum != 0;
+        let lines = samples.body.iter().map(|line| line.samples);
+        let targets = samples.targets.iter().chain(&samples.vtables);
+        let counts = lines.chain(targets.map(|target| target.count));
+        let most = counts.max().unwrap_or(0);
+        self.count = self.count.max(most).max(samples.total).max(samples.head);
+        for inlined in &samples.inlined {
+            self.see(&inlined.samples);
+        }
+    }
+}
+
+/// Whether any function, inlined or not, has different checksums in two profiles.
+pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
+    let id = |id: NameId| one.names.find(two.names.get(id));
+    two.functions().iter().any(|theirs| {
+        let callers = theirs.callers.iter().map(|frame| {
+            Some(Frame {
+                name: id(frame.name)?,
+                ..*frame
+            })
+        });
+        // A name that is not here is that of a function that is not here.
+        let (Some(callers), Some(name)) =
+            (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
+        else {
+            return false;
+        };
+        let mine = one.find(&callers, name);
+        mine.and_then(|index| one.functions().get(index))
+            .is_some_and(|mine| differ(&mine.samples, &theirs.samples, &id))
+    })
+}
+
+fn differ(one: &Samples, two: &Samples, id: &impl Fn(NameId) -> Option<NameId>) -> bool {
+    one.checksum != two.checksum
+        || two.inlined.iter().any(|theirs| {
+            let Some(name) = id(theirs.samples.name) else {
+                return false;
+            };
+            let key = |inlined: &Inlined| (inlined.location, inlined.samples.name);
+            let found = one
+                .inlined
+                .binary_search_by_key(&(theirs.location, name), key);
+            found
+                .ok()
+                .and_then(|index| one.inlined.get(index))
+                .is_some_and(|mine| differ(&mine.samples, &theirs.samples, id))
+        })
+}
+
+/// A function's name as LLVM prints it: with its context, if it has one.
+pub fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
+    let mut text = String::new();
+    for frame in &function.callers {
+        use std::fmt::Write;
+        let _ = write!(
+            text,
+            "{}:{}",
+            profile.names.get(frame.name),
+            frame.location.line
+        );
+        if frame.location.discriminator > 0 {
+            let _ = write!(text, ".{}", frame.location.discriminator);
+        }
+        text.push_str(" @ ");
+    }
+    text.push_str(&profile.names.get(function.samples.name).to_string());
+    text.into_bytes()
+}
+
+/// Changes every count of a profile, such as by a weight.
+pub fn scale(profile: &mut SampleProfile, change: impl Fn(u64) -> u64) {
+    for function in profile.parts_mut().1 {
+        scale_samples(&mut function.samples, &change);
+    }
+}
+
+fn scale_samples(samples: &mut Samples, change: &impl Fn(u64) -> u64) {
+    let lines = samples.body.iter_mut().map(|line| &mut line.samples);
+    let targets = samples.targets.iter_mut().chain(&mut samples.vtables);
+    let counts = lines.chain(targets.map(|target| &mut target.count));
+    for count in counts.chain([&mut samples.total, &mut samples.head]) {
+        *count = change(*count);
+    }
+    for inlined in &mut samples.inlined {
+        scale_samples(&mut inlined.samples, change);
+    }
+}

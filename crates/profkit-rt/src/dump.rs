@@ -1,4 +1,4 @@
-//! Writing the raw file of the image: by a temporary file that is renamed, or into a merge pool.
+//! Writes the raw file of the image: to a temporary file that is then renamed, or into a merge pool.
 use crate::header::{build_id_padding, Header};
 use crate::image::{self, Range};
 use crate::name::{Facts, Name, NAME_MAX};
@@ -9,20 +9,20 @@ use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
 
-/// Set while a dump runs, so that the work area has one user.
+/// Set while a dump runs, so that only one dump uses the work area.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The process that the records belong to.
+/// The process whose calls the records hold.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether that process was forked from one with a runtime.
+/// Whether that process is a fork of another process with this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether the lack of a build id was reported.
 static REPORTED: AtomicBool = AtomicBool::new(false);
-/// Number of temporary names so far.
+/// How many temporary names were made.
 static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
 /// Length of the pattern; 0 for the default. Stored after the pattern's bytes, with Release; loaded before them, with
 /// Acquire.
 static PATTERN_LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// The pattern as it was at start: programs write over their environment.
+/// A copy of the pattern as it was at start: programs may overwrite their environment.
 static mut PATTERN: [u8; NAME_MAX] = [0; NAME_MAX];
 static mut WORK: Work = Work {
     name: Name::EMPTY,
@@ -36,16 +36,16 @@ static mut WORK: Work = Work {
     },
 };
 
-/// What a dump works with; static, because a signal handler's stack may be small.
+/// The memory that a dump works with. It is static, because a signal handler's stack may be small.
 struct Work {
     name: Name,
-    /// The folder, then the temporary name.
+    /// Holds the name of the folder first, and later the temporary name.
     other: Name,
     line: Name,
     source: Source,
 }
 
-/// A file that is being written; [`NO_FILE`] forgets what it is given, to hash alone.
+/// A file that is being written. With [`NO_FILE`] the bytes are hashed only, and not written.
 struct File(i32);
 
 const NO_FILE: i32 = -1;
@@ -100,7 +100,7 @@ impl Source {
         }
     }
 
-    /// The next byte of a file that was read to its end before.
+    /// The next byte of a file. An earlier pass has read the file to its end, so the byte is there.
     fn again(&mut self) -> u8 {
         match self.next() {
             Some(byte) => byte,
@@ -113,19 +113,19 @@ impl Source {
     }
 }
 
-/// Remembers the process that the records belong to, and the pattern; null for none. A dump that runs meanwhile, on
-/// another thread, uses the default pattern.
+/// Stores the process that the records belong to, and the pattern; null means no pattern. A dump on another thread at
+/// the same time uses the default pattern.
 ///
 /// # Safety
-/// `pattern` is null or zero-terminated, and nobody changes it meanwhile. This is the only call in the image's life.
+/// `pattern` is null or zero-terminated, and nobody changes it during the call. An image calls this only once.
 pub unsafe fn start(pattern: *const u8) {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     if pattern.is_null() {
         return;
     }
     let mut length = 0;
-    // SAFETY: the caller's promises: nobody else writes PATTERN, and nobody reads it while its length is 0. A pattern that
-    // does not fit gives a length that no name can have.
+    // SAFETY: the caller promises that nobody else writes PATTERN, and nobody reads it while its length is 0. A pattern
+    // that does not fit gets a length that no name can have.
     unsafe {
         while length < NAME_MAX && *pattern.add(length) != 0 {
             *addr_of_mut!(PATTERN).cast::<u8>().add(length) = *pattern.add(length);
@@ -135,11 +135,11 @@ pub unsafe fn start(pattern: *const u8) {
     PATTERN_LENGTH.store(length, Ordering::Release);
 }
 
-/// Remembers that this is a forked child: its records start anew, its file has its own name.
+/// Notes that this process is a forked child: its records start anew, and its file gets a name of its own.
 ///
 /// # Safety
-/// This process was forked since a dump may have started in its parent, and has not started one itself: BUSY, if it is
-/// set, is set for a thread that the child does not have.
+/// This process was forked, and it has not started a dump since. If BUSY is set, it was set by a thread of the parent,
+/// which the child does not have.
 pub unsafe fn forked() {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
@@ -158,15 +158,16 @@ pub fn dump_if_idle() -> Option<i32> {
     Some(result)
 }
 
-/// Writes the raw file, after waiting for one that is being written. 0, or −1 after a line on stderr.
+/// Waits until no other dump runs, then writes the raw file: 0, or −1 after a line on stderr.
 pub fn dump() -> i32 {
     loop {
         if let Some(result) = dump_if_idle() {
             return result;
         }
         if PROCESS.load(Ordering::Relaxed) != sys::process() {
-            // SAFETY: a fork that ran no handler, while another thread was dumping: that thread is not here. The first
-            // call of `forked` stores the process id, so it is not repeated for a dump of this process.
+            // SAFETY: the process was forked without a handler, while another thread was dumping; the child does not
+            // have that thread. The first call of `forked` stores the process id, so a second call in this process does
+            // not come here.
             unsafe { forked() };
         }
         sys::pause();
@@ -184,7 +185,7 @@ fn dump_with(work: &mut Work) -> i32 {
     let pattern = if length == 0 {
         DEFAULT_FILE_NAME.as_bytes()
     } else {
-        // SAFETY: `start` has written so many bytes, and nobody writes them after it stored their number.
+        // SAFETY: `start` has written that many bytes, and nobody writes them after their number was stored.
         unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
     };
     let mut facts = Facts {
@@ -193,7 +194,7 @@ fn dump_with(work: &mut Work) -> i32 {
         program: image.program,
         address: records.address(),
         forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
-        // A fork that ran no handler: what the parent counted is in the records.
+        // The process was forked without a handler, so the records still hold the parent's counts.
         no_pool: process != PROCESS.load(Ordering::Relaxed),
     };
     let mut part = Part {
@@ -214,7 +215,7 @@ fn dump_with(work: &mut Work) -> i32 {
         let result = if work.name.pool {
             match work.add_to_pool(&mut part, process) {
                 Some(result) => result,
-                // What cannot go into the pool gets a file of this process.
+                // A part that cannot go into the pool goes into a file of this process.
                 None => {
                     facts.no_pool = true;
                     continue;
@@ -230,7 +231,7 @@ fn dump_with(work: &mut Work) -> i32 {
     }
 }
 
-/// What goes into the file.
+/// The content of the file.
 struct Part {
     records: Range,
     samples: Range,
@@ -254,7 +255,7 @@ impl Part {
         .encode()
     }
 
-    /// Header and build id, to a stream.
+    /// Writes the header and the build id to a stream.
     fn head(&self, stream: &mut Stream<File>, runs: u32) {
         stream.extend(&self.header(runs));
         stream.extend(self.build_id);
@@ -263,7 +264,7 @@ impl Part {
         }
     }
 
-    /// All of it, added to the pool where there is one.
+    /// Writes the whole part. If there is a pool, its values are added.
     fn emit(&self, file: i32, pool: Option<Pool>, source: &mut Source) -> Result<(), i32> {
         let mut stream = Stream::new(File(file));
         let records = self.records;
@@ -290,9 +291,9 @@ impl Part {
                     }
                 } else {
                     let mut at = 0;
-                    // `add_to_pool` has found a whole number of records.
+                    // `add_to_pool` has checked that the pool holds a whole number of records.
                     while at + record::CALLS_SIZE <= records.length() {
-                        // SAFETY: a whole record is below the length.
+                        // SAFETY: a whole record lies below the length.
                         let (count, ordinal) = unsafe {
                             (records.word(at), records.word(at + record::ORDINAL_OFFSET))
                         };
@@ -308,7 +309,7 @@ impl Part {
         stream.finish_with_checksum()
     }
 
-    /// Reads a pool to its end: the number of its runs if it is whole and of this very image.
+    /// Reads a pool to its end. Returns its number of runs if the pool is complete and belongs to this image.
     fn runs_of(&self, source: &mut Source) -> Option<u32> {
         let mut stream = Stream::new(File(NO_FILE));
         let mut runs = [0; 4];
@@ -345,7 +346,7 @@ impl Part {
     }
 }
 
-/// A pool to add to.
+/// A pool to which values can be added.
 #[derive(Clone, Copy)]
 struct Pool {
     runs: u32,
@@ -353,12 +354,12 @@ struct Pool {
 }
 
 impl Work {
-    /// A line on stderr; `number` is an error number, or 0. Gives −1.
+    /// Writes a line to stderr. `number` is an error number, or 0 for none. Returns −1.
     fn complain(&mut self, what: &[u8], number: i32) -> i32 {
         let line = &mut self.line;
         line.clear();
         line.extend(b"profkit: MIP profile ");
-        // So much of the name that the rest fits.
+        // Shortens the name so that the rest of the line fits.
         let mut room = 800;
         for &byte in self.name.as_bytes() {
             if room > 0 {
@@ -382,12 +383,12 @@ impl Work {
             line.push(b')');
         }
         line.push(b'\n');
-        // There is nowhere to report that this fails.
+        // If this fails, there is nowhere to report it.
         let _ = sys::write(2, line.as_bytes());
         -1
     }
 
-    /// Adds the part to the pool of its name, and starts counting anew. None: it needs a file of its own.
+    /// Adds the part to the pool of its name, and resets the counts. None means that the part needs a file of its own.
     fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
         let adding = adding(part.modes);
         let whole = adding == Adding::Bytes || part.records.length() % record::CALLS_SIZE == 0;
@@ -416,7 +417,8 @@ impl Work {
         };
         let _ = sys::close(folder);
         if let Some(Ok(())) = result {
-            // What was added must not be added again. Ordinals go on: those in the pool stay the earlier ones.
+            // The counts were added, so they must not be added again. Ordinals continue: those in the pool stay the
+            // earlier ones.
             part.records.fill(record::INITIAL_BYTE);
         }
         result
@@ -446,7 +448,7 @@ impl Work {
         result
     }
 
-    /// Writes the part under its name: whole, or not at all.
+    /// Writes the part to its file, either whole or not at all.
     fn write(&mut self, part: &Part, process: u32, pool: Option<Pool>) -> Result<(), i32> {
         // SAFETY (all calls below): names are zero-terminated.
         if unsafe { sys::is_special(self.name.as_ptr()) } {
@@ -466,7 +468,7 @@ impl Work {
             }
             // SAFETY: as above.
             match unsafe { sys::open(self.other.as_ptr(), Open::Create) } {
-                // One that a killed process with this number left.
+                // A killed process with the same process id left this file behind.
                 Err(error::EXISTS) if tries < 100 => tries += 1,
                 other => break other?,
             }

@@ -1,5 +1,5 @@
-//! The C names, and how the runtime gets to run: constructor, destructor, fork and signal handlers. Names and contracts
-//! stand in `profkit_abi::mip::symbol`.
+//! The C names of the runtime, and the code that runs it: constructor, destructor, fork and signal handlers.
+//! `profkit_abi::mip::symbol` has the names and their contracts.
 use crate::dump;
 use crate::image;
 use crate::sys;
@@ -25,15 +25,15 @@ global_asm!(
     ".private_extern ___profkit_mip_ring_next",
 );
 
-/// The ordinal that the next first call takes.
+/// The ordinal for the next function that is called for the first time.
 #[no_mangle]
 pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDINAL);
 
-/// Return-address samples so far.
+/// How many return addresses were sampled.
 #[no_mangle]
 pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 
-/// The constructor's place in the list of them, the first to run. Instrumented objects refer to it.
+/// The entry of the constructor in the image's list; it runs first. Instrumented objects refer to it.
 #[cfg_attr(
     not(any(target_os = "macos", target_os = "ios")),
     link_section = ".init_array.00000"
@@ -45,7 +45,8 @@ pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 #[no_mangle]
 pub static __profkit_mip_hook: extern "C" fn() = initialize;
 
-/// The destructor's place, the last to run: after atexit handlers and the destructors of the image.
+/// The entry of the destructor in the image's list; it runs last, after atexit handlers and the other destructors of
+/// the image.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[link_section = ".fini_array.00000"]
 #[no_mangle]
@@ -60,9 +61,9 @@ pub extern "C" fn __profkit_mip_dump() -> i32 {
     dump::dump()
 }
 
-/// Makes all records, samples and the ordinal as they were at start.
+/// Resets all records, samples and the ordinal to their values at start.
 ///
-/// Any thread may call it, at any time; what other threads count meanwhile may be lost or kept.
+/// Any thread may call it at any time. Calls that other threads count during the reset may be lost or kept.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_reset() {
     __profkit_mip_ordinal.store(record::FIRST_ORDINAL, Ordering::Relaxed);
@@ -76,7 +77,7 @@ extern "C" fn at_exit() {
     dump::dump();
 }
 
-/// Runs in a forked child: what the parent counted is the parent's to write.
+/// Runs in a forked child, whose records start anew: the parent writes its own counts.
 extern "C" fn in_child() {
     // SAFETY: this is the fork handler of the child, which has only this thread.
     unsafe { dump::forked() };
@@ -84,11 +85,12 @@ extern "C" fn in_child() {
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The handler that had the signal before, stored with Release once ours gets three arguments to pass on.
+/// The handler that was registered for the signal before ours. It is stored with Release once the system passes three
+/// arguments to our handler, which can then pass them on.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
-/// A signal handler that was registered with `SA_SIGINFO`: signal number, `siginfo_t`, `ucontext_t`. One that was not takes
-/// the first alone, and is not disturbed by the others: C passes them in registers.
+/// A signal handler that was registered with `SA_SIGINFO`: signal number, `siginfo_t`, `ucontext_t`. A handler that was
+/// registered without it uses the first argument only; C passes the others in registers, where they do no harm.
 type Handler = extern "C" fn(i32, *const u8, *const u8);
 
 extern "C" {
@@ -104,7 +106,8 @@ extern "C" fn initialize() {
     if INITIALIZED.swap(true, Ordering::AcqRel) {
         return;
     }
-    // SAFETY: constructors run before the program changes its environment; the flag lets one call come this far.
+    // SAFETY: constructors run before the program changes its environment, and the flag lets only one call reach this
+    // line.
     unsafe {
         dump::start(getenv(b"LLVM_MIP_PROFILE_FILENAME\0".as_ptr()));
         register_fork_handler();
@@ -122,24 +125,24 @@ extern "C" fn initialize() {
 }
 
 extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
-    // The dump that is running, if one is, may be this thread's.
+    // If a dump is running, it may belong to this thread, so waiting for it could last forever.
     let _ = dump::dump_if_idle();
-    // Another image of the process may have had the signal before, or the program.
+    // The program, or another image of the process, may have registered a handler before.
     let previous = PREVIOUS.load(Ordering::Acquire);
     if previous != 0 {
-        // SAFETY: `signal` returned it as the handler before ours, and since it is stored the system calls ours with
-        // three arguments.
+        // SAFETY: `signal` returned this handler as the one before ours. After it was stored, the system calls our
+        // handler with three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };
     }
 }
 
-/// The signal number in decimal; 0 for none.
+/// Reads a signal number in decimal; 0 for none.
 ///
 /// # Safety
 /// `text` is null or zero-terminated.
 unsafe fn number_of(mut text: *const u8) -> i32 {
     let mut number = 0;
-    // SAFETY: the caller's promise; reading ends at the first byte that is no digit.
+    // SAFETY: the caller's promise; reading ends at the first byte that is not a digit.
     unsafe {
         while !text.is_null() && (*text).wrapping_sub(b'0') < 10 && number < 1000 {
             number = number * 10 + i32::from(*text - b'0');
@@ -153,17 +156,17 @@ unsafe fn number_of(mut text: *const u8) -> i32 {
 /// Called once, by the image's constructor.
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 unsafe fn register_fork_handler() {
-    // SAFETY: a handler that any child may run.
+    // SAFETY: any forked child may run this handler.
     unsafe { pthread_atfork(0, 0, in_child) };
 }
 
-// Not imported strongly: glibc has the first in its shared library, the second only in an archive that would be linked
-// in; musl has the second. A static program without either does not fork, or does so in ways that `dump` notices by the
-// process id.
+// These symbols are imported weakly. glibc has the first in its shared library and the second only in an archive, which
+// a strong import would link in; musl has the second. A static program without either does not fork, or forks in a way
+// that `dump` notices by the process id.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 
-/// Address of a function that another image may have, or 0.
+/// Address of a function that another image may define, or 0.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 macro_rules! function {
     ($name:literal) => {{
@@ -216,7 +219,7 @@ unsafe fn register_fork_handler() {
         address = function!("pthread_atfork");
     }
     if address != 0 {
-        // SAFETY: both take these arguments; the second function does not look at the last one. libc forgets the
+        // SAFETY: both functions take these arguments; the second one ignores the last argument. libc forgets the
         // handler when the image is unloaded.
         let register = unsafe { core::mem::transmute::<usize, Register>(address) };
         register(0, 0, in_child, image::runtime_handle());

@@ -1,16 +1,16 @@
 //! The header of a raw file's part.
 use profkit_abi::mip::{file_type, raw_header, MAGIC, VERSION};
 
-/// What a header says that differs from image to image.
+/// The fields of a header that differ between images.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
-    /// Union of mode flags.
+    /// All mode flags of the image, joined by or.
     pub modes: u32,
     /// Length of the build id.
     pub build_id_length: u32,
     /// Size of the return-address samples.
     pub samples_size: u32,
-    /// Runs that were added up.
+    /// How many runs were added up.
     pub runs: u32,
     /// Size of the records.
     pub records_size: u64,

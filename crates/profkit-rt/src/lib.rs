@@ -34,8 +34,8 @@ mod image;
 #[cfg(profkit_rt_object)]
 mod sys;
 
-/// Options of rustc that make the runtime's object file of [`source::FILES`]; those for input, output, target and
-/// `--extern profkit_abi=…` come on top.
+/// The options for rustc that make the runtime's object file from [`source::FILES`]. Input, output, target and
+/// `--extern profkit_abi=…` must be added.
 pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
     "--crate-type=lib",
@@ -53,7 +53,7 @@ pub const COMPILE_FLAGS: &[&str] = &[
     "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next",
 ];
 
-/// The source text of this crate, so that somebody who has only the command can compile it for another target.
+/// The source text of this crate. With it, the command alone can compile the runtime for another target.
 #[cfg(feature = "source")]
 pub mod source {
     /// Each file's path below the crate's `src`, and its text.

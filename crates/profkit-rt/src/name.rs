@@ -1,9 +1,10 @@
-//! The name of the raw file: a pattern, and what is put in so that no two images or processes overwrite each other.
+//! The name of the raw file: a pattern, with replacements so that no two images or processes overwrite each other's
+//! files.
 
-/// The longest name, its end mark included.
+/// The longest name, including its end mark.
 pub const NAME_MAX: usize = 1024;
 
-/// What a pattern is expanded with.
+/// The values that replace the directives of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// Process id.
@@ -14,13 +15,13 @@ pub struct Facts<'a> {
     pub program: bool,
     /// An address inside the image: it distinguishes images without build id.
     pub address: usize,
-    /// Whether the process is a forked child, whose name must differ from its parent's, unless both use a pool.
+    /// Whether the process is a forked child. Its name must differ from its parent's, unless both use a pool.
     pub forked: bool,
-    /// Whether a pool cannot be used, so that each process needs a file of its own.
+    /// Whether a pool cannot be used. Then each process needs a file of its own.
     pub no_pool: bool,
 }
 
-// By hand: core's own adaptors bring landing pads with them, and each of those unwind tables.
+// Written without core's own adaptors: these add landing pads, and each landing pad adds an unwind table.
 
 fn byte_or_zero(byte: Option<&u8>) -> u8 {
     match byte {
@@ -36,7 +37,7 @@ fn part(bytes: Option<&[u8]>) -> &[u8] {
     }
 }
 
-/// What a pattern had in it.
+/// Which directives a pattern contains.
 #[derive(Default)]
 struct Found {
     process: bool,
@@ -51,7 +52,7 @@ pub struct Name {
     length: usize,
     /// Whether the pattern asked for a merge pool.
     pub pool: bool,
-    /// Whether the name did not fit.
+    /// Whether the name was too long.
     pub too_long: bool,
 }
 
@@ -62,7 +63,7 @@ impl Default for Name {
 }
 
 impl Name {
-    /// No bytes yet.
+    /// An empty name.
     pub const EMPTY: Self = Self {
         bytes: [0; NAME_MAX],
         length: 0,
@@ -124,7 +125,8 @@ impl Name {
         self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
     }
 
-    /// Appends the build id in hex. Without one: a word, and for a shared library where it lies, so that two differ.
+    /// Appends the build id in hex. An image without one appends a word instead, and a shared library also appends its
+    /// address, so that two libraries differ.
     fn build_id(&mut self, facts: &Facts<'_>) {
         for &byte in facts.build_id {
             self.hex_digit(byte >> 4);
@@ -135,7 +137,7 @@ impl Name {
             if !facts.program {
                 let mut address = facts.address;
                 while address != 0 {
-                    // The lowest digit, of an address that is shifted right each time.
+                    // The lowest hex digit of the address, which is shifted right in each round.
                     let [lowest, ..] = address.to_le_bytes();
                     self.hex_digit(lowest & 15);
                     address >>= 4;
@@ -144,11 +146,13 @@ impl Name {
         }
     }
 
-    /// Expands `pattern` into this empty name: `%p`, `%h`, `%m`, `%1m` to `%9m`, `%%`; what else follows a percent sign
-    /// stays as it is. A name that does not distinguish its writer is extended before its extension: the build id for a
-    /// shared library, the process id for a forked child or in place of a pool.
+    /// Expands `pattern` into this empty name: `%p`, `%h`, `%m`, `%1m` to `%9m`, `%%`. Any other character after a
+    /// percent sign stays as it is, with the percent sign. If the pattern does not distinguish its writers, text is
+    /// inserted before the extension: the build id for a shared library, and the process id for a forked child or in
+    /// place of a pool.
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
-        // What the pattern has, and where its extension starts: a name that starts with its only dot has none.
+        // The directives of the pattern, and the start of its extension. A name whose only dot comes first has no
+        // extension.
         let mut found = Found::default();
         let mut extension = pattern.len();
         let mut before = b'/';
@@ -223,7 +227,7 @@ impl Name {
         }
     }
 
-    /// Makes this the name of the folder that `file` is in, with its end mark.
+    /// Turns this name into that of the folder that holds `file`, with its end mark.
     pub fn folder_of(&mut self, file: &Self) {
         self.length = 0;
         let mut slash = 0;
@@ -240,7 +244,7 @@ impl Name {
         }
     }
 
-    /// Makes this the temporary name beside `file`.
+    /// Turns this name into a temporary name beside `file`.
     pub fn temporary_of(&mut self, file: &Self, process: u32, number: u32) {
         self.length = 0;
         self.too_long = false;

@@ -13,13 +13,13 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     }
 }
 
-/// The rest of the notes after a name or description of `size` bytes and its padding. None if the size is more than
-/// what is there, which is checked first: on a 32-bit machine a sum with it could wrap around.
+/// The notes that follow a name or description of `size` bytes and its padding. None if fewer bytes than `size` are
+/// left. This is checked first, because on a 32-bit machine a sum with `size` could wrap around.
 fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     if size > bytes.len() {
         return None;
     }
-    // The last note need not be padded.
+    // The last note may lack its padding.
     let padded = (size + mask) & !mask;
     Some(match bytes.get(padded..) {
         Some(rest) => rest,
@@ -27,8 +27,8 @@ fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     })
 }
 
-/// The build id among the notes of a segment that is aligned to eight bytes, or to four. Empty if there is none. A longer one
-/// than a raw file can have is cut.
+/// The build id among the notes of a segment that is aligned to eight bytes, or to four. Empty if there is none. A
+/// build id that is too long for a raw file is cut.
 #[must_use]
 pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
@@ -72,7 +72,7 @@ mod tests {
     use profkit_abi::mip::raw_header;
     use std::vec::Vec;
 
-    /// A note with these stated sizes, whatever is in it.
+    /// A note that states these sizes, whatever it holds.
     fn note(name_size: u32, size: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [name_size, size, kind] {
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(build_id(&notes, false), b"");
         notes.extend(note(4, 5, 3, b"GNU\0build"));
         assert_eq!(build_id(&notes, false), b"build");
-        // The last note's padding may be missing, as here, or there.
+        // The padding of the last note may be missing, as in the first case, or present, as in the second.
         notes.extend(b"\0\0\0");
         assert_eq!(build_id(&notes, false), b"build");
     }

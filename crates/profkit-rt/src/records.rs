@@ -1,5 +1,5 @@
-//! What the runtime may do with records without the map: fill them, and add up those of two runs where the modes of the
-//! image say how they lie.
+//! What the runtime can do with records without the map: reset them, and add those of two runs if the image's modes
+//! define their layout.
 use profkit_abi::mip::{mode, record};
 
 /// How the records of an image can be added to those of another run of it.
@@ -7,13 +7,13 @@ use profkit_abi::mip::{mode, record};
 pub enum Adding {
     /// Each byte by itself: coverage of functions and blocks, unary counters.
     Bytes,
-    /// Each eight bytes: a count and an ordinal.
+    /// In units of eight bytes: a count and an ordinal.
     Calls,
     /// Only the map says where a record starts.
     Impossible,
 }
 
-/// How to add, given each set of mode flags that the image has.
+/// How records are added, given each set of mode flags that the image has.
 pub fn adding(sets: &[u32]) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;
@@ -32,24 +32,24 @@ pub fn adding(sets: &[u32]) -> Adding {
     }
 }
 
-/// Calls of two runs in a byte of coverage or a unary counter: eight minus the set bits, saturating. For a byte that is
-/// only 0xff or 0x00 that is "covered in either".
+/// Adds the calls of two runs in a byte of coverage or a unary counter. The number of calls is eight minus the number
+/// of set bits, and it saturates. For a byte that is either 0xff or 0x00 the result means "covered in either run".
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
     let calls = a.leading_zeros() + b.leading_zeros();
-    // At most 16, where all bits have fallen out.
+    // The shift is at most 16, which clears all bits.
     let [byte, ..] = (u32::from(record::INITIAL_BYTE) >> calls).to_le_bytes();
     byte
 }
 
-/// Counts of two runs: calls are the value plus one, their sum saturates.
+/// Adds the counts of two runs. The number of calls is the stored value plus one, and the sum saturates.
 #[must_use]
 pub fn add_count(a: u32, b: u32) -> u32 {
-    // No call at all wraps to the value that says so.
+    // A sum of no calls wraps to the value that stands for no call.
     a.wrapping_add(1).saturating_add(b.wrapping_add(1)).wrapping_sub(1)
 }
 
-/// First-call ordinals of two runs: the earlier, and "never" is the latest.
+/// Joins the first-call ordinals of two runs: the earlier one. "Never" counts as the latest.
 #[must_use]
 pub fn add_ordinal(a: u32, b: u32) -> u32 {
     if a < b {

@@ -1,10 +1,10 @@
-//! Bytes on their way to a file: hashed as they pass, written a block at a time. What is hashed is what is written,
-//! though other threads go on changing the records: each byte is read once.
+//! Writes bytes to a file in blocks and hashes them on the way. Other threads may change the records meanwhile; each
+//! byte is read once, so that the hash fits what is written.
 use crate::xxh3::{self, Accumulators, BLOCK, SHORT_MAX, STRIPE};
 
-/// Where blocks go.
+/// The receiver of the blocks.
 pub trait Sink {
-    /// Takes all of `bytes`.
+    /// Writes all of `bytes`.
     ///
     /// # Errors
     /// The system's error number.
@@ -17,9 +17,9 @@ const CHECKSUM: usize = 8;
 #[derive(Debug)]
 pub struct Stream<S> {
     sink: S,
-    /// The last stripe of the block before, the block being filled, room for the checksum.
+    /// The last stripe of the previous block, the current block, and room for the checksum.
     buffer: [u8; STRIPE + BLOCK + CHECKSUM],
-    /// Bytes in the block, at most `BLOCK`.
+    /// Number of bytes in the current block, at most `BLOCK`.
     filled: usize,
     total: u64,
     accumulators: Accumulators,
@@ -28,7 +28,7 @@ pub struct Stream<S> {
 }
 
 impl<S: Sink> Stream<S> {
-    /// A stream that has seen nothing.
+    /// A stream that has received nothing.
     pub const fn new(sink: S) -> Self {
         Self {
             sink,
@@ -40,7 +40,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Takes one byte.
+    /// Appends one byte.
     pub fn push(&mut self, byte: u8) {
         if self.filled >= BLOCK {
             self.flush_block();
@@ -51,14 +51,14 @@ impl<S: Sink> Stream<S> {
         self.total += 1;
     }
 
-    /// Takes bytes.
+    /// Appends bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.push(byte);
         }
     }
 
-    /// Hashes and writes a full block, more of the input coming.
+    /// Hashes and writes a full block that is not the last one.
     fn flush_block(&mut self) {
         // SAFETY: the block is within the buffer; its last stripe does not overlap the first. No pointer is kept over
         // the call of `write`, which borrows all of the stream.
@@ -101,7 +101,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Ends the input: writes what is left, and the checksum after it.
+    /// Ends the input: writes the rest, and the checksum after it.
     ///
     /// # Errors
     /// The first error of the sink.
@@ -120,7 +120,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Ends the input: its hash. Nothing more is written.
+    /// Ends the input and returns its hash. Nothing more is written.
     pub fn finish(&self) -> u64 {
         self.hash()
     }

@@ -51,8 +51,8 @@ fn secret(at: usize) -> u64 {
     unsafe { word(SECRET.as_ptr().add(at)) }
 }
 
-/// The 128-bit product, its halves folded by exclusive or. By hand: 32-bit targets have no 128-bit multiplication
-/// without a library.
+/// The 128-bit product, with its halves joined by exclusive or. It is computed from parts, because 32-bit targets need
+/// a library for 128-bit multiplication.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     const LOW: u64 = 0xffff_ffff;
     let low = (a & LOW) * (b & LOW);
@@ -128,7 +128,7 @@ impl Default for Accumulators {
 }
 
 impl Accumulators {
-    /// Nothing hashed yet.
+    /// The state before any input.
     pub const NEW: Self = Self([
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
     ]);
@@ -179,10 +179,11 @@ impl Accumulators {
         }
     }
 
-    /// Takes the last `length` bytes, 1 to [`BLOCK`], of an input of `total` bytes, and gives the hash.
+    /// Processes the last `length` bytes, 1 to [`BLOCK`], of an input of `total` bytes, and returns the hash.
     ///
     /// # Safety
-    /// `length` bytes at `rest` are readable, and [`STRIPE`] bytes before its end too (those of the block before).
+    /// `length` bytes at `rest` are readable, and the [`STRIPE`] bytes before their end too (they may belong to the
+    /// previous block).
     pub unsafe fn finish(mut self, rest: *const u8, length: usize, total: u64) -> u64 {
         // SAFETY: the stripes end before the last byte; the last stripe ends with it.
         unsafe {

@@ -1,8 +1,8 @@
-//! ELF: section bounds from the linker's `__start_` and `__stop_` symbols, the rest from the program headers.
+//! ELF: the linker's `__start_` and `__stop_` symbols give the bounds of sections; the program headers give the rest.
 //!
-//! The symbols are hidden and taken relative to the program counter, so that no GOT slot and no dynamic relocation is
-//! needed. GNU ld refuses that for a symbol that may be missing in a position-independent image, so the runtime itself
-//! has an empty piece of each section.
+//! The symbols are hidden and addressed relative to the program counter, so that they need no GOT slot and no dynamic
+//! relocation. In a position-independent image GNU ld refuses such an address if the symbol may be missing. So the
+//! runtime itself has an empty piece of each section.
 use super::{Facts, Range};
 use crate::notes;
 use core::arch::{asm, global_asm};
@@ -24,7 +24,7 @@ weak_hidden!(
     "__dso_handle"
 );
 
-// Nothing, but it makes the linker define the bounds of each section.
+// An empty piece of each section, which makes the linker define the section's bounds.
 global_asm!(
     ".pushsection __llvm_mipraw, \"awR\", %progbits",
     ".popsection",
@@ -38,7 +38,7 @@ global_asm!(
 macro_rules! address {
     ($name:literal) => {{
         let address: *mut u8;
-        // SAFETY: computes an address; memory and flags stay as they are.
+        // SAFETY: this computes an address; it does not change memory or flags.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             asm!(
@@ -78,7 +78,7 @@ macro_rules! address {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!("profkit's runtime knows x86-64, AArch64 and 32-bit Arm");
 
-/// All records of this image, as the linker has put them together.
+/// All records of this image, in one section as the linker joined them.
 pub fn records() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipraw"),
@@ -111,7 +111,7 @@ pub fn modes() -> &'static [u32] {
     }
 }
 
-/// What libc knows this image by.
+/// The address by which libc knows this image.
 pub fn runtime_handle() -> *mut u8 {
     address!("__dso_handle")
 }
@@ -153,13 +153,13 @@ const PF_R: u32 = 4;
 /// Reads a value of the image's headers.
 ///
 /// # Safety
-/// `base + offset` is such a value's place.
+/// A value of this type stands at `base + offset`.
 unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
     // SAFETY: the caller's promise.
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
 }
 
-/// What the program headers say about the image's memory.
+/// Facts about the image's memory from the program headers.
 #[derive(Clone, Copy)]
 struct Segments {
     /// The first program header.
@@ -167,13 +167,13 @@ struct Segments {
     /// Bytes from one program header to the next.
     stride: usize,
     count: usize,
-    /// Where address 0 of the image is.
+    /// The address in memory that stands for address 0 of the file's headers.
     base: usize,
 }
 
 impl Segments {
-    /// The bytes that a segment has in the file, in memory. None unless a loaded segment has them: the linker also
-    /// writes headers of what is in the file alone, and tools change files after linking.
+    /// The bytes of a segment's file contents, in memory. None unless a loaded segment contains them: the linker also
+    /// writes headers for parts that exist in the file alone, and tools change files after linking.
     ///
     /// # Safety
     /// The headers are those of an image in memory.
@@ -184,7 +184,7 @@ impl Segments {
             let size = get::<usize>(segment, at::FILE_SIZE);
             for index in 0..self.count {
                 let other = self.first.add(index * self.stride);
-                // An address before the segment wraps to an offset that is beyond its end.
+                // An address before the segment wraps around to an offset beyond its end.
                 let offset = address.wrapping_sub(get::<usize>(other, at::ADDRESS));
                 let room = get::<usize>(other, at::FILE_SIZE);
                 if get::<u32>(other, 0) == PT_LOAD

@@ -1,4 +1,5 @@
-//! Mach-O: section bounds from the linker's `section$start$` and `section$end$` symbols, the rest from the load commands.
+//! Mach-O: the linker's `section$start$` and `section$end$` symbols give the bounds of sections; the load commands give
+//! the rest.
 use super::{Facts, Range};
 
 extern "C" {
@@ -22,7 +23,7 @@ extern "C" {
 const FILE_TYPE_EXECUTE: u32 = 2;
 const LC_UUID: u32 = 0x1b;
 
-/// All records of this image, as the linker has put them together.
+/// All records of this image, in one section as the linker joined them.
 pub fn records() -> Range {
     // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
     unsafe {
@@ -57,7 +58,7 @@ pub fn modes() -> &'static [u32] {
     }
 }
 
-/// What libc knows this image by.
+/// The address by which libc knows this image.
 pub fn runtime_handle() -> *mut u8 {
     // SAFETY: an address alone.
     unsafe { core::ptr::addr_of_mut!(HEADER) }

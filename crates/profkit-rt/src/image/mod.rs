@@ -1,4 +1,4 @@
-//! What the runtime knows of the image that it was linked into.
+//! Facts about the image that the runtime is linked into.
 
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[path = "elf.rs"]
@@ -9,7 +9,7 @@ mod format;
 
 pub use format::{facts, modes, records, ring, runtime_handle};
 
-/// A section of the image's writable memory, which other threads may be changing.
+/// A section of the image's writable memory. Other threads may change it at any time.
 #[derive(Clone, Copy)]
 pub struct Range {
     start: *mut u8,
@@ -29,7 +29,7 @@ impl Range {
         }
     }
 
-    /// Where it starts.
+    /// Its start.
     pub fn address(self) -> usize {
         self.start as usize
     }
@@ -73,7 +73,7 @@ impl Range {
     }
 }
 
-/// What the image's own headers say.
+/// Facts from the image's own headers.
 #[derive(Clone, Copy)]
 pub struct Facts {
     /// Build id, in the image's memory.

@@ -1,4 +1,4 @@
-//! The same through libc, for systems and architectures without calls of our own.
+//! The calls of this module made through libc, for systems and architectures without system calls of our own.
 use super::{error, Open, Result};
 
 extern "C" {
@@ -50,7 +50,7 @@ mod flag {
 
 const LOCK_EX: i32 = 2;
 
-/// Runs a call and leaves errno as it was: a signal handler may be what calls us.
+/// Makes a call and leaves errno unchanged, because the caller may be a signal handler.
 fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
     // SAFETY: libc gives the address of this thread's errno.
     unsafe {
@@ -124,7 +124,7 @@ pub unsafe fn unlink(path: *const u8) {
     let _ = checked(|| unsafe { c_unlink(path) } as isize);
 }
 
-/// Waits until nobody else holds the lock of this open file.
+/// Waits for the lock of this open file.
 pub fn lock(file: i32) -> Result<()> {
     loop {
         // SAFETY: an advisory lock on a descriptor of ours.
@@ -172,8 +172,8 @@ struct Action {
     restorer: usize,
 }
 
-/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and says whether it will. All else
-/// stays as libc's `signal` has set it.
+/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether it will.
+/// Everything else stays as libc's `signal` has set it.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
         4
@@ -197,8 +197,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     .is_ok()
 }
 
-/// Whether something is there that a rename must not replace. libc's stat has as many layouts as there are systems, so
-/// this goes by the name.
+/// Whether the path is something that a rename must not replace. libc's stat has a different layout on each system, so
+/// this looks at the name.
 ///
 /// # Safety
 /// `path` is zero-terminated.

@@ -60,7 +60,7 @@ const O_CLOEXEC: usize = 0o2_000_000;
 const AT_FDCWD: usize = -100_isize as usize;
 const LOCK_EX: usize = 2;
 
-/// One system call; the result is negative for an error.
+/// Makes one system call. A negative result is an error.
 ///
 /// # Safety
 /// What the call does with its arguments must be sound.
@@ -81,7 +81,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// One system call; the result is negative for an error.
+/// Makes one system call. A negative result is an error.
 ///
 /// # Safety
 /// What the call does with its arguments must be sound.
@@ -101,7 +101,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// One system call; the result is negative for an error.
+/// Makes one system call. A negative result is an error.
 ///
 /// # Safety
 /// What the call does with its arguments must be sound.
@@ -126,7 +126,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// One system call whose failure is an error number.
+/// Makes one system call and turns a negative result into an error number.
 ///
 /// # Safety
 /// As [`call`].
@@ -221,7 +221,7 @@ pub unsafe fn unlink(path: *const u8) {
     let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0, 0, 0]) };
 }
 
-/// Waits until nobody else holds the lock of this open file.
+/// Waits for the lock of this open file.
 pub fn lock(file: i32) -> Result<()> {
     loop {
         // SAFETY: an advisory lock on a descriptor of ours.
@@ -244,8 +244,8 @@ pub fn pause() {
     let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
 }
 
-/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and says whether it will. All else
-/// stays as libc's `signal` has set it.
+/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether it will.
+/// Everything else stays as libc's `signal` has set it.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: usize = 4;
     const SA_RESTORER: usize = 0x400_0000;
@@ -272,7 +272,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         }
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
-            // libc's way back from a handler with one argument is a wrong one here; the kernel has the right one.
+            // libc registered its own return code for handlers of one argument, which is wrong for three; the kernel
+            // has the right one.
             (*place).flags &= !SA_RESTORER;
         }
         call(
@@ -299,8 +300,8 @@ pub unsafe fn is_special(path: *const u8) -> bool {
         STATX_TYPE,
         facts.as_mut_ptr() as usize,
     ];
-    // SAFETY: the kernel reads a path and writes the 256 bytes of a statx. A kernel without statx (before 4.11) says
-    // so, and the file passes for a regular one.
+    // SAFETY: the kernel reads a path and writes the 256 bytes of a statx. A kernel before 4.11 lacks statx and returns
+    // an error; the path then counts as a regular file.
     unsafe {
         checked(number::STATX, arguments).is_ok() && {
             let facts = facts.as_ptr().cast::<u8>();

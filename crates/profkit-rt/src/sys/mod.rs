@@ -1,6 +1,6 @@
-//! The few things that the runtime asks of the system. Linux on the architectures that we emit code for: system calls,
-//! so that nothing is imported, errno stays untouched, a signal handler may run it, and the program's own functions of
-//! such names do not matter. Elsewhere: libc.
+//! What the runtime asks of the system. On Linux, on the architectures that profkit emits code for, it makes system
+//! calls: nothing is imported, errno stays unchanged, signal handlers may make them, and functions of the program with
+//! the names of libc's do not matter. Elsewhere it calls libc.
 
 #[cfg(all(
     target_os = "linux",
@@ -22,7 +22,7 @@ mod platform;
 
 pub use platform::*;
 
-/// An error number, as positive as errno has it.
+/// An error number, positive as in errno.
 pub type Result<T> = core::result::Result<T, i32>;
 
 /// How to open a file.
@@ -30,11 +30,11 @@ pub type Result<T> = core::result::Result<T, i32>;
 pub enum Open {
     /// For reading.
     Read,
-    /// For writing, as it is.
+    /// For writing; an existing file keeps its contents.
     Write,
-    /// For writing; it must not be there yet.
+    /// For writing; the file must not exist yet.
     Create,
-    /// A folder, to lock it.
+    /// A folder, in order to lock it.
     Folder,
 }
 

@@ -267,8 +267,8 @@ fn refusals_say_why() {
         ),
         (
             &["clang-22", "-m32", "-c", "a.c"],
-            "error: profkit mip cc: -m32: MIP has no code for 32-bit x86\n\
-             hint: leave this part of the build to the compiler itself\n",
+            "error: profkit mip cc: -m32: MIP cannot instrument 32-bit x86 code\n\
+             hint: compile this part of the build with the compiler itself\n",
         ),
         (&["ccache"], "error: no compiler after the launcher\n"),
     ] {

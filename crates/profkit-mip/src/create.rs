@@ -130,16 +130,16 @@ impl fmt::Display for Note {
         match &self.kind {
             NoteKind::SharedRecords(count) => write!(
                 f,
-                "{count} functions share their record with another: what one does counts for both"
+                "{count} functions share their record with another function: calls of either count for both"
             ),
             NoteKind::MapWithoutBuildId => f.write_str(
-                "a map does not know its build id: raw files of any build will be taken, the first one decides (--build-id sets it)",
+                "a map holds no build id: a merge takes the build of the first raw file that it reads (--build-id sets it)",
             ),
             NoteKind::BinaryWithoutBuildId => f.write_str(
-                "the binary has no build id, so that raw files of other builds cannot be told from its own (link with -Wl,--build-id)",
+                "the binary has no build id, so raw files of other builds cannot be recognized (link with -Wl,--build-id)",
             ),
             NoteKind::UnreadableDebugInfo => {
-                f.write_str("no source locations: its debug info cannot be read")
+                f.write_str("no source locations: the debug info cannot be read")
             }
             NoteKind::NoDebugInfo => f.write_str("there is no debug info (compile with -g)"),
             NoteKind::Debug(warning) => warning.fmt(f),
@@ -211,7 +211,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
             fail(
                 DataError::new(ErrorKind::Unsupported, "no section __llvm_mipmap")
                     .within(Structure::Sections)
-                    .with_hint("the file was stripped, or not built with profkit mip cc: give the program as it was linked"),
+                    .with_hint("the file was stripped, or was not built with profkit mip cc: give the linked program before it was stripped"),
             )
         })?;
         let facts = ImageFacts::new()
@@ -290,7 +290,7 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
     } else {
         Err(DataError::new(
             ErrorKind::UnrecognizedFormat,
-            "a file of no architecture",
+            "the universal file holds no architecture",
         ))
     }
 }

@@ -135,7 +135,7 @@ impl fmt::Display for Error {
             Error::NoCompiler => f.write_str("no compiler after the launcher"),
             Error::UnknownCompiler { name } => write!(
                 f,
-                "{name} is neither Clang nor GCC, by its name or by what it says to --version"
+                "{name} is neither Clang nor GCC, judged by its name and its --version"
             ),
             Error::Unsupported(unsupported) => unsupported.fmt(f),
             Error::System { doing, name, error } => {

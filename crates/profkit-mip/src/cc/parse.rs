@@ -366,8 +366,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
             }
             _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
                 return Err(Unsupported {
-                    message: format!("{text}: MIP has no code for 32-bit x86"),
-                    hint: Some("leave this part of the build to the compiler itself"),
+                    message: format!("{text}: MIP cannot instrument 32-bit x86 code"),
+                    hint: Some("compile this part of the build with the compiler itself"),
                 });
             }
             _ if text.starts_with("-save-temps=") => Class::SaveTemps,
@@ -473,8 +473,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     }
     if architectures > 1 {
         return Err(Unsupported::new(
-            "-arch is there twice: one call makes code of one architecture",
-            "run the compiler once for each -arch, and lipo",
+            "-arch is given twice: one call compiles for one architecture only",
+            "run the compiler once per -arch, then join the objects with lipo",
         ));
     }
     let compiles = inputs().any(|kind| kind != Kind::Other);

@@ -310,12 +310,12 @@ fn refusals() {
         (
             Family::Clang,
             "-m32 -c a.c",
-            "-m32: MIP has no code for 32-bit x86",
+            "-m32: MIP cannot instrument 32-bit x86 code",
         ),
         (
             Family::Clang,
             "-arch arm64 -arch x86_64 -c a.c",
-            "-arch is there twice: one call makes code of one architecture",
+            "-arch is given twice: one call compiles for one architecture only",
         ),
         (
             Family::Clang,

@@ -132,7 +132,7 @@ impl fmt::Display for SkipReason {
             SkipReason::Small => "has fewer instructions than --min-instructions",
             SkipReason::OtherGroup => "belongs to another group",
             SkipReason::Conditional => "stands inside a conditional directive",
-            SkipReason::Macro => "begins with a macro, whose instructions are not known here",
+            SkipReason::Macro => "begins with a macro whose instructions are unknown",
             SkipReason::Overlap => "begins inside another function",
             SkipReason::TypeHash => "is a type hash, not code",
             SkipReason::Outlined => "is a piece of other functions, outlined by LLVM",

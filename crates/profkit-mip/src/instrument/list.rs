@@ -74,7 +74,7 @@ impl IgnoreList {
             };
             if line == b"#!special-case-list-v1" {
                 return Err(wrong(
-                    "version 1 of the format, whose patterns are regular expressions, is not read: write globs",
+                    "version 1 of the format has regular expressions, which are not read: write globs",
                 ));
             }
             if line.is_empty() || line.starts_with(b"#") {
@@ -84,15 +84,14 @@ impl IgnoreList {
                 let name = section
                     .strip_suffix(b"]")
                     .filter(|name| !name.is_empty())
-                    .ok_or_else(|| wrong("a section is [NAME]"))?;
+                    .ok_or_else(|| wrong("a section must be written [NAME]"))?;
                 ours = matches(&glob(name).map_err(wrong)?, SECTION);
                 named = name == SECTION;
                 continue;
             }
-            let colon = line
-                .iter()
-                .position(|&byte| byte == b':')
-                .ok_or_else(|| wrong("an entry is PREFIX:GLOB or PREFIX:GLOB=CATEGORY"))?;
+            let colon = line.iter().position(|&byte| byte == b':').ok_or_else(|| {
+                wrong("an entry must be written PREFIX:GLOB or PREFIX:GLOB=CATEGORY")
+            })?;
             let (prefix, rest) = line.split_at(colon);
             let rest = rest.get(1..).unwrap_or_default();
             let (pattern, category) = match rest.iter().rposition(|&byte| byte == b'=') {
@@ -111,7 +110,7 @@ impl IgnoreList {
                 // Other tools have prefixes of their own. In a section for all tools they mean nothing here; in a
                 // section for MIP they are a mistake.
                 _ if !named => continue,
-                _ => return Err(wrong("section [mip] has entries fun: and src:")),
+                _ => return Err(wrong("section [mip] can only hold entries fun: and src:")),
             };
             if pattern.is_empty() {
                 return Err(wrong("the glob is empty"));
@@ -119,7 +118,11 @@ impl IgnoreList {
             let category = match category {
                 b"" | b"block" | b"calls" | b"function" => String::from_utf8_lossy(category),
                 _ if !named => continue,
-                _ => return Err(wrong("categories are block, calls and function")),
+                _ => {
+                    return Err(wrong(
+                        "unknown category: the categories are block, calls and function",
+                    ));
+                }
             };
             self.entries.push(Entry {
                 subject,
@@ -352,18 +355,18 @@ mod tests {
         .map(message)
         .collect();
         insta::assert_snapshot!(all.join("\n"), @r##"
-    list.txt:2: a section is [NAME], at `[mip`
-    list.txt:1: a section is [NAME], at `[]`
-    list.txt:1: an entry is PREFIX:GLOB or PREFIX:GLOB=CATEGORY, at `fun`
-    list.txt:2: section [mip] has entries fun: and src:, at `func:x`
+    list.txt:2: a section must be written [NAME], at `[mip`
+    list.txt:1: a section must be written [NAME], at `[]`
+    list.txt:1: an entry must be written PREFIX:GLOB or PREFIX:GLOB=CATEGORY, at `fun`
+    list.txt:2: section [mip] can only hold entries fun: and src:, at `func:x`
     list.txt:2: the glob is empty, at `fun:`
-    list.txt:2: categories are block, calls and function, at `fun:x=blocks`
+    list.txt:2: unknown category: the categories are block, calls and function, at `fun:x=blocks`
     list.txt:1: the glob has [ without ], at `fun:[a`
     list.txt:1: the glob has { without }, at `fun:{a`
     list.txt:1: the glob has { within {, at `fun:{a,{b}}`
     list.txt:1: the glob ends with a backslash, at `fun:a\`
     list.txt:1: the glob has a range that ends before it begins, at `fun:[b-a]`
-    list.txt:1: version 1 of the format, whose patterns are regular expressions, is not read: write globs, at `#!special-case-list-v1`
+    list.txt:1: version 1 of the format has regular expressions, which are not read: write globs, at `#!special-case-list-v1`
     "##);
     }
 }

@@ -149,7 +149,7 @@ fn what_is_skipped_is_said() {
     insta::assert_snapshot!(skipped(&function("f", "#APP\nret\n#NO_APP\nud2")), @"0 made, 2: f is all inline assembly (naked)");
     insta::assert_snapshot!(skipped(&function("f", "#APP\nnop\n#NO_APP\nret")), @"1 made,");
     insta::assert_snapshot!(skipped(&format!(".if 1\n{}.endif", function("f", "ret"))), @"0 made, 3: f stands inside a conditional directive");
-    insta::assert_snapshot!(skipped(&format!(".macro m\nendbr64\n.endm\n{}", function("f", "m\nret"))), @"0 made, 5: f begins with a macro, whose instructions are not known here");
+    insta::assert_snapshot!(skipped(&format!(".macro m\nendbr64\n.endm\n{}", function("f", "m\nret"))), @"0 made, 5: f begins with a macro whose instructions are unknown");
     insta::assert_snapshot!(skipped(&function("f", "nop\n.type g,@function\ng: ret\n.size g, .-g")), @"1 made, 5: g begins inside another function");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("__cfi_f", "nop\nmovl $1, %eax"), function("f", "ret"))), @"1 made, 2: __cfi_f is a type hash, not code");
     insta::assert_snapshot!(skipped(".type f,@gnu_indirect_function\nf: ret\n.size f, .-f"), @"0 made, 2: f is the resolver of an indirect function");

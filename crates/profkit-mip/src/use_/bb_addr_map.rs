@@ -77,13 +77,11 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     let at = cursor.offset();
     let version = cursor.u8()?;
     if !VERSIONS.contains(&version) {
-        return Err(
-            Error::new(ErrorKind::UnsupportedVersion, "a version that is not known")
-                .at(at)
-                .found(version)
-                .expected("1 to 5 (LLVM 15 to 22)")
-                .with_hint("compile with clang 15 to 22"),
-        );
+        return Err(Error::new(ErrorKind::UnsupportedVersion, "unknown version")
+            .at(at)
+            .found(version)
+            .expected("1 to 5 (LLVM 15 to 22)")
+            .with_hint("compile with clang 15 to 22"));
     }
     let at = cursor.offset();
     let features = if version >= WIDE_FEATURES {
@@ -92,12 +90,10 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
         cursor.u8()?.into()
     };
     if features & !KNOWN != 0 {
-        return Err(
-            Error::new(ErrorKind::Unsupported, "features that are not known")
-                .at(at)
-                .found(format_args!("{features:#x}"))
-                .expected(format_args!("bits of {KNOWN:#x}")),
-        );
+        return Err(Error::new(ErrorKind::Unsupported, "unknown features")
+            .at(at)
+            .found(format_args!("{features:#x}"))
+            .expected(format_args!("bits of {KNOWN:#x}")));
     }
     let has = |feature: u16| features & feature != 0;
     let at = cursor.offset();

@@ -168,8 +168,8 @@ fn damaged_maps_of_blocks() {
             .map_err(|error| error.to_string())
             .unwrap_err()
     };
-    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"a version that is not known in function 0 of .llvm_bb_addr_map at offset 0x0: found 6, expected 1 to 5 (LLVM 15 to 22)");
-    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"features that are not known in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x80, expected bits of 0x3f");
+    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"unknown version in function 0 of .llvm_bb_addr_map at offset 0x0: found 6, expected 1 to 5 (LLVM 15 to 22)");
+    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"unknown features in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x80, expected bits of 0x3f");
     insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"no range of blocks in function 0 of .llvm_bb_addr_map at offset 0x2: found 0, expected at least 1");
     insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"the data end too early in function 0 of .llvm_bb_addr_map at offset 0xe: found 0 bytes left, expected 1 bytes");
     insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"a block id that is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");

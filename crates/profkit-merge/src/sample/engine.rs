@@ -1,10 +1,10 @@
 //! From inputs to a result.
 use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
+use super::strategy::strategy;
 use super::worker::{Piece, SampleKind};
 use crate::driver::{Cancelled, Driver, ReportPart};
 use crate::inputs::Inputs;
-use crate::options::Policy;
 use crate::report::Report;
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten, nest,
@@ -37,9 +37,9 @@ pub enum SampleMergeError {
         /// The first that has not.
         without: (usize, String),
     },
-    /// An input is damaged, under [`Policy::Llvm`], which stops there: its index and what is wrong with it.
+    /// An input is damaged, under [`Policy::Llvm`](crate::Policy::Llvm), which stops there: its index and what is wrong with it.
     Damaged(usize, Box<profkit_data::Error>),
-    /// An input cannot be read, under [`Policy::Llvm`]: its index, and what the system says.
+    /// An input cannot be read, under [`Policy::Llvm`](crate::Policy::Llvm): its index, and what the system says.
     Unreadable(usize, Arc<std::io::Error>),
     /// No input could be used; the report says why for each.
     NothingLeft(Box<Report>),
@@ -140,33 +140,34 @@ fn merge(
         return Err(SampleMergeError::NoInputs);
     }
     let driver = Driver::new(inputs, &options.run);
+    let strategy = strategy(options);
     let kind = SampleKind {
         driver: &driver,
         options,
+        strategy: &*strategy,
     };
     let indexes: Vec<usize> = (0..inputs.len()).collect();
     let (worker, part) = driver.merge(&kind, &indexes)?;
-    add_up(&driver, options, worker.into_pieces(), part)
+    add_up(&kind, worker.into_pieces(), part)
 }
 
 /// Adds up pieces in the order of their inputs, and does what is done with the sum.
 pub(super) fn add_up(
-    driver: &Driver<'_>,
-    options: &SampleMergeOptions,
+    kind: &SampleKind<'_, '_>,
     pieces: impl Iterator<Item = Piece>,
     part: ReportPart,
 ) -> Result<SampleOutcome, SampleMergeError> {
-    let mut sum = OrderedSum::new(driver, options, part);
+    let mut sum = OrderedSum::new(kind, part);
     for piece in pieces {
         sum.add(piece)?;
     }
     let (mut profile, part) = sum.finish();
-    let mut report = part.finish(&driver.inputs);
+    let mut report = part.finish(&kind.driver.inputs);
     let used = report.totals.files_kept + report.totals.files_repaired;
-    if used == 0 && options.policy == Policy::Tolerant {
+    if used == 0 && !kind.strategy.has_empty_result() {
         return Err(SampleMergeError::NothingLeft(Box::new(report)));
     }
-    finish(&mut profile, options, &mut report);
+    finish(&mut profile, kind.options, &mut report);
     Ok(SampleOutcome { profile, report })
 }
 

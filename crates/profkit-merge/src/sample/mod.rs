@@ -8,6 +8,7 @@
 mod engine;
 mod options;
 mod ordered;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -1,7 +1,6 @@
 use super::worker::Piece;
 use super::*;
 use crate::driver::{Driver, ReportPart};
-use crate::report::EventLog;
 use crate::{InputData, Inputs, Policy, Reason, Weight};
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -107,11 +106,14 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);
     let all = Piece::Later((0..inputs.len()).collect());
-    let part = ReportPart::new(match options.policy {
-        Policy::Llvm => EventLog::unlimited(),
-        Policy::Tolerant => EventLog::default(),
-    });
-    told(engine::add_up(&driver, options, [all].into_iter(), part))
+    let strategy = strategy::strategy(options);
+    let kind = worker::SampleKind {
+        driver: &driver,
+        options,
+        strategy: &*strategy,
+    };
+    let part = ReportPart::new(strategy.log());
+    told(engine::add_up(&kind, [all].into_iter(), part))
 }
 
 proptest! {

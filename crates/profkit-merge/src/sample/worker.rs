@@ -2,9 +2,9 @@
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
+use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
 use crate::inputs::Inputs;
-use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
@@ -21,6 +21,7 @@ const MOST_ODD: usize = 4;
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
+    pub(super) strategy: &'d dyn Strategy,
 }
 
 /// Inputs that follow one another.
@@ -105,11 +106,7 @@ impl MergeKind for SampleKind<'_, '_> {
     }
 
     fn log(&self) -> EventLog {
-        match self.options.policy {
-            // LLVM's tool prints a line for each.
-            Policy::Llvm => EventLog::unlimited(),
-            Policy::Tolerant => EventLog::default(),
-        }
+        self.strategy.log()
     }
 
     fn take(
@@ -149,13 +146,13 @@ impl MergeKind for SampleKind<'_, '_> {
         error: io::Error,
         part: &mut ReportPart,
     ) {
-        match self.options.policy {
-            // The merge ends there, unless it ends before.
-            Policy::Llvm => worker.later(index),
-            Policy::Tolerant => {
+        match self.strategy.unreadable(index, error) {
+            Ok(event) => {
                 part.count(Outcome::Dropped, 0);
-                part.log.push(crate::driver::unreadable(index, &error));
+                part.log.push(event);
             }
+            // The merge ends there, unless it ends before.
+            Err(_) => worker.later(index),
         }
     }
 
@@ -229,8 +226,7 @@ impl SampleKind<'_, '_> {
         }
         let outcome = match (report.fault_count, report.functions) {
             (0, _) => Outcome::Kept,
-            // LLVM leaves the whole input out.
-            _ if options.policy == Policy::Llvm => return Err(Odd),
+            _ if !self.strategy.keeps_sound_functions() => return Err(Odd),
             (_, 0) if before == (sum.profile.names.len(), sum.profile.symbols.len()) => {
                 sum.profile.kind = kind_before;
                 Outcome::Dropped
@@ -238,7 +234,7 @@ impl SampleKind<'_, '_> {
             (_, 0) => return Err(Odd),
             _ => Outcome::Repaired,
         };
-        if outcome != Outcome::Dropped && (report.functions > 0 || options.policy == Policy::Llvm) {
+        if outcome != Outcome::Dropped && self.strategy.decides_kind(report.functions) {
             let family = family(report.kind);
             match sum.first_in_family {
                 Some(_) if sum.family != family => return Err(Odd),
@@ -277,9 +273,8 @@ impl SampleKind<'_, '_> {
         }
         let mut outcome = AddOutcome::default();
         if let Some(remapping) = &options.remapping {
-            let as_llvm = options.policy == Policy::Llvm;
-            let (renamed, renaming) =
-                remap(fresh, remapping, as_llvm.then_some(options.read.fs_pass));
+            let cuts_to = self.strategy.renaming_cuts_to();
+            let (renamed, renaming) = remap(fresh, remapping, cuts_to);
             fresh = renamed;
             outcome.absorb(renaming);
         }

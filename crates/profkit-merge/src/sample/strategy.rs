@@ -1,0 +1,211 @@
+//! Whose rules a merge of sample profiles follows: what becomes of inputs that cannot be read or have faults, and of
+//! functions that are known by their hash.
+use super::engine::SampleMergeError;
+use super::options::SampleMergeOptions;
+use crate::driver::{Outcome, unreadable};
+use crate::options::Policy;
+use crate::report::{Action, Event, EventLog, Reason, Totals};
+use profkit_data::sample::{
+    AddOutcome, FsPass, ProfileKind, ReadReport, SampleName, SampleProfile, unify_hashes,
+};
+use profkit_data::{Error, ErrorKind};
+use rustc_hash::FxHashMap;
+use std::io;
+use std::sync::Arc;
+
+/// The rules of a merge: [`Tolerant`] or [`AsLlvm`].
+pub(super) trait Strategy: Sync {
+    /// Where events go.
+    fn log(&self) -> EventLog {
+        EventLog::default()
+    }
+
+    /// The event of an input that cannot be opened or read, which is left out.
+    ///
+    /// # Errors
+    /// If the merge ends there.
+    fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
+        Ok(unreadable(index, &error))
+    }
+
+    /// Whether the sound functions of an input with faults are added.
+    fn keeps_sound_functions(&self) -> bool {
+        true
+    }
+
+    /// What becomes of an input that was read, and the events of its faults.
+    ///
+    /// # Errors
+    /// If the merge ends there.
+    fn judge(
+        &self,
+        index: usize,
+        report: &ReadReport,
+    ) -> Result<(Outcome, Vec<Event>), SampleMergeError> {
+        Ok(judge_by_functions(index, report))
+    }
+
+    /// Whether an input with so many functions decides of which kind the others must be.
+    fn decides_kind(&self, functions: u64) -> bool {
+        functions > 0
+    }
+
+    /// Whose bits of discriminators are kept by renaming, which then loses contexts, checksums and vtables. `None` if
+    /// renaming loses nothing.
+    fn renaming_cuts_to(&self) -> Option<FsPass> {
+        None
+    }
+
+    /// Gives functions of an input that is to be added the names that they have in the sum.
+    fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
+        let _ = (sum, input);
+    }
+
+    /// Whether a sum of inputs must not be added as a whole, because its names depend on the order of inputs.
+    fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
+        let _ = (sum, other);
+        false
+    }
+
+    /// Does what is done when all inputs are added. `is_fs` is the last word of inputs on FS-AFDO.
+    fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, totals: &mut Totals);
+
+    /// Whether a merge of which no input could be used has a result.
+    fn has_empty_result(&self) -> bool {
+        false
+    }
+}
+
+/// The rules that options ask for.
+pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
+    match options.policy {
+        Policy::Tolerant => Box::new(Tolerant),
+        Policy::Llvm => Box::new(AsLlvm {
+            stop_at_fault: options.stop_at_fault,
+            fs_pass: options.read.fs_pass,
+        }),
+    }
+}
+
+/// [`Policy::Tolerant`].
+struct Tolerant;
+
+impl Strategy for Tolerant {
+    fn finish(&self, profile: &mut SampleProfile, _: Option<bool>, totals: &mut Totals) {
+        let mut outcome = AddOutcome::default();
+        unify_hashes(profile, &mut outcome);
+        totals.records_dropped += outcome.mismatches;
+        totals.records_overflowed += outcome.overflows;
+    }
+}
+
+/// [`Policy::Llvm`].
+struct AsLlvm {
+    /// A damaged input ends the merge.
+    stop_at_fault: bool,
+    fs_pass: FsPass,
+}
+
+impl Strategy for AsLlvm {
+    /// LLVM's tool prints a line for each event.
+    fn log(&self) -> EventLog {
+        EventLog::unlimited()
+    }
+
+    fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
+        Err(SampleMergeError::Unreadable(index, Arc::new(error)))
+    }
+
+    fn keeps_sound_functions(&self) -> bool {
+        false
+    }
+
+    fn judge(
+        &self,
+        index: usize,
+        report: &ReadReport,
+    ) -> Result<(Outcome, Vec<Event>), SampleMergeError> {
+        let Some(error) = first_fault(report) else {
+            return Ok(judge_by_functions(index, report));
+        };
+        // LLVM's reader of text ends the tool at a bad line, in every failure mode.
+        if self.stop_at_fault || error.line_column().is_some() {
+            return Err(SampleMergeError::Damaged(index, Box::new(error)));
+        }
+        let event = Event::from_error(index, Action::Dropped, Reason::of(&error), &error);
+        Ok((Outcome::Dropped, vec![event]))
+    }
+
+    fn decides_kind(&self, _: u64) -> bool {
+        true
+    }
+
+    fn renaming_cuts_to(&self) -> Option<FsPass> {
+        Some(self.fs_pass)
+    }
+
+    /// LLVM's map of functions is keyed by hash: a function that is spelled in one input and a hash in another is one,
+    /// under the name that came first.
+    fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
+        if !(sum.kind | input.kind).contains(ProfileKind::MD5_NAMES) {
+            return;
+        }
+        let mut known = FxHashMap::default();
+        for function in sum.functions() {
+            if function.callers.is_empty() {
+                let name = sum.names.get(function.samples.name);
+                known.insert(name.guid(), name);
+            }
+        }
+        for mut function in input.take_functions() {
+            if function.callers.is_empty()
+                && let Some(&name) = known.get(&input.names.get(function.samples.name).guid())
+                && let Some(id) = input.intern(name)
+            {
+                function.samples.name = id;
+            }
+            input.push(function);
+        }
+    }
+
+    /// Some functions are named by name, some by hash: the name that came first stays.
+    fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
+        if !(sum.kind | other.kind).contains(ProfileKind::MD5_NAMES) {
+            return false;
+        }
+        let names = || sum.names.iter().chain(other.names.iter());
+        let is_hash = |(_, name): &(_, SampleName<'_>)| matches!(name, SampleName::Guid(_));
+        names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
+    }
+
+    /// The last word counts.
+    fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, _: &mut Totals) {
+        if is_fs == Some(false) {
+            profile.kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
+        }
+    }
+
+    fn has_empty_result(&self) -> bool {
+        true
+    }
+}
+
+/// Keeps what is sound: all of an input without faults, nothing of one without functions.
+fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
+    let (action, outcome) = match (report.fault_count, report.functions) {
+        (0, _) => return (Outcome::Kept, Vec::new()),
+        (_, 0) => (Action::Dropped, Outcome::Dropped),
+        _ => (Action::Repaired, Outcome::Repaired),
+    };
+    let event = |error| Event::from_error(index, action, Reason::of(error), error);
+    (outcome, report.faults.iter().map(event).collect())
+}
+
+/// The first fault, or that a count was too large, which LLVM's readers take for one.
+fn first_fault(report: &ReadReport) -> Option<Error> {
+    if let Some(error) = report.faults.first() {
+        return Some(error.clone());
+    }
+    let overflows = report.outcome.overflows > 0;
+    overflows.then(|| Error::new(ErrorKind::CounterTooLarge, "a count exceeds 64 bits"))
+}

@@ -39,10 +39,10 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
 
 /// Merges two pseudo records: hot wins (`InstrProfRecord::merge`). LLVM lets the other counters, which mean nothing,
 /// stay as they came first; to depend on no order, `llvms_order` must be off.
-pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], llvms_order: bool) {
+pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], first_only: bool) {
     let hot = this.first() == Some(&PSEUDO_HOT) || input.first() == Some(&PSEUDO_HOT);
     let marker = if hot { PSEUDO_HOT } else { PSEUDO_WARM };
-    let changed = if llvms_order {
+    let changed = if first_only {
         1.min(this.len())
     } else {
         this.len()

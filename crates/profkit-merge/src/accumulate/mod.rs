@@ -1,8 +1,8 @@
 //! The accumulator: functions by name, records by hash, counters summed.
 //!
-//! With [`Rule::Tolerant`] it is a commutative monoid with the empty accumulator as identity. Records of one name and
+//! With [`Rules::TOLERANT`] it is a commutative monoid with the empty accumulator as identity. Records of one name and
 //! hash whose shapes differ (number of counters, bitmap bytes, value sites) stay apart until [`Accumulator::finish`],
-//! where the shape seen first wins. With [`Rule::Llvm`] what is there already wins at once, as in LLVM's writer
+//! where the shape seen first wins. With [`Rules::LLVM`] what is there already wins at once, as in LLVM's writer
 //! (`InstrProfWriter::addRecord`).
 mod counts;
 mod sites;
@@ -21,18 +21,53 @@ pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
-/// Whose rules decide what happens to a record that does not fit the one that is there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rule {
-    #[default]
-    Tolerant,
-    Llvm,
+/// How records are added. A strategy of the merge chooses the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// How value sites of inputs are added.
+    pub(crate) sites: SiteRule,
+    /// Whether the record that is there decides the shape at once. If not, records of other shapes stay apart until all are
+    /// known.
+    pub(crate) first_shape_wins: bool,
+    /// Whether markers (the counts of pseudo-hot and pseudo-warm records) are scaled like counts, and where two records
+    /// meet only the first marker changes.
+    pub(crate) markers_are_counts: bool,
+    /// Whether what another worker has counts as later than all that is there.
+    pub(crate) joins_in_order: bool,
+}
+
+impl Rules {
+    /// The order of inputs does not matter.
+    pub(crate) const TOLERANT: Self = Rules {
+        sites: SiteRule::Canonical,
+        first_shape_wins: false,
+        markers_are_counts: false,
+        joins_in_order: false,
+    };
+    /// As tolerant, but for value sites, which follow LLVM's writers.
+    pub(crate) const AS_WRITERS: Self = Rules {
+        sites: SiteRule::Llvm,
+        ..Self::TOLERANT
+    };
+    /// As LLVM's writers.
+    pub(crate) const LLVM: Self = Rules {
+        sites: SiteRule::Llvm,
+        first_shape_wins: true,
+        markers_are_counts: true,
+        joins_in_order: true,
+    };
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::TOLERANT
+    }
 }
 
 /// Sums of many profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
-    rule: Rule,
+    rules: Rules,
     /// How sites of other accumulators are added.
     join: SiteRule,
     table: FunctionTable,
@@ -209,11 +244,10 @@ fn is_pseudo(data: &NewRecord<'_>) -> bool {
 }
 
 impl Accumulator {
-    /// `sites` is the rule for records of files.
-    pub(crate) fn new(rule: Rule, sites: SiteRule) -> Self {
+    pub(crate) fn new(rules: Rules) -> Self {
         Accumulator {
-            rule,
-            join: match sites {
+            rules,
+            join: match rules.sites {
                 SiteRule::Canonical => SiteRule::Canonical,
                 SiteRule::Llvm | SiteRule::LlvmJoin => SiteRule::LlvmJoin,
             },
@@ -287,7 +321,8 @@ impl Accumulator {
         let there = self.table.record_ids(function).find(|&id| {
             self.table.record(id).is_some_and(|record| {
                 record.func_hash == incoming.data.func_hash
-                    && (self.rule == Rule::Llvm || same_shape(&record, &incoming.data, pseudo))
+                    && (self.rules.first_shape_wins
+                        || same_shape(&record, &incoming.data, pseudo))
             })
         });
         match there {
@@ -308,9 +343,10 @@ impl Accumulator {
         };
         let mut stats = incoming.stats;
         // LLVM scales markers like counts, and neither checks nor scales with weight 1.
-        let scale = match self.rule {
-            Rule::Llvm => !incoming.weight.is_one(),
-            Rule::Tolerant => !pseudo,
+        let scale = if self.rules.markers_are_counts {
+            !incoming.weight.is_one()
+        } else {
+            !pseudo
         };
         if scale && let Some(counts) = self.table.counts_mut(id) {
             stats.overflowed |= counts::scale(counts, incoming.weight);
@@ -355,13 +391,13 @@ impl Accumulator {
         let mut overflowed = false;
         if let Some(counts) = self.table.counts_mut(id) {
             if pseudo {
-                counts::merge_pseudo(counts, data.counts, self.rule == Rule::Llvm);
+                counts::merge_pseudo(counts, data.counts, self.rules.markers_are_counts);
             } else if counts::add(counts, data.counts, weight) {
                 overflowed = true;
                 fault(Fault::Overflow);
             }
         }
-        if !(pseudo && self.rule == Rule::Llvm) {
+        if !(pseudo && self.rules.markers_are_counts) {
             overflowed |= self.add_bitmap_and_values(id, &incoming, &mut fault);
         }
         if let Some(stats) = self.stats.get_mut(id.0 as usize) {
@@ -419,28 +455,28 @@ impl Accumulator {
         overflowed
     }
 
-    /// Adds all records of another accumulator. With [`Rule::Llvm`] they count as later than those that are there,
-    /// and faults are passed on.
+    /// Adds all records of another accumulator. If the rules join in order, they count as later than those that
+    /// are there, and faults are passed on.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
-        let llvm = self.rule == Rule::Llvm;
-        if self.is_empty() && self.rule == other.rule && !llvm {
+        let in_order = self.rules.joins_in_order;
+        if self.is_empty() && self.rules == other.rules && !in_order {
             let refused = self.refused;
             *self = other;
             self.refused += refused;
             return;
         }
-        let mut next_order = if llvm { self.next_order() } else { 0 };
+        let mut next_order = if in_order { self.next_order() } else { 0 };
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
         // The order in which LLVM's writer met them, however they came here.
-        if llvm && !functions.is_sorted_by_key(|(_, function)| function.order()) {
+        if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
         for (id, function) in functions {
             ids.clear();
             ids.extend(other.table.record_ids(id));
-            if llvm && ids.len() > 1 {
+            if in_order && ids.len() > 1 {
                 ids = other.in_llvm_order(&ids);
             }
             for &record_id in &ids {
@@ -450,7 +486,7 @@ impl Accumulator {
                 ) else {
                     continue;
                 };
-                let order = if llvm { next_order } else { record.order };
+                let order = if in_order { next_order } else { record.order };
                 next_order += 1;
                 let incoming = Incoming {
                     name: function.name(),
@@ -493,9 +529,10 @@ impl Accumulator {
     /// Decides among records of one name and hash, brings values into their final order and takes out the functions
     /// that `keep` does not want. Reports what was decided.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
-        let (losers, records_dropped) = match self.rule {
-            Rule::Tolerant => self.settle(log),
-            Rule::Llvm => (Vec::new(), 0),
+        let (losers, records_dropped) = if self.rules.first_shape_wins {
+            (Vec::new(), 0)
+        } else {
+            self.drop_other_shapes(log)
         };
         let mut finished = Finished {
             refused: self.refused,
@@ -525,7 +562,7 @@ impl Accumulator {
 
     /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted, and how
     /// many records of inputs were left out.
-    fn settle(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
+    fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
         // In the order of the inputs, so that the first events of a capped log are the same whatever the threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();

@@ -54,7 +54,7 @@ fn records() -> impl Strategy<Value = Vec<(Record, u64)>> {
 }
 
 fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
-    let mut acc = Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
+    let mut acc = Accumulator::new(Rules::TOLERANT);
     for (record, order) in records {
         let order = order * 4 + place;
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
@@ -106,7 +106,7 @@ proptest! {
     #[test]
     fn the_empty_accumulator_is_an_identity(a in records()) {
         let plain = view(accumulate(&a, 0));
-        let empty = || Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
+        let empty = || Accumulator::new(Rules::TOLERANT);
         prop_assert_eq!(&plain, &view(merged(accumulate(&a, 0), empty())));
         prop_assert_eq!(&plain, &view(merged(empty(), accumulate(&a, 0))));
     }
@@ -147,20 +147,13 @@ fn plain(name: &str, hash: u64, counts: &[u64]) -> Record {
     }
 }
 
-fn sites_of(rule: Rule) -> SiteRule {
-    match rule {
-        Rule::Tolerant => SiteRule::Canonical,
-        Rule::Llvm => SiteRule::Llvm,
-    }
-}
-
-fn events_of(records: &[Record], rule: Rule) -> Vec<String> {
-    let mut acc = Accumulator::new(rule, sites_of(rule));
+fn events_of(records: &[Record], rules: Rules) -> Vec<String> {
+    let mut acc = Accumulator::new(rules);
     let mut log = EventLog::default();
     for (input, record) in records.iter().enumerate() {
-        let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, sites_of(rule));
+        let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rules.sites);
         // What becomes of a fault is up to the strategy: the tolerant one finds them all at the end.
-        if let Some(fault) = acc.add(incoming).filter(|_| rule == Rule::Llvm) {
+        if let Some(fault) = acc.add(incoming).filter(|_| rules.first_shape_wins) {
             log.push(fault.event(input, &record.name));
         }
     }
@@ -184,8 +177,8 @@ fn what_does_not_fit_is_reported_with_both_sides() {
         plain("h", 1, &[1]),
         plain("h", 1, &[PSEUDO_HOT]),
     ];
-    for rule in [Rule::Tolerant, Rule::Llvm] {
-        let events = events_of(&records, rule);
+    for rules in [Rules::TOLERANT, Rules::LLVM] {
+        let events = events_of(&records, rules);
         assert_eq!(events.len(), 5, "{events:?}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the record seen first: found 2 counters, expected 1 counters");
@@ -199,7 +192,7 @@ fn what_does_not_fit_is_reported_with_both_sides() {
 
 #[test]
 fn a_filter_takes_functions_out_of_the_result() {
-    let mut acc = Accumulator::new(Rule::Tolerant, SiteRule::Canonical);
+    let mut acc = Accumulator::new(Rules::TOLERANT);
     for (input, record) in [plain("keep", 1, &[1]), plain("drop", 1, &[1])]
         .iter()
         .enumerate()
@@ -218,7 +211,7 @@ fn a_filter_takes_functions_out_of_the_result() {
 #[test]
 fn llvm_weighs_markers_like_counts() {
     // llvm-profdata-22 merge --weighted-input=2,FILE of a pseudo-hot record gives 18446744073709551613.
-    let mut acc = Accumulator::new(Rule::Llvm, SiteRule::Llvm);
+    let mut acc = Accumulator::new(Rules::LLVM);
     let record = plain("f", 1, &[PSEUDO_HOT]);
     acc.add(Incoming::of_record(
         &record,

@@ -4,8 +4,8 @@ use super::source::{Source, llvm_refuses};
 use super::strategy::{Instr, Strategy};
 use super::worker::{Group, Worker};
 use super::{Context, MergeOutcome, finish_group, version};
-use crate::accumulate::{Rule, SiteRule};
-use crate::driver::{Done, Next, OpenedInput, Outcome, ReportPart, Schedule, name_inputs};
+use crate::accumulate::Rules;
+use crate::driver::{Done, Next, OpenedInput, Outcome, ReportPart, name_inputs};
 use crate::error::MergeError;
 use crate::kinds::{Seen, llvm_kind, llvm_merge};
 use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason, Report};
@@ -25,22 +25,16 @@ pub(crate) struct AsLlvm {
 }
 
 impl Strategy for AsLlvm {
-    fn rule(&self) -> Rule {
-        Rule::Llvm
+    fn rules(&self) -> Rules {
+        Rules::LLVM
     }
 
-    fn site_rule(&self) -> SiteRule {
-        SiteRule::Llvm
+    fn writers(&self) -> Option<usize> {
+        Some(self.writers)
     }
 
     fn faults_have_inputs(&self) -> bool {
         true
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule::InTurn {
-            writers: self.writers,
-        }
     }
 
     /// LLVM's tool prints a line for each event.

@@ -11,7 +11,7 @@ mod vtables;
 mod worker;
 
 use crate::Weight;
-use crate::accumulate::{Accumulator, Keep, SiteRule};
+use crate::accumulate::{Accumulator, Keep};
 use crate::driver::{Cancelled, Driver, MergeKind, ReportPart};
 use crate::error::MergeError;
 use crate::inputs::Inputs;
@@ -77,7 +77,7 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     let mut worker = kind.worker();
     let mut part = ReportPart::new(kind.log());
     let mut done = 0;
-    if strategy.site_rule() == SiteRule::Canonical {
+    if strategy.writers().is_none() {
         done = shares::run(&kind, &mut worker, &mut part)?;
     }
     let rest: Vec<usize> = (done..inputs.len()).collect();
@@ -236,9 +236,9 @@ fn finish_tolerant(
         }
     }
     let mut queue = context.trace_queue();
-    let reservoirs = match context.strategy.site_rule() {
-        SiteRule::Llvm => &mut worker.reservoirs,
-        _ => &mut queue.reservoirs,
+    let reservoirs = match context.strategy.writers() {
+        Some(_) => &mut worker.reservoirs,
+        None => &mut queue.reservoirs,
     };
     let mut profiles = Vec::new();
     for (group, kind) in worker.groups.into_iter().zip(kinds) {
@@ -326,7 +326,7 @@ fn finish_group(
         symbols: group.symbols,
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
-        vtable_names: group.vtable_names.finish(context.strategy.rule()),
+        vtable_names: group.vtable_names.finish(context.strategy.rules().joins_in_order),
         memprof: group.memprof.finish(context.driver, part)?,
     };
     if !profile.traces.traces.is_empty() {

@@ -78,7 +78,7 @@ impl<'x> Adder<'x> {
             weight: context.weight(input),
             origin: 0,
             remapping: context.options.remapping.as_ref(),
-            site_rule: context.strategy.site_rule(),
+            site_rule: context.strategy.rules().sites,
             added: false,
         }
     }

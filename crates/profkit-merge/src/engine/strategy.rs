@@ -1,7 +1,7 @@
 //! Whose rules a merge follows: what becomes of inputs and faults, how inputs are dealt out, and how workers are joined.
 use super::worker::Worker;
 use super::{Context, MergeOutcome};
-use crate::accumulate::{Rule, SiteRule};
+use crate::accumulate::Rules;
 use crate::driver::{
     Done, MergeKind, Next, OpenedInput, Outcome, ReportPart, Schedule, unreadable,
 };
@@ -13,11 +13,16 @@ use std::io;
 
 /// The rules of a merge: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
 pub(crate) trait Strategy: Sync {
-    /// What happens to a record that does not fit the one that is there.
-    fn rule(&self) -> Rule;
+    /// How records are added.
+    fn rules(&self) -> Rules {
+        Rules::TOLERANT
+    }
 
-    /// How value sites of inputs are added.
-    fn site_rule(&self) -> SiteRule;
+    /// How many of LLVM's writers there are, of which each has inputs and samples temporal traces of its own. `None` if
+    /// the order of inputs does not matter, so that whoever is free takes the next one.
+    fn writers(&self) -> Option<usize> {
+        None
+    }
 
     /// Whether a fault is reported for the input that it is met with; if not, it is found when all are known.
     fn faults_have_inputs(&self) -> bool {
@@ -25,7 +30,12 @@ pub(crate) trait Strategy: Sync {
     }
 
     /// How inputs are dealt out.
-    fn schedule(&self) -> Schedule;
+    fn schedule(&self) -> Schedule {
+        match self.writers() {
+            Some(writers) => Schedule::InTurn { writers },
+            None => Schedule::Shared { batch: 1 },
+        }
+    }
 
     /// Where a worker's events go.
     fn log(&self) -> EventLog {
@@ -38,7 +48,9 @@ pub(crate) trait Strategy: Sync {
         worker: &mut Worker<'_, '_>,
         input: &OpenedInput<'_>,
         part: &mut ReportPart,
-    ) -> Outcome;
+    ) -> Outcome {
+        read_any(worker, input, part)
+    }
 
     /// The kind of a worker's inputs together with one more raw profile; `None` if that cannot be added by its layout.
     fn kind_with(
@@ -113,28 +125,7 @@ pub(crate) trait Strategy: Sync {
 #[derive(Debug)]
 pub(crate) struct Tolerant;
 
-impl Strategy for Tolerant {
-    fn rule(&self) -> Rule {
-        Rule::Tolerant
-    }
-
-    fn site_rule(&self) -> SiteRule {
-        SiteRule::Canonical
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule::Shared { batch: 1 }
-    }
-
-    fn read(
-        &self,
-        worker: &mut Worker<'_, '_>,
-        input: &OpenedInput<'_>,
-        part: &mut ReportPart,
-    ) -> Outcome {
-        read_any(worker, input, part)
-    }
-}
+impl Strategy for Tolerant {}
 
 /// [`Policy::Tolerant`](crate::Policy::Tolerant) with [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm): a worker
 /// for each of LLVM's writers, joined as they are.
@@ -145,27 +136,12 @@ pub(crate) struct AsWriters {
 }
 
 impl Strategy for AsWriters {
-    fn rule(&self) -> Rule {
-        Rule::Tolerant
+    fn rules(&self) -> Rules {
+        Rules::AS_WRITERS
     }
 
-    fn site_rule(&self) -> SiteRule {
-        SiteRule::Llvm
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule::InTurn {
-            writers: self.writers,
-        }
-    }
-
-    fn read(
-        &self,
-        worker: &mut Worker<'_, '_>,
-        input: &OpenedInput<'_>,
-        part: &mut ReportPart,
-    ) -> Outcome {
-        read_any(worker, input, part)
+    fn writers(&self) -> Option<usize> {
+        Some(self.writers)
     }
 
     /// Where values came in another order than the inputs, the inputs are read again without adding up by layout.

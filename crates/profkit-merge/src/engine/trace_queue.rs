@@ -1,6 +1,5 @@
 //! Temporal traces on their way into reservoirs, one per result.
 use super::Context;
-use crate::accumulate::SiteRule;
 use crate::options::MergeOptions;
 use crate::traces::Reservoir;
 use profkit_data::ids::BuildId;
@@ -59,7 +58,7 @@ pub(crate) struct TraceQueue {
 impl Context<'_, '_> {
     /// Takes the traces of an input that is done. Each of LLVM's writers (`worker`) samples its own.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
-        if self.strategy.site_rule() == SiteRule::Llvm {
+        if self.strategy.writers().is_some() {
             for (group, traces) in parts {
                 worker.feed(&group, traces, self.options);
             }
@@ -81,9 +80,9 @@ impl Context<'_, '_> {
     /// Takes the traces of an input that was left for later.
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
-        let reservoirs = match self.strategy.site_rule() {
-            SiteRule::Llvm => worker,
-            _ => &mut queue.reservoirs,
+        let reservoirs = match self.strategy.writers() {
+            Some(_) => worker,
+            None => &mut queue.reservoirs,
         };
         for (group, traces) in parts {
             reservoirs.feed(&group, traces, self.options);

@@ -1,5 +1,4 @@
 //! Names of virtual tables, which LLVM's writer keeps in a set of strings.
-use crate::accumulate::Rule;
 use profkit_data::llvm_order::string_set_order;
 use rustc_hash::FxHashSet;
 
@@ -27,9 +26,9 @@ impl VtableNames {
         other.names.iter().for_each(|name| self.insert(name));
     }
 
-    /// The names as LLVM's set yields them; with the tolerant rules sorted, as threads may have mixed them.
-    pub(crate) fn finish(mut self, rule: Rule) -> Vec<Vec<u8>> {
-        if rule == Rule::Tolerant {
+    /// The names: as LLVM's set yields them if they came `in_order`, else sorted, as threads may have mixed them.
+    pub(crate) fn finish(mut self, in_order: bool) -> Vec<Vec<u8>> {
+        if !in_order {
             self.names.sort_unstable();
             return self.names;
         }

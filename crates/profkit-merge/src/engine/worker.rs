@@ -38,7 +38,7 @@ impl Group {
     pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_, '_>) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.strategy.rule(), context.strategy.site_rule()),
+            acc: Accumulator::new(context.strategy.rules()),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -80,7 +80,7 @@ impl Group {
                 site_rule: SiteRule::Canonical,
             };
             // LLVM's sums of values depend on the order of inputs, and so does who is at fault.
-            if context.strategy.site_rule() == SiteRule::Llvm {
+            if context.strategy.rules().sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
             let fault = acc.add(incoming);
@@ -202,7 +202,7 @@ impl<'c, 'i> Worker<'c, 'i> {
                 &profile,
                 input,
                 weight,
-                context.strategy.site_rule(),
+                context.strategy.rules().sites,
             )
             .is_none()
         {

@@ -12,7 +12,7 @@ const MOST_PENDING: u8 = u8::MAX;
 pub struct RecordSums {
     /// Runs whose records are in the sums.
     runs: u64,
-    /// Slots of coverage: files since the last [`settle`](Self::settle) in which they are covered.
+    /// Slots of coverage: files since the last [`widen`](Self::widen) in which they are covered.
     pending: Vec<u8>,
     pending_files: u8,
     coverage: Vec<u64>,
@@ -123,7 +123,7 @@ impl RecordSums {
         }
         self.pending_files += 1;
         if self.pending_files == MOST_PENDING {
-            self.settle();
+            self.widen();
         }
         for sample in part.samples() {
             *self.samples.entry(sample).or_default() += 1;
@@ -170,7 +170,7 @@ impl RecordSums {
     }
 
     /// Empties the narrow sums into the wide ones.
-    fn settle(&mut self) {
+    fn widen(&mut self) {
         for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
             *wide += u64::from(std::mem::take(narrow));
         }
@@ -179,8 +179,8 @@ impl RecordSums {
 
     /// Adds another's sums, of the same plan.
     pub fn join(&mut self, mut other: RecordSums) {
-        self.settle();
-        other.settle();
+        self.widen();
+        other.widen();
         self.runs = self.runs.saturating_add(other.runs);
         for (sum, more) in self.coverage.iter_mut().zip(other.coverage) {
             *sum = sum.saturating_add(more);
@@ -214,7 +214,7 @@ impl RecordSums {
     /// Adds the sums to the profile that the plan was made of. Returns the weight of samples of calls whose callee is
     /// no function of it.
     pub fn add_to(mut self, plan: &RecordPlan, profile: &mut MipProfile) -> u64 {
-        self.settle();
+        self.widen();
         profile.runs = profile.runs.saturating_add(self.runs);
         for (function, slots) in profile.functions.iter_mut().zip(&plan.functions) {
             let unseen = self.cuts.range(..slots.end).map(|(_, runs)| runs);

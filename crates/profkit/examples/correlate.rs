@@ -26,6 +26,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
     let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_version(13))?;
     let output = Output::new(Path::new(&output), Content::Binary)?;
-    output.write(|sink| write_indexed(&plan, None, sink))?;
+    output.write(|sink| write_indexed(&plan, &options.run.threads, sink))?;
     Ok(())
 }

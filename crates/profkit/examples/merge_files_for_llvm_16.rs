@@ -12,7 +12,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let output = arguments.next().ok_or("give an output and inputs")?;
     let inputs = InputList::from_paths(arguments);
     // Of a damaged input what is sound is kept; an input that cannot be used is left out. The report says so.
-    let merged = merge_instr(&inputs, &MergeOptions::new())?;
+    let options = MergeOptions::new();
+    let merged = merge_instr(&inputs, &options)?;
     for event in &merged.report.events {
         eprintln!("{event}");
     }
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // The file appears whole or not at all.
     let output = Output::new(Path::new(&output), Content::Binary)?;
-    let bytes = output.write(|sink| write_indexed(&plan, None, sink))?;
+    let bytes = output.write(|sink| write_indexed(&plan, &options.run.threads, sink))?;
     println!("{} functions, {bytes} bytes", plan.function_count());
     Ok(())
 }

@@ -206,7 +206,7 @@ impl Job<'_> {
                 open(merged)?,
                 &merged.profile,
                 &encoding,
-                self.options.run.threads.wanted(),
+                &self.options.run.threads,
                 self.strict(),
             )?);
         }

@@ -8,9 +8,9 @@ use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml;
+use profkit_merge::Threads;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;
-use std::num::NonZeroUsize;
 
 /// A form with all choices made.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub fn write_profile(
     output: Output,
     profile: &InstrProfile,
     encoding: &Encoding,
-    threads: Option<NonZeroUsize>,
+    threads: &Threads,
     strict: bool,
 ) -> Result<Written> {
     let name = output.name().to_owned();

@@ -11,10 +11,9 @@ use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::remap::Remapping;
-use profkit_merge::files::Content;
-use profkit_merge::files::write_indexed;
+use profkit_merge::files::{Content, write_indexed};
 use profkit_merge::{
-    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, TraceOptions,
+    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Threads, TraceOptions,
     merge_instr,
 };
 use std::num::NonZeroUsize;
@@ -124,7 +123,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
             profile.memprof.take(),
         )?);
     }
-    write(parsed, &profile, text, session)?;
+    write(parsed, &profile, text, &options.run.threads, session)?;
     if repeats_a_size(&profile) {
         let text = "invalid profile created. Please file a bug at: \
             https://github.com/llvm/llvm-project/issues/ and include the profraw files that caused this error.";
@@ -295,6 +294,7 @@ pub(super) fn write(
     parsed: &Parsed,
     profile: &InstrProfile,
     text: bool,
+    threads: &Threads,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
     let name = parsed.output();
@@ -327,7 +327,7 @@ pub(super) fn write(
     let plan = IndexedPlan::new(profile, &options.sparse(sparse))
         .map_err(|error| Fault::profile(name, &error))?;
     output::write_bytes(session, output, name, |sink| {
-        write_indexed(&plan, None, sink).map(Ok)
+        write_indexed(&plan, threads, sink).map(Ok)
     })
 }
 

@@ -321,8 +321,7 @@ impl Accumulator {
         let there = self.table.record_ids(function).find(|&id| {
             self.table.record(id).is_some_and(|record| {
                 record.func_hash == incoming.data.func_hash
-                    && (self.rules.first_shape_wins
-                        || same_shape(&record, &incoming.data, pseudo))
+                    && (self.rules.first_shape_wins || same_shape(&record, &incoming.data, pseudo))
             })
         });
         match there {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-/// More threads than cores help nobody. As many are started all the same if they are asked for, but for absurd numbers.
+/// More threads than cores help nobody. Up to so many are started all the same if they are asked for.
 const MOST_BEYOND_CORES: usize = 16;
 
 /// A pool of threads, which are started when there is work for a second one. Clones share them, so that reading,
@@ -31,7 +31,8 @@ impl Threads {
 
     /// How many threads work at most.
     pub fn count(&self) -> usize {
-        self.wanted.map_or_else(cores, NonZeroUsize::get)
+        let most = cores().max(MOST_BEYOND_CORES);
+        self.wanted.map_or_else(cores, NonZeroUsize::get).min(most)
     }
 
     /// Does `tasks` tasks, each known by its number. Returns what they give, in the order of their numbers.
@@ -70,9 +71,8 @@ impl Threads {
     /// `None` if the system gives no threads: the work is then done by the thread that asks for it.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let start = || {
-            let most = cores().max(MOST_BEYOND_CORES);
             rayon::ThreadPoolBuilder::new()
-                .num_threads(self.count().min(most))
+                .num_threads(self.count())
                 .build()
                 .ok()
         };

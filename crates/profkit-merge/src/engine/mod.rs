@@ -326,7 +326,9 @@ fn finish_group(
         symbols: group.symbols,
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
-        vtable_names: group.vtable_names.finish(context.strategy.rules().joins_in_order),
+        vtable_names: group
+            .vtable_names
+            .finish(context.strategy.rules().joins_in_order),
         memprof: group.memprof.finish(context.driver, part)?,
     };
     if !profile.traces.traces.is_empty() {

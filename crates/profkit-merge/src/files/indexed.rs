@@ -1,57 +1,33 @@
 //! Writing indexed profiles with several threads; the bytes are those of
 //! [`IndexedPlan::write`].
+use crate::driver::Threads;
 use profkit_data::bytes::Sink;
 use profkit_data::instr::indexed::{IndexedPlan, Summaries};
 use profkit_data::{Error, ErrorKind, Result};
-use rayon::prelude::*;
-use std::num::NonZeroUsize;
 
 /// Outputs below this are written by one thread: starting others would cost more than it saves.
 const PARALLEL_FROM: u64 = 4 << 20;
-/// How much a thread encodes at a time. The output waits in memory as one such piece a thread.
+/// How much a thread encodes at a time. The output waits in memory as one such piece per thread.
 const PIECE: u64 = 1 << 20;
+/// So many parts of the functions are summarised per thread, so that none waits long for the others.
+const PARTS_PER_THREAD: usize = 4;
 
-/// Writes what was planned with at most so many threads, or as many as there are cores.
+/// Writes what was planned, on the threads that the merge had.
 ///
 /// # Errors
 /// As [`IndexedPlan::write`].
-pub fn write_indexed(
-    plan: &IndexedPlan<'_>,
-    threads: Option<NonZeroUsize>,
-    sink: &mut dyn Sink,
-) -> Result<()> {
-    let threads = match threads {
-        Some(threads) => threads.get(),
-        None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-    };
-    if threads == 1 || plan.total_len() < PARALLEL_FROM {
+pub fn write_indexed(plan: &IndexedPlan<'_>, threads: &Threads, sink: &mut dyn Sink) -> Result<()> {
+    if threads.count() == 1 || plan.total_len() < PARALLEL_FROM {
         let summaries = plan.summarize(0..plan.function_count());
         return plan.write(summaries, sink);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    match pool {
-        Ok(pool) => write_in_pieces(plan, &pool, sink),
-        // Without threads it only takes longer.
-        Err(_) => plan.write(plan.summarize(0..plan.function_count()), sink),
-    }
-}
-
-fn write_in_pieces(
-    plan: &IndexedPlan<'_>,
-    pool: &rayon::ThreadPool,
-    sink: &mut dyn Sink,
-) -> Result<()> {
     let count = plan.function_count();
-    let step = count.div_ceil(pool.current_num_threads() * 4).max(1);
-    let summaries = pool.install(|| {
-        (0..count.div_ceil(step))
-            .into_par_iter()
-            .map(|index| plan.summarize(index * step..((index + 1) * step).min(count)))
-            .reduce(Summaries::default, |mut all, one| {
-                all.merge(one);
-                all
-            })
+    let step = count.div_ceil(threads.count() * PARTS_PER_THREAD).max(1);
+    let parts = threads.run(count.div_ceil(step), |index| {
+        plan.summarize(index * step..((index + 1) * step).min(count))
     });
+    let mut summaries = Summaries::default();
+    parts.into_iter().for_each(|part| summaries.merge(part));
     let mut written = 0;
     let mut put = |bytes: &[u8]| {
         written += bytes.len() as u64;
@@ -61,24 +37,25 @@ fn write_in_pieces(
     plan.encode_head(summaries, &mut head);
     put(&head)?;
 
-    let mut pieces = vec![Vec::new(); pool.current_num_threads()];
+    let mut buffers = vec![Vec::new(); threads.count()];
     let mut from = 0;
     while from < count {
-        let mut cuts = Vec::with_capacity(pieces.len());
-        while from < count && cuts.len() < pieces.len() {
+        let mut cuts = Vec::with_capacity(buffers.len());
+        while from < count
+            && let Some(buffer) = buffers.pop()
+        {
             let to = plan.next_cut(from, PIECE);
-            cuts.push(from..to);
+            cuts.push((from..to, buffer));
             from = to;
         }
-        pool.install(|| {
-            let pairs = cuts.par_iter().zip(&mut pieces);
-            pairs.try_for_each(|(cut, piece)| {
-                piece.clear();
-                plan.encode_range(cut.clone(), piece)
-            })
-        })?;
-        for (_, piece) in cuts.iter().zip(&pieces) {
-            put(piece)?;
+        let pieces = threads.map(cuts, |(cut, mut piece)| {
+            piece.clear();
+            plan.encode_range(cut, &mut piece).map(|()| piece)
+        });
+        for piece in pieces {
+            let piece = piece?;
+            put(&piece)?;
+            buffers.push(piece);
         }
     }
     let mut tail = Vec::new();
@@ -102,6 +79,7 @@ mod tests {
     use profkit_data::ids::{FuncHash, NameRef};
     use profkit_data::instr::indexed::IndexedWriteOptions;
     use profkit_data::instr::{FunctionTable, InstrProfile, NewRecord};
+    use std::num::NonZeroUsize;
 
     #[test]
     fn any_number_of_threads_writes_the_same_bytes() {
@@ -130,7 +108,8 @@ mod tests {
         assert!(plan.total_len() > PARALLEL_FROM);
         let write = |threads| {
             let mut bytes = Vec::new();
-            write_indexed(&plan, NonZeroUsize::new(threads), &mut bytes).unwrap();
+            let threads = Threads::new(NonZeroUsize::new(threads));
+            write_indexed(&plan, &threads, &mut bytes).unwrap();
             bytes
         };
         let one = write(1);

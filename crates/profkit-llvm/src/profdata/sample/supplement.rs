@@ -50,14 +50,14 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
     let zero_share = zero_share
         .ok()
         .and_then(|text| text.trim_start().parse().ok());
-    let options = SupplementOptions {
+    let supplement_options = SupplementOptions {
         least_counters: parsed
             .number("suppl-min-size-threshold")
             .unwrap_or(defaults.least_counters),
         zero_share: zero_share.unwrap_or(defaults.zero_share),
         cold: parsed.number("instr-prof-cold-threshold").unwrap_or(0),
     };
-    let done = supplement.correct(&mut profile, &options);
+    let done = supplement.correct(&mut profile, &supplement_options);
     for name in &done.ambiguous {
         let name = String::from_utf8_lossy(name);
         let text =
@@ -71,6 +71,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
         parsed,
         &profile,
         parsed.word(FORMAT) == Some("text"),
+        &options.run.threads,
         session,
     )
 }

@@ -16,15 +16,16 @@ Times `profkit merge RAW… --binaries FOLDER` beside a loop over llvm-profdata-
 ";
 
 const PROGRAMS: usize = 20;
-/// Builds of each program that lie in the folder. One of them wrote the profiles.
+/// Builds per program in the folder. One of them wrote the profiles.
 const BUILDS: usize = 10;
 /// Runs of each program.
 const RUNS: usize = 25;
 const FUNCTIONS: usize = 400;
-/// How many times faster profkit must be.
+/// The target: profkit is this many times faster.
 const WANTED: f64 = 10.0;
 
-/// What LLVM's tools need: the build id of each binary and of each profile, a merge for each program, and one of all.
+/// The steps that LLVM's tools need: read the build id of each binary and of each profile, merge per program, and merge
+/// the results.
 const LOOP: &str = r#"set -e
 rm -rf work; mkdir work
 llvm-readelf-22 -n bin/* 2>/dev/null | awk '/^File:/{file=$2} /Build ID/{print $3, file}' > work/ids

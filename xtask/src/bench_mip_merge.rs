@@ -11,7 +11,7 @@ use std::time::Duration;
 const FUNCTIONS: usize = 10_000;
 const FILES: usize = 10_000;
 const ROUNDS: usize = 5;
-/// The promise: at least this share of the speed of `cat`.
+/// The target: at least this share of the speed of `cat`.
 const WANTED: f64 = 1.0 / 3.0;
 
 /// Makes the files below `target/bench-mip-merge` (some 900 MB, kept), measures, and prints a table.
@@ -71,7 +71,7 @@ fn inputs(folder: &Path, modes: u16) -> Result<u64> {
             .collect();
         let mut records = image.run(&called);
         for file in 0..FILES {
-            // Another function is called in each run.
+            // Each run calls one other function.
             let changed = image.layout().0.get(file % FUNCTIONS).copied().unwrap_or(0);
             if let Some(byte) = records.get_mut(changed) {
                 *byte = 0;

@@ -1,5 +1,5 @@
 //! `cargo xtask clients`: cargo-llvm-cov, cargo-pgo and grcov run end to end on a small Rust project, once with LLVM's
-//! llvm-profdata and once with profkit under that name. What they make must be equal.
+//! llvm-profdata and once with profkit under that name. Their results must be equal.
 use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, repo_root, target_folder};
 use std::ffi::OsString;
@@ -18,23 +18,23 @@ make. They are installed from crates.io into target/clients, or taken from PATH 
 Example: cargo xtask clients --only grcov
 ";
 
-/// The clients with the versions that were read and run.
+/// The clients, and the versions whose source was read and which were run.
 const CLIENTS: [(&str, &str, Use); 3] = [
     ("cargo-llvm-cov", "0.9.1", llvm_cov),
     ("cargo-pgo", "0.3.0", pgo),
     ("grcov", "0.10.7", grcov),
 ];
 
-/// Uses a client and says what it made.
+/// Runs a client and returns its results.
 type Use = fn(&Setting) -> Result<Artefact>;
 
-/// What a client made, to be compared: name and bytes.
+/// The results of a client to compare: name and bytes.
 type Artefact = Vec<(String, Vec<u8>)>;
 
-/// One run of a client: which llvm-profdata, and where.
+/// One run of a client: which llvm-profdata it uses, and where it runs.
 #[derive(Debug)]
 struct Setting {
-    /// A copy of the project at a path that is the same for both tools, so that objects do not differ by it.
+    /// A copy of the project. Both tools use the same path, because objects differ with the path.
     project: PathBuf,
     /// A folder with `llvm-profdata` and `llvm-cov`.
     tools: PathBuf,
@@ -45,7 +45,7 @@ struct Setting {
 /// Runs the clients.
 ///
 /// # Errors
-/// If a client is not to be had, fails, or makes something else with profkit than with LLVM's tool.
+/// If a client cannot be had or fails, or if its results with profkit and with LLVM's tool differ.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.iter();
     let mut only = None;
@@ -118,7 +118,7 @@ fn build_profkit(root: &Path) -> Result<PathBuf> {
 fn install(folder: &Path, client: &str, version: &str) -> Result<()> {
     let installed = |program: &Path| {
         let mut command = Command::new(program);
-        // A cargo subcommand takes its own name first.
+        // cargo passes the name of the subcommand as the first argument.
         if let Some(name) = client.strip_prefix("cargo-") {
             command.arg(name);
         }
@@ -146,7 +146,7 @@ fn prepare(
     cov: &Path,
 ) -> Result<Setting> {
     let tools = folder.join("tools").join(label);
-    // Anew: writing to a link that an earlier run left would write to what it points to.
+    // An old link is removed first: writing to it would overwrite the file that it points to.
     if tools.exists() {
         fs::remove_dir_all(&tools)?;
     }
@@ -155,7 +155,7 @@ fn prepare(
     fs::create_dir_all(&real)?;
     symlink(profdata, real.join("llvm-profdata"))?;
     symlink(cov, tools.join("llvm-cov"))?;
-    // A wrapper that notes each call: a client that found some other llvm-profdata would prove nothing.
+    // A wrapper that records each call. Without the record, a client could use another llvm-profdata unnoticed.
     let calls = tools.join("calls.log");
     fs::write(&calls, "")?;
     let wrapper = tools.join("llvm-profdata");
@@ -216,7 +216,7 @@ fn pgo(setting: &Setting) -> Result<Artefact> {
                 .env("LLVM_PROFILE_FILE", profile),
         )?;
     }
-    // Gone, so that what is read afterwards is what the optimised build made.
+    // The folder is removed, so that only files of the optimised build are read afterwards.
     fs::remove_file(&program)?;
     succeed(&mut setting.cargo(&["pgo", "optimize"]))?;
     read_all(&[program])
@@ -251,7 +251,7 @@ fn grcov(setting: &Setting) -> Result<Artefact> {
 
 impl Setting {
     fn cargo(&self, args: &[&str]) -> Command {
-        // By name, not by $CARGO: cargo looks for its subcommands on PATH.
+        // cargo is started by name, not through $CARGO, because it looks for its subcommands on PATH.
         let mut command = Command::new("cargo");
         command
             .args(args)
@@ -260,7 +260,7 @@ impl Setting {
         command
             .env("LLVM_PROFDATA", self.tools.join("llvm-profdata"))
             .env("LLVM_COV", self.tools.join("llvm-cov"));
-        // This task runs under cargo itself.
+        // This chore itself runs under cargo, whose variables must not reach the client.
         for variable in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS"] {
             command.env_remove(variable);
         }
@@ -310,7 +310,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command quietly; its output is part of the error.
+/// Runs a command and captures its output, which becomes part of the error.
 fn succeed(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if !output.status.success() {

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What LLVM's pass is to insert: a counter for each edge, the table of their addresses, and the operands of
-/// comparisons, which lead libFuzzer to magics and lengths.
+/// Options of LLVM's coverage pass: a counter per edge, a table of their addresses, and the operands of comparisons,
+/// which help libFuzzer to find magics and lengths.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Copt-level=2 \
     -Cdebug-assertions=yes -Coverflow-checks=yes";
-/// Inputs larger than this many bytes are not tried: they cost time and show little that smaller ones do not.
+/// Inputs larger than this many bytes are not tried: they take time and show little that smaller ones do not.
 const MOST_BYTES: u32 = 64 << 10;
 /// Inputs kept in the repository are at most this many bytes.
 const MOST_KEPT: u32 = 1 << 10;
@@ -49,7 +49,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Puts a small set of inputs that reach what is reached so far into the repository, one file per target.
+/// Writes a small set of inputs to the repository, one file per target. The set reaches everything that all known
+/// inputs reach.
 pub fn minimize(arguments: &[String]) -> Result<()> {
     let program = build()?;
     for target in targets(arguments)? {
@@ -94,7 +95,7 @@ fn fuzzer(program: &Path, target: &Target) -> Command {
 }
 
 fn build() -> Result<PathBuf> {
-    // A triple keeps build scripts and macros free of the instrumentation.
+    // With a named triple, build scripts and macros are built without the instrumentation.
     let host = host()?;
     let folder = target_folder().join("fuzz");
     let status = Command::new("cargo")
@@ -162,7 +163,7 @@ fn targets(names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// A folder for what runs on this machine find: `corpus` or `artifacts`.
+/// A folder for the inputs that runs on this machine find: `corpus` or `artifacts`.
 fn found(target: &str, what: &str) -> Result<PathBuf> {
     let folder = target_folder().join("fuzz").join(what).join(target);
     fs::create_dir_all(&folder)?;
@@ -174,7 +175,7 @@ fn corpus_file(target: &str) -> PathBuf {
     repo_root().join(format!("fuzz/corpus/{target}.pack"))
 }
 
-/// Folders with the inputs of the repository, of which those of its corpus file are unpacked.
+/// Folders with the inputs that the repository has for a target. Those of its corpus file are unpacked.
 fn kept(target: &str) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     let regressions = repo_root().join("fuzz/regressions").join(target);

@@ -71,17 +71,17 @@ pub fn doc(_arguments: &[String]) -> Result<()> {
 
 /// The target that sanitizers are built for, named so that build scripts and macros are built without them.
 const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
-/// What has `unsafe` code, and the driver of merges with its threads: package, and arguments of `cargo test`.
+/// Packages with `unsafe` code or with the merge driver's threads, and the arguments of `cargo test` for each.
 const SANITIZED: &[(&str, &[&str])] = &[
     ("profkit-rt", &["--lib"]),
     ("profkit-merge", &["--lib", "--test", "schedules"]),
 ];
 
-/// Tests of unsafe code and of merging on several threads, under the address and the thread sanitizer.
+/// Runs tests of unsafe code and of merging on several threads under the address and the thread sanitizer.
 ///
 /// Both sanitizers are part of every toolchain, but their options are not stable. The standard library is compiled with
-/// them too: the thread sanitizer does not see the locks of one that is not, and so reports whatever they protect. That needs
-/// the component rust-src.
+/// them too, which needs the component rust-src: the thread sanitizer does not see the locks of a library compiled
+/// without it, and would report everything that they protect.
 pub fn sanitize(_arguments: &[String]) -> Result<()> {
     let libraries = sysroot()?.join("lib/rustlib/src/rust/library/std");
     if !libraries.is_dir() {
@@ -191,7 +191,7 @@ pub fn built_profkit() -> Result<PathBuf> {
     Ok(target_folder().join("debug/profkit"))
 }
 
-/// Runs cargo at the root, with a line before that says what and one after that says how long.
+/// Runs cargo at the root. Prints the command before, and its duration after.
 fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     eprintln!("── cargo {}", arguments.join(" "));
     let start = Instant::now();

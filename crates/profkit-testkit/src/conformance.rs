@@ -23,7 +23,7 @@ pub enum Scope {
     Full,
 }
 
-/// What one comparison found.
+/// The result of one comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing differs.
@@ -34,14 +34,14 @@ pub enum Outcome {
     Different(String),
 }
 
-/// A comparison: its name, and what it was made on.
+/// A comparison: its name, its input, and its result.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The set, or the sample profiles.
+    /// The set of raw profiles, or the sample profiles.
     pub set: String,
     /// What was compared; the same words for all sets.
     pub what: String,
-    /// What came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
@@ -56,15 +56,16 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// A difference that is meant: which comparisons may differ, and why. docs/formats/llvm-profdata.md says more.
+/// A difference that is intended: which comparisons may differ, and why. docs/formats/llvm-profdata.md says more.
 struct AllowedDifference {
     applies: fn(&Set, &str) -> bool,
     reason: &'static str,
 }
 
-/// All differences that are meant.
+/// All intended differences.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
-    // Each profile of a file replaces the reader's names; what still points to the earlier ones is freed or unknown.
+    // LLVM replaces the reader's names with those of each profile in a file. Pointers to earlier names are then
+    // dangling or unknown.
     applies: |set, what| {
         let concatenated = !set.program.library.is_empty();
         concatenated
@@ -80,7 +81,8 @@ const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
 /// The reference: the release whose tool the personality is.
 const REFERENCE: u32 = 22;
 
-/// LLVM with several writers takes temporal traces in another order; `profkit merge` always has that of the inputs.
+/// With several writers LLVM takes temporal traces in another order; `profkit merge` always takes them in the order of
+/// the inputs.
 const ONE_WRITER: &str = "-num-threads=1";
 
 /// Releases older than the reference whose files are written with `--llvm`, newest first.
@@ -189,7 +191,7 @@ fn reads_raw(tool: u32, written_by: u32) -> bool {
     }
 }
 
-/// Whether a release's indexed form can say all that a mode's profile holds.
+/// Whether a release's indexed form can hold everything in a profile of a mode.
 fn can_say(release: u32, mode: Mode) -> bool {
     match mode {
         Mode::Temporal | Mode::Mcdc | Mode::Vtables => release >= 19,
@@ -199,10 +201,10 @@ fn can_say(release: u32, mode: Mode) -> bool {
     }
 }
 
-/// Whether a release's text form can.
+/// Whether a release's text form can hold everything in a profile of a mode.
 fn can_say_in_text(release: u32, mode: Mode) -> bool {
     match mode {
-        // `:single_byte_coverage` came after LLVM 16.
+        // LLVM 16 does not know `:single_byte_coverage` yet.
         Mode::FunctionEntry | Mode::BlockCoverage => release >= 19,
         _ => can_say(release, mode),
     }
@@ -216,7 +218,7 @@ struct Bench<'a> {
     found: Vec<Comparison>,
 }
 
-/// What a run of a tool left behind.
+/// The output of a tool's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
     code: Option<i32>,
@@ -227,7 +229,7 @@ struct Ran {
 }
 
 impl Bench<'_> {
-    /// Files that the reference reads: the raw ones, or what the set's own release makes of them.
+    /// Files that the reference can read: the raw files, or what the set's own release makes of them.
     fn inputs_for_the_reference(&self) -> Option<[String; 3]> {
         let release = release_of(self.set.compiler);
         if reads_raw(REFERENCE, release) {
@@ -388,7 +390,7 @@ impl Bench<'_> {
                 None => format!("profkit {what}, weighted"),
             };
             let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
-            // Two inputs of one of LLVM's writers may change places where it has several threads.
+            // With several threads, two inputs of one of LLVM's writers may swap places.
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
             let first = runs.next().expect("one attempt at least");
@@ -477,7 +479,7 @@ impl Bench<'_> {
         Some((0..3).map(convert).collect())
     }
 
-    /// That release shows the same of `own` and of `ours`.
+    /// That release shows the same for `own` and for `ours`.
     fn same_show(&mut self, what: &str, llvm: &Llvm) {
         let options = [
             "--all-functions",
@@ -500,7 +502,7 @@ impl Bench<'_> {
         self.add(&format!("{what}, shown"), outcome);
     }
 
-    /// The set's compiler makes the same of `own` and of `ours`.
+    /// The set's compiler makes the same objects from `own` and from `ours`.
     fn same_objects(&mut self, what: &str) {
         let what = format!("{what}, compiled");
         let compile = |file: &str| self.set.compile_using(&self.folder.join(file));
@@ -583,7 +585,7 @@ impl Bench<'_> {
     }
 }
 
-/// A compiler's words without the name of the profile.
+/// A compiler's messages with the name of the profile removed.
 fn normal(words: &str) -> String {
     words.replace("/ours", "/own")
 }
@@ -600,7 +602,7 @@ fn first_line(theirs: &str, ours: &str) -> String {
     }
 }
 
-/// Keeps both outputs for a look at them.
+/// Keeps both outputs so that a person can look at them.
 fn keep(set: &str, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
     let target = crate::target_folder();
     let name: String = what

@@ -27,7 +27,7 @@ pub const HEAP_LINK_FLAGS: [&str; 2] = ["-fmemory-profile", "-Wl,--build-id"];
 pub fn heap_dump(program: &mut Command, folder: &Path, name: &str) -> io::Result<Output> {
     let child = program
         .current_dir(folder)
-        // The run-time library adds the number of the process.
+        // The run-time library appends the process id to the name.
         .env("MEMPROF_OPTIONS", format!("log_path={name}.memprofraw"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -66,7 +66,7 @@ pub struct HeapContext {
 pub fn contexts_of_llvm(text: &str) -> Result<BTreeSet<HeapContext>> {
     let mut found = BTreeSet::new();
     let mut context = HeapContext::default();
-    // Whether frames are those of an allocation, not of a call site.
+    // Whether these are the frames of an allocation, and not of a call site.
     let mut allocation = false;
     let mut block = false;
     for line in text.lines() {
@@ -145,7 +145,7 @@ pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
     Ok(found)
 }
 
-/// Fails with the first context that only one of two has.
+/// Fails at the first context that only one of the two has.
 ///
 /// # Errors
 /// If there is one.

@@ -2,10 +2,10 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The releases that tests compare with, oldest first: every one whose raw format differs from its neighbour's.
+/// The releases that tests compare with, oldest first. Neighbours in this list have different raw formats.
 pub const RELEASES: [u32; 6] = [13, 14, 15, 16, 19, 22];
 
-/// Set to 1 where every LLVM must be there (CI): a test that would be skipped fails instead.
+/// The variable that CI sets to 1: a test that would be skipped for a missing LLVM then fails instead.
 pub const REQUIRE_VARIABLE: &str = "PROFKIT_REQUIRE_LLVM";
 
 /// One installed LLVM release with its compilers and profile tools.
@@ -78,7 +78,7 @@ pub fn skip(reason: &str) {
         std::env::var_os(REQUIRE_VARIABLE).is_none_or(|value| value != "1"),
         "{reason}, and {REQUIRE_VARIABLE}=1 forbids skipping"
     );
-    // Not `eprintln!`, which the test harness keeps to itself: nobody would notice.
+    // Not `eprintln!`: the test harness captures that, and nobody would notice.
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 

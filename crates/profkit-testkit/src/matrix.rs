@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::{Llvm, RELEASES, repo_root};
 
-/// Who compiles.
+/// The compiler of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Compiler {
     /// The clang of one release.
@@ -42,7 +42,7 @@ pub enum Mode {
     Ir,
     /// IR counters, context-sensitive: a second instrumentation after a first profile was used.
     CsIr,
-    /// IR counters whose first is the entry's.
+    /// IR counters, with a counter on each function's entry.
     EntryFirst,
     /// IR counters on loop entries.
     LoopEntries,
@@ -312,11 +312,11 @@ impl fmt::Display for Unavailable {
 /// One program, compiled by one compiler in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// Who compiles.
+    /// The compiler.
     pub compiler: Compiler,
-    /// How it is instrumented.
+    /// The kind of instrumentation.
     pub mode: Mode,
-    /// What is compiled.
+    /// The program.
     pub program: &'static Program,
 }
 
@@ -330,7 +330,7 @@ impl fmt::Display for Set {
 /// The raw profiles of a [`Set`].
 #[derive(Clone, Debug)]
 pub struct RawSet {
-    /// What was built.
+    /// The set that was built.
     pub set: Set,
     /// One raw profile per run of [`RUNS`].
     pub raws: Vec<PathBuf>,
@@ -395,7 +395,7 @@ impl Set {
         }
     }
 
-    /// Why this set makes no sense, if so: language, or a release that lacks the mode.
+    /// The reason why this set cannot exist, if there is one: the language, or a release that lacks the mode.
     pub fn lacks(&self) -> Option<&'static str> {
         match self.compiler {
             Compiler::Rustc if !self.program.is_rust() => Some("rustc compiles Rust only"),
@@ -411,7 +411,7 @@ impl Set {
         }
     }
 
-    /// Builds and runs the program, or takes what an earlier call left.
+    /// Builds and runs the program, or uses the result of an earlier call.
     ///
     /// # Errors
     /// If the compiler is not installed or lacks the mode.
@@ -429,7 +429,7 @@ impl Set {
             std::fs::create_dir_all(&root).expect("target is writable");
             let fresh = tempfile::tempdir_in(&root).expect("target is writable");
             self.build_in(fresh.path(), &tools);
-            // Another test may have been faster: its result is the same.
+            // Another test may have finished first; its result is the same.
             if let Err(error) = std::fs::rename(fresh.path(), &folder) {
                 assert!(folder.is_dir(), "{}: {error}", folder.display());
             }
@@ -544,7 +544,7 @@ impl Set {
         steps
     }
 
-    /// Adds to a command that starts the program what one run needs.
+    /// Adds arguments and environment of one run to a command that starts the program.
     fn run(&self, mut command: Command, folder: &Path, run: usize) -> Command {
         command.args(RUNS[run]);
         let name = if self.program.library.is_empty() {
@@ -617,7 +617,7 @@ impl Set {
         raw
     }
 
-    /// Changes whenever anything does that the profiles depend on.
+    /// A stamp that changes whenever something changes that the profiles depend on.
     fn fingerprint(&self, tools: &Tools) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         let program = self.program;

@@ -1,4 +1,4 @@
-//! MIP files byte by byte, for tests of readers: nothing here shares code with what it tests.
+//! Builds MIP files byte by byte for tests of readers. It shares no code with the readers that it tests.
 use crate::bytes::{ByteBuilder, Endian};
 use twox_hash::XxHash3_64;
 
@@ -31,7 +31,7 @@ pub const V8_RAW: &[u8] = &[
     0x00, 0xff,
 ];
 
-/// A function of an image that is made up.
+/// A function of a made-up image.
 #[derive(Clone, Debug)]
 pub struct MipFunction {
     /// Symbol name.
@@ -72,7 +72,7 @@ impl MipFunction {
     }
 }
 
-/// An image that is made up: its functions follow each other in 0x40-byte steps from [`TEXT`](MipImage::TEXT).
+/// A made-up image. Its functions follow each other at intervals of 0x40 bytes, starting at [`TEXT`](MipImage::TEXT).
 #[derive(Clone, Debug)]
 pub struct MipImage {
     /// Build id.
@@ -95,7 +95,7 @@ impl MipImage {
         }
     }
 
-    /// Where each record is, and the size of the section.
+    /// The place of each record, and the size of the section.
     pub fn layout(&self) -> (Vec<usize>, usize) {
         let mut end = 0usize;
         let offsets = self
@@ -111,7 +111,7 @@ impl MipImage {
         (offsets, end)
     }
 
-    /// All modes together.
+    /// The mode flags of all functions, joined by or.
     pub fn modes(&self) -> u16 {
         self.functions
             .iter()
@@ -140,13 +140,13 @@ impl MipImage {
         map
     }
 
-    /// The records before anything ran.
+    /// The records before the program ran.
     pub fn records(&self) -> Vec<u8> {
         vec![0xff; self.layout().1]
     }
 
-    /// Records of a run: functions by index, each with the number of its calls and, in mode calls, its ordinal; all
-    /// blocks of a called function but the last are run.
+    /// Records of a run. Each entry names a function by its index, with the number of its calls and, in mode calls, its
+    /// ordinal. Of a called function all blocks but the last are marked as run.
     pub fn run(&self, called: &[(usize, u32, u32)]) -> Vec<u8> {
         let (offsets, _) = self.layout();
         let mut records = self.records();
@@ -220,10 +220,10 @@ fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64
     map.label(&format!("{label}.name")).bytes(name).align(8);
 }
 
-/// A raw file's bytes with the checksum made right again, for damage that lies deeper.
+/// Corrects the checksum of a raw file that a test has damaged, so that a reader gets as far as the damage.
 ///
 /// # Panics
-/// If there is no room for one.
+/// If there is no room for a checksum.
 pub fn with_checksum(mut raw: Vec<u8>) -> Vec<u8> {
     let at = raw.len() - 8;
     let checksum = XxHash3_64::oneshot(&raw[..at]);
@@ -231,7 +231,7 @@ pub fn with_checksum(mut raw: Vec<u8>) -> Vec<u8> {
     raw
 }
 
-/// The image that the fixtures are of: all modes, blocks, a name that needs quoting.
+/// The image of the fixtures: all modes, blocks, a name that needs quoting.
 pub fn mixed_image() -> MipImage {
     MipImage::new(
         &[0xab; 20],

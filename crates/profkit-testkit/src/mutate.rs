@@ -1,4 +1,4 @@
-//! Damage, made from a seed: the same number always gives the same bytes.
+//! Damages bytes in ways that depend on a seed: the same number always gives the same bytes.
 
 /// A small random number generator (SplitMix64). For tests; not for anything that must not be guessed.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     let len = data.len();
     let at = rng.below(len);
     match rng.below(11) {
-        // Headers are the most rewarding part of a file.
+        // Damage in the header reaches the most checks.
         0 | 1 => flip(data, rng.below(len.min(160)), rng.below(8)),
         2 => flip(data, at, rng.below(8)),
         3 => {

@@ -1,6 +1,6 @@
-//! Generated sample profiles with all that the text form can say: names with blanks and colons, discriminators, many
-//! targets, vtables, lines out of order and repeated, huge counts. [`sample_text`](crate::sample_text) makes ordinary
-//! ones.
+//! Generated sample profiles with everything that the text form allows: names with blanks and colons, discriminators,
+//! many targets, vtables, lines out of order and repeated, huge counts. [`sample_text`](crate::sample_text) makes
+//! ordinary profiles.
 use crate::Rng;
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ const NAMES: [&str; 12] = [
     "operator new(unsigned long)",
     "_Z9last_onev",
 ];
-/// Contexts end names at colons.
+/// In a context, a colon ends a name.
 const PLAIN: [usize; 8] = [0, 1, 2, 5, 6, 7, 8, 9];
 
 /// A profile as text, the same for the same seed.

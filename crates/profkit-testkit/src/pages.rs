@@ -1,4 +1,4 @@
-//! Which pages of a file are in memory: what a cold start had to read.
+//! Which pages of a file are in memory. After a cold start these are the pages that it had to read.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -7,7 +7,8 @@ use std::path::Path;
 /// Size of a page, on every machine that runs these tests.
 pub const PAGE: u64 = 4096;
 
-/// Writes a file's changes to the disk and asks the kernel to forget its pages, so that the next reader is a cold one.
+/// Writes a file's changes to the disk and asks the kernel to drop its pages, so that the next reader has to read them
+/// again.
 ///
 /// # Errors
 /// If the file cannot be opened or the kernel refuses.
@@ -67,7 +68,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pages");
         std::fs::write(&path, vec![7u8; 3 * 4096 + 1]).expect("it is written");
-        // Whether eviction has an effect is up to the file system; that it is accepted is not.
+        // The file system decides whether eviction has an effect; the test only shows that the call is accepted.
         evict(&path).expect("it is evicted");
         std::fs::read(&path).expect("it is read");
         assert_eq!(resident(&path).expect("it is mapped"), [true; 4]);

@@ -1,5 +1,5 @@
-//! Whether what a test needs works on this machine, found out by using it: a compiler's name says nothing about its
-//! headers and run-time libraries.
+//! Finds out, by trying it, whether something that a test needs works on this machine. A compiler's name says nothing
+//! about its headers and run-time libraries.
 use crate::{Llvm, heap::HEAP_FLAGS, heap::HEAP_LINK_FLAGS};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -127,7 +127,7 @@ mod tests {
         assert!(header.contains("stdexcept"), "{header}");
         let library = links_cxx("c++", &["-lno-such-library"]).unwrap_err();
         assert!(library.contains("no-such-library"), "{library}");
-        // The same question is answered from memory, the other one anew.
+        // The answer for the same arguments is remembered; other arguments are tried.
         assert_eq!(links_cxx("c++", &["-nostdinc++"]).unwrap_err(), header);
         assert_eq!(links_cxx("c++", &[]), Ok(()));
     }

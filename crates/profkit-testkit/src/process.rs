@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What one run of a child process cost and said.
+/// Cost and output of one run of a child process.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// How it ended.
@@ -14,7 +14,7 @@ pub struct Measured {
     pub stdout: Vec<u8>,
     /// Everything it wrote to stderr.
     pub stderr: Vec<u8>,
-    /// From before the spawn until it was reaped.
+    /// Wall time from before the start of the process until it was reaped.
     pub wall: Duration,
     /// User plus system time of all its threads.
     pub cpu: Duration,
@@ -23,7 +23,7 @@ pub struct Measured {
     pub peak_rss: u64,
     /// Page faults that needed a read from the disk.
     pub major_faults: u64,
-    /// Page faults that did not.
+    /// Page faults that needed no read from the disk.
     pub minor_faults: u64,
 }
 

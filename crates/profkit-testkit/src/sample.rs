@@ -3,7 +3,7 @@
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// What a generated sample profile is like.
+/// The shape of a generated sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleShape {
     /// Lines and inlined calls below the functions that they were inlined into.
@@ -39,11 +39,11 @@ impl SampleShape {
 pub struct SampleOptions {
     /// Functions of the profile.
     pub functions: usize,
-    /// Names that they are drawn from; other profiles of the same pool have some of them in common.
+    /// Names that the functions are drawn from. Profiles of one pool have some functions in common.
     pub pool: usize,
     /// Lines of a function, at most.
     pub lines: usize,
-    /// What it is like.
+    /// The shape.
     pub shape: SampleShape,
     /// Whether all profiles of the pool are of one program: lines, inlined calls, call targets and callers of a function
     /// are the same in each, and only which functions there are and the counts differ, as in several runs. Otherwise
@@ -51,11 +51,11 @@ pub struct SampleOptions {
     pub one_program: bool,
 }
 
-/// Where a function's random numbers come from.
+/// The sources of a function's random numbers.
 struct Dice<'r> {
-    /// Its places and names.
+    /// For its places and names.
     program: Rng,
-    /// Its counts.
+    /// For its counts.
     run: &'r mut Rng,
 }
 
@@ -74,7 +74,7 @@ pub fn sample_text(options: &SampleOptions, seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let mut text = String::with_capacity(options.functions * 160);
     let pool = options.pool.max(options.functions).max(1);
-    // Numbers that step through the pool by an amount that has no divisor in common with it are all different.
+    // The step has no divisor in common with the size of the pool, so these numbers are all different.
     let start = rng.below(pool);
     let mut step = rng.below(pool) | 1;
     while gcd(step, pool) != 1 {
@@ -107,7 +107,7 @@ fn write_function(
     let program = if options.one_program {
         function as u64
     } else {
-        // Any number of the run's.
+        // One of the run's functions.
         rng.below(1 << 31) as u64
     };
     let rng = &mut Dice {
@@ -184,7 +184,7 @@ fn body(
         }
     }
     if options.shape.has_probes() {
-        // The same in every profile: another checksum would be another build of the function.
+        // The checksum is the same in every profile; another one would mean another build of the function.
         let checksum = (function as u64 + 1).wrapping_mul(0x0001_0001_9e37);
         let _ = writeln!(body.text, "{indent}!CFGChecksum: {checksum}");
         if options.shape.has_contexts() {

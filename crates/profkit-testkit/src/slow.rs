@@ -1,5 +1,5 @@
-//! How much of an exhaustive test is run. By default a test takes a sample that shows the usual mistakes in seconds;
-//! `cargo xtask slow`, which CI runs, sets [`SLOW_VARIABLE`] and so runs all of it.
+//! How many cases of an exhaustive test are run. By default a test runs a sample that shows the usual mistakes in
+//! seconds. `cargo xtask slow`, which CI runs, sets [`SLOW_VARIABLE`]; tests then run all cases.
 
 /// Set to 1 where tests run whole.
 pub const SLOW_VARIABLE: &str = "PROFKIT_SLOW";
@@ -9,12 +9,13 @@ pub fn is_slow() -> bool {
     std::env::var_os(SLOW_VARIABLE).is_some_and(|value| value == "1")
 }
 
-/// The second value where tests run whole, else the first: numbers of cases, strides, lists of releases.
+/// Chooses between two values, such as numbers of cases, strides or lists of releases: the second where tests run
+/// whole, else the first.
 pub fn short_or_whole<T>(short: T, whole: T) -> T {
     if is_slow() { whole } else { short }
 }
 
-/// All items where tests run whole; else the first, the last and every so many-th between them.
+/// Chooses items: all where tests run whole; else the first, the last, and every n-th between them.
 pub fn some_or_all<T>(items: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     if !is_slow() {

@@ -224,7 +224,7 @@ fn part_source(part: u64, values: bool) -> String {
     }
     source.push_str("  return sum");
     if values {
-        // Call sites whose target changes, and copies whose size changes: what value profiling records.
+        // Call sites whose target changes, and copies whose size changes; value profiling records both.
         for group in 0..40 {
             let _ = write!(source, " + sites{part}_{group}(x)");
         }

@@ -30,7 +30,8 @@ pub struct Sample {
 /// # Errors
 /// If it does not start or does not exit with 0.
 pub fn run_measured(measured: &Measured) -> Result<Sample> {
-    // Replacing a file makes some file systems write the old or new one to the disk first: time the tools, not that.
+    // The old output is removed first. Some file systems write a file to the disk when it is replaced, which would be
+    // measured too.
     match std::fs::remove_file(&measured.output) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}

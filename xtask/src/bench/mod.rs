@@ -146,7 +146,7 @@ fn compare_outputs(work: &Work) -> Result<()> {
     Ok(())
 }
 
-/// Compares in pieces: what this process holds would count as the peak of the next child.
+/// Compares the files piece by piece. Memory that this process holds would count in the peak of the next child.
 fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
     let open = |path: &Path| File::open(path).with_context(|| path.display().to_string());
     let (mut first, mut second) = (open(first)?, open(second)?);

@@ -29,7 +29,7 @@ pub fn counts_of_raws(raws: &[PathBuf], indexed: &Path) -> Result<Counts> {
     )?)
 }
 
-/// Fails if MIP has what clang has not, and with `exact` also if it has less.
+/// Fails if MIP counts something that clang does not, and with `exact` also if it counts less.
 ///
 /// # Errors
 /// The functions that differ.

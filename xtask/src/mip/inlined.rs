@@ -16,10 +16,10 @@ pub const FLAGS: [&str; 3] = [
     "-foptimization-record-passes=li",
 ];
 
-/// What counts as a reason.
+/// Which evidence counts as a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// With `-fno-inline`: only that the source demands it.
+    /// For `-fno-inline`: only evidence that the source demands inlining.
     Forced,
     /// Whatever the compiler inlined or made a loop.
     Any,
@@ -39,10 +39,10 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Of a program and the tree that it was built in.
+    /// The evidence of a program and the tree that it was built in.
     ///
     /// # Errors
-    /// If there is no debug info or no record.
+    /// If there is no debug info or no optimisation record.
     pub fn of(binary: &Path, tree: &Path) -> Result<Evidence> {
         let text = succeed(
             Command::new("llvm-dwarfdump-22")

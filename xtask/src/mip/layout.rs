@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How much each timed run does: seconds, so that the noise of a start does not show.
+/// How much work each timed run does: it takes seconds, so that noise at the start does not matter.
 const WORK: u32 = 8;
 
 /// One way of laying a program out.
@@ -20,7 +20,7 @@ struct Layout {
     link: Vec<String>,
 }
 
-/// What a layout showed.
+/// The figures of a layout.
 #[derive(Default)]
 struct Shown {
     major: Vec<f64>,

@@ -6,7 +6,7 @@ use profkit_testkit::{measure, repo_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compilers, and what is put before and after them.
+/// A compiler, with the words before and after it on a command line.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     /// What tables call it.

@@ -39,14 +39,14 @@ const MERGES: [&str; 3] = [
     "--text --convert-sample-profile-layout=flat",
 ];
 
-/// The order of a hash table: docs/formats/llvm-profdata.md.
+/// A hash table decides the order here: docs/formats/llvm-profdata.md.
 const METADATA_ORDER: &str = "metadata of sample profiles (checksums, attributes) stand in the order of a hash table in LLVM's files; all other \
      sections have the same bytes, and the same text comes of both files";
 const OTHER_ZLIB: &str =
     "compressed sections of sample profiles hold the same data, compressed by zlib-rs";
 const CONTEXTS_OF_13: &str =
     "LLVM refuses the contexts of extensible binary files that LLVM 13 wrote; profkit reads them";
-/// What both tools say of profiles that an encoding has no place for.
+/// The message of both tools about profiles that an encoding cannot hold.
 const NO_WRITER: &str = "Profile encoding format unsupported for writing operations";
 const NO_CONTEXT_TABLE: &str = "LLVM writes a split layout of contexts without their table, which nobody can read; profkit refuses to";
 const HASHES_AS_DIGITS: &str = "LLVM 16 orders call targets of equal samples by the digits of their hashes; profkit by their value, as LLVM 22";
@@ -112,7 +112,7 @@ impl Conformance {
         inputs
     }
 
-    /// Profiles of one sort each, which can be merged: generated ones, and one of samples of a real run.
+    /// Profiles that can be merged within their kind: generated ones, and one with samples of a real run.
     fn corpora() -> Vec<Vec<Source>> {
         const FUNCTIONS: usize = 20;
         let ordinary = SampleShape::ALL.into_iter().map(|shape| {
@@ -188,7 +188,7 @@ struct Meaning {
     sections: Vec<String>,
 }
 
-/// What a tool did: exit code, what it said, what it wrote.
+/// The result of a command: exit code, messages, output file.
 #[derive(PartialEq, Eq)]
 struct Did {
     code: Option<i32>,
@@ -212,7 +212,7 @@ impl SampleBench<'_> {
         };
         Did {
             code: ran.status.code(),
-            // The tools say their own names.
+            // The tools print their own names, which differ.
             stderr: stderr.replace(&name(tool), ""),
             output: std::fs::read(&written).ok(),
         }
@@ -284,8 +284,8 @@ impl SampleBench<'_> {
         let plain = names.len() - usize::from(heavy.is_some());
         arguments.extend(names.iter().take(plain).map(String::as_str));
         arguments.extend(heavy.as_deref());
-        // The last release that reads the compact encoding stands in for the reference; what it writes of others is
-        // its own.
+        // The last release that reads the compact encoding takes the place of the reference. For other encodings, the
+        // reference is compared with what that release writes itself.
         let files = || numbers.iter().filter_map(|&at| inputs.get(at));
         let tool = match files().any(|file| file.encoding == "compact") {
             true if form != "--text" => return,
@@ -333,7 +333,7 @@ impl SampleBench<'_> {
                 theirs.code, theirs.stderr, ours.code, ours.stderr
             ));
         }
-        // What a failed command leaves of its output is another matter.
+        // The output file of a failed command is not compared.
         if theirs.output == ours.output || !is_done(theirs) {
             return Outcome::Same;
         }
@@ -369,7 +369,7 @@ impl SampleBench<'_> {
             let mut command = Command::new(self.reference.profdata());
             command.args(arguments).current_dir(self.folder);
             let ran = command.output().expect("the reference");
-            // It crashes where there is no list of symbols to show.
+            // The reference crashes on files without a list of symbols.
             (ran.status.success(), ran.stdout)
         };
         let (is_sound, text) = show(&["merge", "--sample", "--text", "meant", "-o", "-"]);

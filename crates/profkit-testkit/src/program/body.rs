@@ -13,7 +13,7 @@ struct Body<'a> {
     index: usize,
     total: usize,
     labels: usize,
-    /// Calls written so far: a body has few, or the call tree explodes before the fuel ends.
+    /// Calls written so far. A body may have only a few, because the number of calls grows with each level.
     calls: usize,
 }
 
@@ -83,7 +83,7 @@ impl Body<'_> {
         }
     }
 
-    /// A function after this one; only where there is one.
+    /// One of the functions after this one. There must be one.
     fn later(&mut self) -> usize {
         self.index + 1 + self.rng.below(self.total - self.index - 1)
     }
@@ -229,7 +229,7 @@ impl Body<'_> {
         }
     }
 
-    /// Dense enough for a jump table in most compilers, with fall-through.
+    /// The cases are dense enough for a jump table in most compilers, and some fall through.
     fn switch(&mut self, depth: usize, words: usize, pad: &str) {
         let cases = 4 + self.rng.below(12);
         let value = self.expression(1);

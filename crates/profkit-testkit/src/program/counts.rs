@@ -41,23 +41,23 @@ pub fn sorted(mut counts: Counts) -> Counts {
     counts
 }
 
-/// What a comparison found, by name.
+/// The result of a comparison, by function name.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Functions whose counts are equal.
     pub equal: usize,
-    /// Functions that MIP has and clang does not count: thunks, constructors of globals, and so on.
+    /// Functions that MIP counts and clang does not: thunks, constructors of globals, and so on.
     pub uncounted: Vec<String>,
-    /// Functions with a count that have no code of their own: inlined, or replaced.
+    /// Functions that clang counts and that have no code of their own: inlined, or replaced.
     pub inlined_away: Vec<String>,
-    /// Functions with code of their own, which MIP saw fewer calls of: the others were inlined. For coverage: not
-    /// entered at all, though clang has a count.
+    /// Functions with code of their own for which MIP counts fewer calls than clang, because the other calls were
+    /// inlined. For coverage: MIP does not see them entered, but clang has a count.
     pub partly_inlined: Vec<(String, Vec<u64>, Vec<u64>)>,
-    /// What must not be: MIP has calls that clang has not.
+    /// Errors: MIP counts more calls than clang.
     pub wrong: Vec<(String, Vec<u64>, Vec<u64>)>,
 }
 
-/// Compares; clang's first. A name's counts are paired from the largest down.
+/// Compares clang's counts (first) with those of MIP. The counts of one name are paired from the largest down.
 pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     let mut found = Comparison::default();
     for (name, ours) in mip {
@@ -69,7 +69,7 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
             found.equal += ours.len();
             continue;
         }
-        // Copies that were inlined away leave clang with more of them.
+        // If copies were inlined away, clang has more counts.
         let mut left = theirs.clone();
         let matched = ours.iter().all(|count| {
             let at = left.iter().position(|other| other == count);

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A way of instrumenting, as `profkit mip cc` takes it.
+/// One set of instrumentation options, as `profkit mip cc` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MipMode {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: &'static str,
     /// The options.
     pub arguments: &'static [&'static str],
@@ -69,7 +69,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// As one would type it.
+    /// The command line as a person would type it.
     pub fn describe(&self) -> String {
         format!("{} {}", self.compiler.display(), self.flags.join(" "))
     }
@@ -77,7 +77,7 @@ impl Setting {
     /// Compiles and links `sources` in `folder` into `executable`, with `profkit mip cc` if `mip` is given.
     ///
     /// # Errors
-    /// If it fails, or says anything on stderr: a warning of the linker is a defect here.
+    /// If it fails, or writes anything to stderr: a warning of the linker is a defect here.
     pub fn build(
         &self,
         mip: Option<(&Path, MipMode)>,
@@ -118,14 +118,14 @@ impl Setting {
     }
 }
 
-/// What a run of a program shows.
+/// The result of a program's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -139,7 +139,7 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
             .arg("60")
             .arg(executable)
             .args(arguments)
-            // What else it writes (-pg leaves a gmon.out) stays beside it.
+            // Other files that it writes (gmon.out of -pg) stay in the same folder.
             .current_dir(executable.parent().unwrap_or(Path::new(".")))
             .env("LLVM_MIP_PROFILE_FILENAME", raw)
             .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),

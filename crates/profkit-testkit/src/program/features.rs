@@ -1,9 +1,10 @@
-//! Helper functions with what general statements do not have: each is `uint64_t NAME(uint64_t x, uint64_t y)`, static,
-//! and may need functions of other shapes, which stand before it.
+//! Helper functions with constructs that general statements do not have. Each is `uint64_t NAME(uint64_t x, uint64_t
+//! y)` and static. It may need functions of other shapes, which are written before it.
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// The helpers of one file. They are numbered a file, so that static functions of several files have equal names.
+/// The helpers of one file. Their numbers start anew in each file, so that static functions in several files have equal
+/// names.
 #[derive(Debug, Default)]
 pub struct Helpers {
     text: String,
@@ -11,7 +12,7 @@ pub struct Helpers {
 }
 
 impl Helpers {
-    /// What was added since the last call.
+    /// The text added since the last call.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
@@ -56,7 +57,7 @@ pub fn any(rng: &mut Rng, helpers: &mut Helpers) -> String {
     format!("helper{number}")
 }
 
-/// The head of a helper: one in two must not be inlined.
+/// The head of a helper. Every second helper must not be inlined.
 fn head(n: usize, small: usize) -> String {
     let attribute = ["NOINLINE ", "", "inline ", "NOINLINE "][small % 4];
     format!("static {attribute}uint64_t helper{n}(uint64_t x, uint64_t y)")

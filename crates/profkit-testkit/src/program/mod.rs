@@ -138,7 +138,7 @@ fn part(rng: &mut Rng, file: usize, files: usize, total: usize) -> String {
             "__attribute__((constructor)) static void at_start(void) {{ events += {amount:#x}ull; }}"
         );
     }
-    // Never called: --gc-sections may take it, and nothing may count it.
+    // A function that is never called: --gc-sections may drop it, and it must not get a count.
     let _ = writeln!(
         text,
         "NOINLINE uint64_t unused_{file}(uint64_t x) {{ return mix(x) + {file}u; }}"

@@ -1,6 +1,7 @@
 //! What changed between two profiles: which functions are called anew or no more, and which earlier or later.
 use crate::order::by_mean;
-use profkit_data::mip::MipProfile;
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{FunctionId, MipProfile};
 use rustc_hash::FxHashMap;
 
 /// What [`diff`] found. Functions are named; of several with one name, the first of one profile is compared with the
@@ -37,7 +38,7 @@ pub struct Moved<'p> {
 /// A name, and which of the functions of this name.
 type Key<'p> = (&'p [u8], usize);
 
-fn keys(profile: &MipProfile) -> Vec<Key<'_>> {
+fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {
     let mut seen: FxHashMap<&[u8], usize> = FxHashMap::default();
     let number = |function| {
         let count = seen.entry(function).or_default();
@@ -59,11 +60,8 @@ fn keys(profile: &MipProfile) -> Vec<Key<'_>> {
 /// same order.
 pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
     let (old_keys, new_keys) = (keys(old), keys(new));
-    let called = |profile, keys: &[Key<'p>]| -> Vec<Key<'p>> {
-        by_mean(profile)
-            .into_iter()
-            .filter_map(|index| keys.get(index as usize).copied())
-            .collect()
+    let called = |profile, keys: &IndexVec<FunctionId, Key<'p>>| -> Vec<Key<'p>> {
+        by_mean(profile).into_iter().map(|id| keys[id]).collect()
     };
     let (old_order, new_order) = (called(old, &old_keys), called(new, &new_keys));
     let place = |keys: &[Key<'p>]| -> FxHashMap<Key<'p>, usize> {
@@ -72,7 +70,7 @@ pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
             .map(|(place, key)| (*key, place))
             .collect()
     };
-    let (in_old, in_new) = (place(&old_keys), place(&new_keys));
+    let (in_old, in_new) = (place(old_keys.as_slice()), place(new_keys.as_slice()));
     let (called_old, called_new) = (place(&old_order), place(&new_order));
     let mut difference = Difference::default();
     for key in &new_order {

@@ -47,6 +47,7 @@ mod error;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 pub mod hash_table;
 pub mod ids;
+pub mod index_vec;
 #[cfg(feature = "instr")]
 pub mod instr;
 pub mod limits;

@@ -51,7 +51,10 @@ fn version_8() {
     raw.u32(0x5049_4dfb).u16(8).u16(1).u32(3).u32(0xdead_beef);
     raw.u32(0).u32(0x18).bytes([0, 0, 0xff]);
     check("v8-a1.mipraw", &raw.finish());
-    assert_eq!(created(&map.finish()).functions[1].record_offset, 0x1a);
+    assert_eq!(
+        created(&map.finish()).functions.as_slice()[1].record_offset,
+        0x1a
+    );
 }
 
 #[test]

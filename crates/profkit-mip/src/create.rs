@@ -1,7 +1,8 @@
 //! Makes an empty profile of a program from its MIP map, which is in the program or in a file beside it.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::mip::{Identity, ImageFacts, MapReadOptions, MipMap, MipProfile};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{FunctionId, Identity, ImageFacts, MapReadOptions, MipMap, MipProfile};
 use profkit_data::tables::{Frame, StackFlags, StackId, Tables};
 use profkit_data::{Error as DataError, ErrorKind, Structure};
 use profkit_merge::files::{Input, system_text};
@@ -301,7 +302,7 @@ pub struct Located {
     /// The tables of stacks, paths and names that the locations refer to.
     pub tables: Tables,
     /// For each function of the profile, the place where it begins.
-    pub stacks: Vec<Option<StackId>>,
+    pub stacks: IndexVec<FunctionId, Option<StackId>>,
     /// Remarks about the locations.
     pub notes: Vec<Note>,
 }
@@ -347,7 +348,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
     let symbolizer = files.symbolizer(&Options::default()).map_err(fail)?;
     let mut located = Located {
         tables: Tables::default(),
-        stacks: vec![None; addresses.len()],
+        stacks: IndexVec::parallel_to(&profile.functions, None),
         notes: Vec::new(),
     };
     if !matches!(

@@ -1,7 +1,8 @@
 //! From raw dumps and YAML to one profile.
 use super::symbolize::{BinarySource, ModuleReport, SourceLocation, symbolize};
 use profkit_data::Error;
-use profkit_data::memprof::MemProfile;
+use profkit_data::index_vec::IndexVec;
+use profkit_data::memprof::{FrameId, MemProfile};
 use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
 use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
@@ -12,7 +13,7 @@ pub struct LoadedHeap {
     /// The sum.
     pub profile: MemProfile,
     /// Where the frames of raw dumps are, if all inputs are raw: in the order of the profile's frames.
-    pub locations: Vec<SourceLocation>,
+    pub locations: IndexVec<FrameId, SourceLocation>,
     /// What was done with the inputs.
     pub report: Report,
     /// The modules of raw dumps.

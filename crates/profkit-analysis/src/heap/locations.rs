@@ -1,5 +1,6 @@
 //! What source locations cost.
 use super::profile::HeapProfile;
+use profkit_data::memprof::FrameId;
 use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
 use std::borrow::Cow;
 
@@ -33,20 +34,20 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     let mut tables = Tables::default();
     let mut plain = 0usize;
     // Each frame once, stacks as lists of their numbers.
-    let text = |number: usize| {
-        let frame = profile.frames().get(number)?;
+    let text = |id: FrameId| {
+        let frame = &profile.frames()[id];
         let name = heap.name(frame.function).map_or(0, <[u8]>::len);
         // Function, file, and four bytes each for line and column.
-        Some(name + locations.get(number)?.file.len() + 2 + 8)
+        Some(name + locations.get(id)?.file.len() + 2 + 8)
     };
-    let mut once: usize = (0..profile.frames().len()).filter_map(text).sum();
-    for (_, stack) in profile.stacks() {
+    let mut once: usize = profile.frames().ids().filter_map(text).sum();
+    for stack in profile.stacks() {
         let mut frames = Vec::with_capacity(stack.len());
-        for &number in stack {
-            let frame = profile.frames().get(number as usize)?;
-            let place = locations.get(number as usize)?;
+        for &id in stack.iter() {
+            let frame = &profile.frames()[id];
+            let place = locations.get(id)?;
             let function = heap.name(frame.function).unwrap_or_default();
-            plain += text(number as usize)?;
+            plain += text(id)?;
             frames.push(TableFrame {
                 function,
                 path: Some(Cow::Borrowed(place.file.as_slice())),
@@ -59,11 +60,11 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
         tables.intern_stack(&frames).ok()?;
     }
     Some(LocationSizes {
-        stacks: profile.stack_count() as u64,
+        stacks: profile.stacks().len() as u64,
         table_bytes: (tables.strings.encoded_len()
             + tables.paths.encoded_len()
             + tables.stacks.encoded_len()) as u64
-            + 4 * profile.stack_count() as u64,
+            + 4 * profile.stacks().len() as u64,
         frame_bytes: once as u64,
         plain_bytes: plain as u64,
     })

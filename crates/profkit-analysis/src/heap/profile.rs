@@ -2,9 +2,10 @@
 use super::load::LoadedHeap;
 use super::symbolize::SourceLocation;
 use crate::faults::Faults;
+use profkit_data::index_vec::IndexVec;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
-use profkit_data::memprof::{Frame, MemProfile, StackId};
+use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId};
 use profkit_data::{Error, ErrorKind, Result};
 use std::fmt;
 
@@ -35,7 +36,7 @@ pub struct HeapProfile {
     /// The profile.
     pub profile: MemProfile,
     /// Where its frames are, in their order; empty if the file does not say.
-    pub locations: Vec<SourceLocation>,
+    pub locations: IndexVec<FrameId, SourceLocation>,
     /// The form of the file.
     pub form: HeapForm,
     /// The version of a raw or indexed profile.
@@ -75,7 +76,7 @@ impl HeapProfile {
         let profile = section.to_profile_salvaging(|error| damage.push(error));
         Ok(HeapProfile {
             profile,
-            locations: Vec::new(),
+            locations: IndexVec::new(),
             form: HeapForm::Indexed,
             version: Some(section.version()),
             damage,
@@ -106,15 +107,14 @@ impl HeapProfile {
 
     /// The frames of a call stack, the allocation first.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = HeapFrame<'_>> {
-        let numbers = self.profile.stack_numbers(stack).iter();
-        numbers.filter_map(|&number| {
-            let frame = self.profile.frames().get(number as usize)?;
-            let location = self.locations.get(number as usize);
-            Some(HeapFrame {
+        self.profile.frame_ids(stack).iter().map(|&id| {
+            let frame = &self.profile.frames()[id];
+            let location = self.locations.get(id);
+            HeapFrame {
                 frame,
                 name: self.name(frame.function),
                 location: location.filter(|place| !place.file.is_empty()),
-            })
+            }
         })
     }
 }

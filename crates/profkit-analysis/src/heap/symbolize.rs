@@ -2,9 +2,12 @@
 use crate::correlate::{Artifact, Binaries, BinaryServers};
 use crate::names;
 use profkit_data::ids::BuildId;
-use profkit_data::memprof::{Context, Frame, MemProfile, build, canonical_name, guid};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::memprof::{
+    AddressId, Context, Frame, FrameId, FrameList, MemProfile, build, canonical_name, guid,
+};
 use profkit_data::{Error, ErrorKind, Result};
-use profkit_merge::memprof::{Module, RawContexts};
+use profkit_merge::memprof::{Module, ModuleId, RawContexts};
 use profkit_object::binary::BinaryFile;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::index::BinaryIndex;
@@ -217,7 +220,7 @@ pub struct Symbolized {
     /// The profile.
     pub profile: MemProfile,
     /// Where its frames are, in their order.
-    pub locations: Vec<SourceLocation>,
+    pub locations: IndexVec<FrameId, SourceLocation>,
     /// The modules, in the order in which they were met.
     pub modules: Vec<ModuleReport>,
     /// Contexts of which no frame is known: they are left out.
@@ -230,72 +233,55 @@ pub struct Symbolized {
 
 /// Symbolises contexts by LLVM's rules.
 pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolized {
-    let modules = contexts.modules();
-    let mut of_module: Vec<Vec<u32>> = vec![Vec::new(); modules.len()];
-    for (index, &(module, _)) in (0u32..).zip(contexts.addresses()) {
-        if let Some(list) = of_module.get_mut(module as usize) {
-            list.push(index);
-        }
+    let mut of_module = AddressesOf::parallel_to(contexts.modules(), Vec::new());
+    for (id, &(module, _)) in contexts.addresses().entries() {
+        of_module[module].push(id);
     }
     let (mut reports, groups) = answer(contexts, &of_module, source);
-    // Binary and index of the address in it, of each address.
-    let mut places = vec![None; contexts.addresses().len()];
+    // The group that answers each address, and the address's place in it.
+    let mut places: IndexVec<AddressId, Option<(usize, usize)>> =
+        IndexVec::parallel_to(contexts.addresses(), None);
     for (number, (group, _)) in groups.iter().enumerate() {
         let members = group.modules.iter();
-        let indexes = members
-            .filter_map(|&module| of_module.get(module))
-            .flatten();
-        for (place, &index) in indexes.enumerate() {
-            if let Some(slot) = places.get_mut(index as usize) {
-                *slot = Some((number, place));
-            }
+        let addresses = members.flat_map(|&module| &of_module[module]);
+        for (place, &address) in addresses.enumerate() {
+            places[address] = Some((number, place));
         }
     }
-    // The frames of an address, and its index among them.
-    let answered = |address: usize| {
-        let (group, place) = (*places.get(address)?)?;
+    // The frames of an address, and its place among them.
+    let answered = |address: AddressId| {
+        let (group, place) = places[address]?;
         let (_, frames) = groups.get(group)?;
         Some((frames.as_ref()?, place))
     };
-    let mut innermost = vec![false; places.len()];
+    let mut innermost = IndexVec::parallel_to(contexts.addresses(), false);
     for stack in contexts.stacks() {
-        let first = stack.first().copied().unwrap_or(u32::MAX);
-        if let Some(slot) = innermost.get_mut(first as usize) {
-            *slot = true;
+        if let Some(&first) = stack.first() {
+            innermost[first] = true;
         }
     }
     let mut profile = MemProfile::default();
-    let mut locations = Vec::new();
-    let mut frames = vec![Vec::new(); places.len()];
-    let mut unknown = vec![false; places.len()];
+    let mut locations = IndexVec::new();
+    let mut frames = IndexVec::parallel_to(contexts.addresses(), FrameList::new());
+    let mut unknown = IndexVec::parallel_to(contexts.addresses(), false);
     for &address in contexts.symbolize_order() {
-        let address = address as usize;
-        let innermost = innermost.get(address) == Some(&true);
         let found = answered(address);
         let answer = match found {
-            Some((answered, place)) => answered.answer(place, innermost),
+            Some((answered, place)) => answered.answer(place, innermost[address]),
             None => Answer::Unknown,
         };
         match (answer, found) {
             (Answer::Frames, Some((answered, place))) => {
-                let list = add_frames(&mut profile, &mut locations, answered, place);
-                if let Some(slot) = frames.get_mut(address) {
-                    *slot = list;
-                }
+                frames[address] = add_frames(&mut profile, &mut locations, answered, place);
             }
-            (Answer::Unknown, _) => {
-                if let Some(slot) = unknown.get_mut(address) {
-                    *slot = true;
-                }
-            }
+            (Answer::Unknown, _) => unknown[address] = true,
             _ => {}
         }
     }
-    for (report, indexes) in reports.iter_mut().zip(&of_module) {
+    for (report, addresses) in reports.iter_mut().zip(&of_module) {
         let mut functions = FxHashSet::default();
-        for &address in indexes {
-            let address = address as usize;
-            if unknown.get(address) != Some(&true) {
+        for &address in addresses {
+            if !unknown[address] {
                 continue;
             }
             report.unknown += 1;
@@ -315,21 +301,15 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     }
     let mut dropped = 0;
     // The last context that was counted for a module.
-    let mut counted = vec![usize::MAX; reports.len()];
+    let mut counted = IndexVec::parallel_to(&reports, usize::MAX);
     for (number, context) in contexts.contexts().enumerate() {
         let mut any = false;
         for &address in context.addresses {
-            let address = address as usize;
-            any |= frames.get(address).is_some_and(|frames| !frames.is_empty());
-            let module = contexts.addresses().get(address);
-            let module = module.map_or(0, |&(module, _)| module) as usize;
-            if unknown.get(address) == Some(&true)
-                && let (Some(report), Some(counted)) =
-                    (reports.get_mut(module), counted.get_mut(module))
-                && *counted != number
-            {
-                *counted = number;
-                report.contexts += 1;
+            any |= !frames[address].is_empty();
+            let (module, _) = contexts.addresses()[address];
+            if unknown[address] && counted[module] != number {
+                counted[module] = number;
+                reports[module].contexts += 1;
             }
         }
         dropped += usize::from(!any);
@@ -346,17 +326,12 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     Symbolized {
         profile,
         locations,
-        modules: reports,
+        modules: reports.into_iter().collect(),
         contexts_dropped: dropped,
         contexts: contexts.contexts().len(),
         known_stacks: contexts
             .stacks()
-            .filter(|stack| {
-                let frames = stack
-                    .iter()
-                    .filter_map(|&address| frames.get(address as usize));
-                frames.into_iter().any(|frames| !frames.is_empty())
-            })
+            .filter(|stack| stack.iter().any(|&address| !frames[address].is_empty()))
             .count(),
     }
 }
@@ -364,10 +339,10 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
 /// Adds the frames of an address, innermost first. Only the last one is not inlined.
 fn add_frames(
     profile: &mut MemProfile,
-    locations: &mut Vec<SourceLocation>,
+    locations: &mut IndexVec<FrameId, SourceLocation>,
     answered: &ModuleFrames,
     address: usize,
-) -> Vec<u32> {
+) -> FrameList {
     let mut list = Vec::new();
     let mut found = answered.frames(address).peekable();
     while let Some(frame) = found.next() {
@@ -377,13 +352,14 @@ fn add_frames(
             .names
             .entry(function)
             .or_insert_with(|| canonical_name(name).to_vec());
-        let number = profile.add_frame(Frame {
+        let id = profile.add_frame(Frame {
             function,
             line_offset: frame.line.wrapping_sub(frame.function_line),
             column: frame.column,
             is_inline: found.peek().is_some(),
         });
-        if number as usize == locations.len() {
+        // A frame that is new: locations are those of the frames, in their order.
+        if id == locations.next_id() {
             locations.push(SourceLocation {
                 file: frame.file.unwrap_or_default().to_vec(),
                 line: frame.line,
@@ -391,7 +367,7 @@ fn add_frames(
                 discriminator: frame.discriminator,
             });
         }
-        list.push(number);
+        list.push(id);
     }
     list
 }
@@ -399,17 +375,19 @@ fn add_frames(
 /// The modules that one binary is of: with build ids it is one, without them there may be many mappings.
 struct Group {
     path: PathBuf,
-    /// Indexes of the modules.
-    modules: Vec<usize>,
+    modules: Vec<ModuleId>,
 }
 
+/// The addresses of each module.
+type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
+
 /// What can be asked for once for several modules: mappings of one place and size are of the same binary.
-fn question(number: usize, module: &Module) -> (usize, u64, u64) {
+fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     match module {
         &Module::Mapping {
             file_offset, len, ..
-        } => (usize::MAX, file_offset, len),
-        _ => (number, 0, 0),
+        } => (None, file_offset, len),
+        _ => (Some(id), 0, 0),
     }
 }
 
@@ -417,19 +395,21 @@ fn question(number: usize, module: &Module) -> (usize, u64, u64) {
 /// frames answer are the addresses of its modules, one module after the other.
 fn answer(
     contexts: &RawContexts,
-    of_module: &[Vec<u32>],
+    of_module: &AddressesOf,
     source: &dyn BinarySource,
-) -> (Vec<ModuleReport>, Vec<(Group, Option<ModuleFrames>)>) {
+) -> (
+    IndexVec<ModuleId, ModuleReport>,
+    Vec<(Group, Option<ModuleFrames>)>,
+) {
     let asked: Vec<_> = contexts
         .modules()
-        .iter()
+        .entries()
         .zip(of_module)
-        .enumerate()
-        .map(|(number, (module, indexes))| (question(number, module), module, indexes))
+        .map(|((id, module), addresses)| (question(id, module), module, addresses))
         .collect();
     let mut questions: Vec<_> = asked
         .iter()
-        .filter(|(_, _, indexes)| !indexes.is_empty())
+        .filter(|(_, _, addresses)| !addresses.is_empty())
         .map(|&(question, module, _)| (question, module))
         .collect();
     questions.sort_by_key(|&(question, _)| question);
@@ -438,14 +418,15 @@ fn answer(
         .par_iter()
         .map(|&(question, module)| (question, source.find(module)))
         .collect();
-    let mut reports = Vec::with_capacity(asked.len());
+    let mut reports: IndexVec<ModuleId, ModuleReport> = IndexVec::with_capacity(asked.len());
     let mut groups: Vec<Group> = Vec::new();
     let mut of_path: FxHashMap<PathBuf, usize> = FxHashMap::default();
-    for (number, (question, module, indexes)) in asked.iter().enumerate() {
+    for (question, module, addresses) in &asked {
+        let id = reports.next_id();
         let mut report = ModuleReport {
             module: (*module).clone(),
             binary: None,
-            addresses: indexes.len(),
+            addresses: addresses.len(),
             unknown: 0,
             functions: Vec::new(),
             more_functions: 0,
@@ -465,7 +446,7 @@ fn answer(
                     groups.len() - 1
                 });
                 if let Some(group) = groups.get_mut(group) {
-                    group.modules.push(number);
+                    group.modules.push(id);
                 }
             }
             Some(Err(error)) => report.error = Some(error.clone()),
@@ -482,20 +463,14 @@ fn answer(
         let frames = match answered {
             Ok(frames) => {
                 // Reported once, not for each of its mappings.
-                let first = group
-                    .modules
-                    .first()
-                    .and_then(|&first| reports.get_mut(first));
-                if let Some(report) = first {
-                    report.warnings = frames.locations().warnings().to_vec();
+                if let Some(&first) = group.modules.first() {
+                    reports[first].warnings = frames.locations().warnings().to_vec();
                 }
                 Some(frames)
             }
             Err(error) => {
                 for &module in &group.modules {
-                    if let Some(report) = reports.get_mut(module) {
-                        report.error = Some(error.clone());
-                    }
+                    reports[module].error = Some(error.clone());
                 }
                 None
             }
@@ -508,7 +483,7 @@ fn answer(
 /// Symbolises the addresses of modules that one binary is of.
 fn frames_of(
     contexts: &RawContexts,
-    of_module: &[Vec<u32>],
+    of_module: &AddressesOf,
     group: &Group,
     source: &dyn BinarySource,
 ) -> Result<ModuleFrames> {
@@ -516,10 +491,9 @@ fn frames_of(
     let mut offsets = Vec::new();
     for &module in &group.modules {
         let start = addresses.len();
-        let indexes = of_module.get(module).into_iter().flatten();
-        let known = indexes.filter_map(|&index| contexts.addresses().get(index as usize));
-        addresses.extend(known.map(|&(_, address)| address));
-        if matches!(contexts.modules().get(module), Some(Module::Mapping { .. })) {
+        let own = of_module[module].iter();
+        addresses.extend(own.map(|&id| contexts.addresses()[id].1));
+        if matches!(contexts.modules()[module], Module::Mapping { .. }) {
             offsets.push(start..addresses.len());
         }
     }
@@ -607,9 +581,9 @@ mod tests {
         contexts.add(&RawMemProf::parse(&bytes).unwrap(), |skipped| {
             panic!("{skipped:?}")
         });
-        let mut of_module = vec![Vec::new(); contexts.modules().len()];
-        for (index, &(module, _)) in (0u32..).zip(contexts.addresses()) {
-            of_module[module as usize].push(index);
+        let mut of_module = AddressesOf::parallel_to(contexts.modules(), Vec::new());
+        for (id, &(module, _)) in contexts.addresses().entries() {
+            of_module[module].push(id);
         }
         let source = Counting::default();
         let (reports, groups) = answer(&contexts, &of_module, &source);

@@ -253,7 +253,8 @@ mod tests {
                 function("f", 5, 2),
                 function("g", 0, 3),
                 function("h", 0, 0),
-            ],
+            ]
+            .into(),
             ..MipProfile::default()
         };
         let profile = ProfileFunctions::of_mip(&mip);

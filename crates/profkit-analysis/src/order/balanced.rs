@@ -4,6 +4,8 @@
 //! 2016), used for start-up by Hoag and others (arXiv 2211.09285). This is an implementation of its own: what it shares
 //! with LLVM's is the cost, the first order and the limits, not the random numbers.
 use super::traces::{Trace, utility_nodes};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::FunctionId;
 use rayon::join;
 use std::cmp::Ordering;
 
@@ -33,7 +35,7 @@ impl Default for Partitioning {
 const PARALLEL: usize = 512;
 
 struct Node {
-    function: u32,
+    function: FunctionId,
     /// Place in the first order; leaves keep it.
     place: usize,
     utilities: Vec<u32>,
@@ -42,17 +44,20 @@ struct Node {
 
 /// Orders the functions of the traces. The same traces give the same order on every machine, whatever the number of
 /// threads.
-pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<u32> {
+///
+/// # Panics
+/// If a trace has a function that is none of that many.
+pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<FunctionId> {
     let utilities = utility_nodes(functions, traces, true);
-    let mut earliest: Vec<Option<usize>> = vec![None; functions];
+    let mut earliest = IndexVec::parallel_to(&utilities, None::<usize>);
     for trace in traces {
         for (place, &function) in trace.iter().enumerate() {
-            if let Some(earliest) = earliest.get_mut(function as usize) {
-                *earliest = Some(earliest.map_or(place, |known| known.min(place)));
-            }
+            let earliest = &mut earliest[function];
+            *earliest = Some(earliest.map_or(place, |known| known.min(place)));
         }
     }
-    let mut nodes: Vec<(usize, Node)> = (0..)
+    let mut nodes: Vec<(usize, Node)> = earliest
+        .ids()
         .zip(utilities)
         .zip(earliest)
         .filter_map(|((function, utilities), earliest)| {

@@ -13,7 +13,7 @@ pub use balanced::{Partitioning, balanced};
 pub use pages::{Footprint, footprint};
 pub use traces::{Trace, trace, utility_nodes};
 
-use profkit_data::mip::{Function, MipProfile};
+use profkit_data::mip::{Function, FunctionId, MipProfile};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::fmt;
@@ -40,24 +40,16 @@ const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.unlikely.",
 ];
 
-/// The functions that any run called, by the mean ordinal of their first call, as indexes into the profile's functions.
+/// The functions that any run called, by the mean ordinal of their first call.
 ///
 /// Means are compared exactly, without division or overflow. Functions of equal means stay in the order of the profile,
 /// which is link order. Functions that were called in runs without ordinals only (coverage, which knows no order) come
 /// last, in the order of the profile.
-pub fn by_mean(profile: &MipProfile) -> Vec<u32> {
+pub fn by_mean(profile: &MipProfile) -> Vec<FunctionId> {
     let functions = &profile.functions;
-    let mut order: Vec<u32> = (0..)
-        .zip(functions)
-        .filter(|(_, function)| function.is_covered())
-        .map(|(index, _)| index)
-        .collect();
-    order.sort_by(|&one, &other| {
-        match (functions.get(one as usize), functions.get(other as usize)) {
-            (Some(one), Some(other)) => compare_means(one, other),
-            _ => Ordering::Equal,
-        }
-    });
+    let mut order: Vec<FunctionId> = functions.ids().collect();
+    order.retain(|&id| functions[id].is_covered());
+    order.sort_by(|&one, &other| compare_means(&functions[one], &functions[other]));
     order
 }
 
@@ -79,16 +71,14 @@ fn compare_means(one: &Function, other: &Function) -> Ordering {
 
 /// The names of the functions in the order, each once. Functions that share a name (`static` ones of several files)
 /// cannot be told apart by a linker: the first place counts.
-pub fn names<'p>(profile: &'p MipProfile, order: &[u32]) -> Names<'p> {
+pub fn names<'p>(profile: &'p MipProfile, order: &[FunctionId]) -> Names<'p> {
     let mut seen = FxHashSet::default();
     let mut names = Names {
         names: Vec::new(),
         repeated: 0,
     };
-    for &index in order {
-        let Some(function) = profile.functions.get(index as usize) else {
-            continue;
-        };
+    for &id in order {
+        let function = &profile.functions[id];
         if seen.insert(&*function.name) {
             names.names.push(&function.name);
         } else {

@@ -1,5 +1,5 @@
 //! What of the text a start touches.
-use profkit_data::mip::{Function, MipProfile};
+use profkit_data::mip::{Function, FunctionId, MipProfile};
 
 /// Functions are taken to begin at multiples of this when they are laid out anew, as compilers align them on x86-64.
 const FUNCTION_ALIGN: u64 = 16;
@@ -17,14 +17,10 @@ pub struct Footprint {
     pub pages_after: u64,
 }
 
-/// The footprint of the functions with these indexes.
-pub fn footprint(profile: &MipProfile, order: &[u32], page_size: u64) -> Footprint {
+/// The footprint of these functions.
+pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Footprint {
     let page_size = page_size.max(1);
-    let functions = || {
-        order
-            .iter()
-            .filter_map(|&index| profile.functions.get(index as usize))
-    };
+    let functions = || order.iter().map(|&id| &profile.functions[id]);
     let mut pages: Vec<(u64, u64)> = functions()
         .filter(|function| function.size > 0)
         .map(|function| pages_of(function, page_size))

@@ -1,4 +1,5 @@
 use super::*;
+use profkit_data::index_vec::Id;
 use profkit_data::mip::Modes;
 
 fn function(name: &str, address: u64, size: u32, order: Option<(u64, u64)>) -> Function {
@@ -14,9 +15,13 @@ fn function(name: &str, address: u64, size: u32, order: Option<(u64, u64)>) -> F
     }
 }
 
+fn functions(indices: impl IntoIterator<Item = usize>) -> Vec<FunctionId> {
+    indices.into_iter().map(FunctionId::from_index).collect()
+}
+
 fn profile(functions: Vec<Function>) -> MipProfile {
     MipProfile {
-        functions,
+        functions: functions.into(),
         ..MipProfile::default()
     }
 }
@@ -33,7 +38,7 @@ fn means_are_compared_without_overflow_and_ties_keep_their_order() {
         function("most", 0, 1, Some((u64::MAX, 1))),
     ]);
     // u64::MAX / (u64::MAX - 1) is just above 1.
-    assert_eq!(by_mean(&profile), [4, 0, 2, 3, 6, 5]);
+    assert_eq!(by_mean(&profile), functions([4, 0, 2, 3, 6, 5]));
 }
 
 #[test]
@@ -42,8 +47,8 @@ fn coverage_knows_no_order() {
         function("b", 0, 1, Some((0, 0))),
         function("a", 0, 1, Some((0, 0))),
     ]);
-    assert_eq!(by_mean(&profile), [0, 1]);
-    assert_eq!(trace(&profile), Vec::<u32>::new());
+    assert_eq!(by_mean(&profile), functions([0, 1]));
+    assert_eq!(trace(&profile), Trace::new());
 }
 
 #[test]
@@ -66,12 +71,15 @@ fn files_of_linkers() {
 /// Vectors that were published for the rule.
 #[test]
 fn utility_nodes_of_traces() {
-    let one = utility_nodes(4, &[vec![0, 1, 2, 3]], false);
-    assert_eq!(one, [vec![0, 1, 2], vec![1, 2], vec![2], vec![2]]);
-    let traces = [vec![0, 1, 2, 3, 4], vec![4, 2]];
+    let one = utility_nodes(4, &[functions(0..4)], false);
+    assert_eq!(
+        one.as_slice(),
+        [vec![0, 1, 2], vec![1, 2], vec![2], vec![2]]
+    );
+    let traces = [functions(0..5), functions([4, 2])];
     let two = utility_nodes(5, &traces, false);
     assert_eq!(
-        two,
+        two.as_slice(),
         [
             vec![0, 1, 2, 3],
             vec![1, 2, 3],
@@ -81,22 +89,26 @@ fn utility_nodes_of_traces() {
         ]
     );
     let filtered = utility_nodes(5, &traces, true);
-    assert_eq!(filtered, [vec![1], vec![1], vec![5], vec![], vec![5]]);
+    assert_eq!(
+        filtered.as_slice(),
+        [vec![1], vec![1], vec![5], vec![], vec![5]]
+    );
 }
 
 #[test]
 fn functions_needed_together_stand_together() {
     // Two kinds of runs that share nothing but main, and call their functions in unlike orders.
     let mut traces = Vec::new();
-    for turn in 0..8_u32 {
-        let of = |kind: u32| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));
-        traces.push(std::iter::once(0).chain(of(turn % 2)).collect::<Trace>());
+    for turn in 0..8 {
+        let of = |kind: usize| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));
+        traces.push(functions(std::iter::once(0).chain(of(turn % 2))));
     }
     let order = balanced(40, &traces, &Partitioning::default());
     assert_eq!(order.len(), 33, "functions that no run called are left out");
-    let kinds: Vec<u32> = order
+    let kinds: Vec<usize> = order
         .iter()
-        .filter(|&&function| function != 0)
+        .map(|function| function.index())
+        .filter(|&function| function != 0)
         .map(|function| function % 2)
         .collect();
     let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -104,21 +116,17 @@ fn functions_needed_together_stand_together() {
     assert_eq!(order, balanced(40, &traces, &Partitioning::default()));
     let mut all = order.clone();
     all.sort_unstable();
-    assert_eq!(all, (0..33).collect::<Vec<u32>>());
+    assert_eq!(all, functions(0..33));
 }
 
 #[test]
 fn partitioning_does_not_depend_on_threads() {
-    let traces: Vec<Trace> = (0..12_u32)
-        .map(|run| {
-            (0..3000_u32)
-                .map(|step| (step * (2 * run + 1) * 7) % 4096)
-                .collect()
-        })
+    let traces: Vec<Trace> = (0..12)
+        .map(|run| functions((0..3000).map(|step| (step * (2 * run + 1) * 7) % 4096)))
         .collect();
     let alone = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.map(|pool| pool.install(|| balanced(2048, &traces, &Partitioning::default())))
+        pool.map(|pool| pool.install(|| balanced(4096, &traces, &Partitioning::default())))
             .unwrap_or_default()
     };
     let order = alone(1);

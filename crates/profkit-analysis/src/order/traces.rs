@@ -1,15 +1,15 @@
 //! Runs as sequences of first calls, and the utility nodes that balanced partitioning works on.
-use profkit_data::mip::{Function, MipProfile};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{FunctionId, MipProfile};
 use rustc_hash::FxHashMap;
 
-/// The functions that a run called, by their first call, as indexes into a profile's functions.
-pub type Trace = Vec<u32>;
+/// The functions that a run called, by their first call.
+pub type Trace = Vec<FunctionId>;
 
 /// The trace of a profile of one run; of one of several, in the order of the means.
 pub fn trace(profile: &MipProfile) -> Trace {
     let mut order = super::by_mean(profile);
-    let has_order = |function: &Function| function.order_runs > 0;
-    order.retain(|&index| profile.functions.get(index as usize).is_some_and(has_order));
+    order.retain(|&id| profile.functions[id].order_runs > 0);
     order
 }
 
@@ -18,12 +18,19 @@ pub fn trace(profile: &MipProfile) -> Trace {
 /// In each trace a new node begins at places 1, 2, 4, 8 and so on, and a function belongs to all nodes from its first
 /// call to the end of the trace, since its pages stay in use. Nodes that add nothing are left out: those of one
 /// function, and those of more than half of all.
-pub fn utility_nodes(functions: usize, traces: &[Trace], leave_out: bool) -> Vec<Vec<u32>> {
-    let mut nodes: Vec<Vec<u32>> = vec![Vec::new(); functions];
+///
+/// # Panics
+/// If a trace has a function that is none of that many.
+pub fn utility_nodes(
+    functions: usize,
+    traces: &[Trace],
+    leave_out: bool,
+) -> IndexVec<FunctionId, Vec<u32>> {
+    let mut nodes: IndexVec<FunctionId, Vec<u32>> = vec![Vec::new(); functions].into();
     let mut node = 0_u32;
     for trace in traces {
         let mut cutoff = 1_usize;
-        let mut first: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut first: FxHashMap<FunctionId, u32> = FxHashMap::default();
         for (place, &function) in trace.iter().enumerate() {
             if place >= cutoff {
                 node = node.saturating_add(1);
@@ -32,9 +39,7 @@ pub fn utility_nodes(functions: usize, traces: &[Trace], leave_out: bool) -> Vec
             first.entry(function).or_insert(node);
         }
         for (function, first) in first {
-            if let Some(nodes) = nodes.get_mut(function as usize) {
-                nodes.extend(first..=node);
-            }
+            nodes[function].extend(first..=node);
         }
         node = node.saturating_add(1);
     }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
     OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
 };
-use profkit_data::mip::{MipProfile, Modes, RawParts, calls_record};
+use profkit_data::mip::{FunctionId, MipProfile, Modes, RawParts, calls_record};
 use profkit_merge::files::{Content, Input, Output};
 use regex::bytes::Regex;
 use std::io::Write as _;
@@ -108,12 +108,7 @@ pub fn run(args: &OrderArgs) -> Result {
         }
     };
     if let Some(regex) = &args.regex {
-        order.retain(|&index| {
-            profile
-                .functions
-                .get(index as usize)
-                .is_some_and(|function| regex.is_match(&function.name))
-        });
+        order.retain(|&id| regex.is_match(&profile.functions[id].name));
     }
     let listed = names(&profile, &order);
     let touched = footprint(&profile, &order, args.page_size);
@@ -222,17 +217,18 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
         let bytes = records.get(offset..offset.checked_add(4)?)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     };
-    let mut called: Vec<(u32, u32)> = (0..)
-        .zip(&profile.functions)
+    let mut called: Vec<(u32, FunctionId)> = profile
+        .functions
+        .entries()
         .filter(|(_, function)| function.modes.contains(Modes::CALLS))
-        .filter_map(|(index, function)| {
+        .filter_map(|(id, function)| {
             let (count, ordinal) = (
                 word(function.record_offset)?,
                 word(function.record_offset.checked_add(4)?)?,
             );
-            Some((calls_record(count, ordinal).ordinal?, index))
+            Some((calls_record(count, ordinal).ordinal?, id))
         })
         .collect();
     called.sort_unstable();
-    called.into_iter().map(|(_, index)| index).collect()
+    called.into_iter().map(|(_, id)| id).collect()
 }

@@ -2,7 +2,8 @@
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::ids::BuildId;
-use profkit_data::mip::{MipProfile, ProfileVersion};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{FunctionId, MipProfile, ProfileVersion};
 use profkit_data::tables::{StackId, Tables};
 use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::create::{self, CreateOptions, create};
@@ -118,7 +119,7 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
 #[derive(Debug)]
 pub struct Located {
     pub tables: Tables,
-    pub stacks: Vec<Option<StackId>>,
+    pub stacks: IndexVec<FunctionId, Option<StackId>>,
     pub notes: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use crate::print;
 use crate::print::{Format, Screen, stdout_for};
 use clap::Args;
 use profkit_analysis::names::display;
-use profkit_data::mip::{CallEdge, EntryKind, Function, Identity, MipProfile, Modes};
+use profkit_data::mip::{CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes};
 use profkit_data::tables::Frame;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
@@ -103,16 +103,15 @@ impl View<'_> {
     }
 
     /// Where a function begins: the frames, the innermost first.
-    fn frames(&self, index: usize) -> Vec<Frame<'_>> {
+    fn frames(&self, id: FunctionId) -> Vec<Frame<'_>> {
         let profile = self.profile();
         match &self.located {
             Some(located) => {
-                let stack = located.stacks.get(index).copied().flatten();
+                let stack = located.stacks.get(id).copied().flatten();
                 located.tables.frames(stack).collect()
             }
             None => {
-                let function = profile.functions.get(index);
-                let stack = function.and_then(|function| function.location);
+                let stack = profile.functions[id].location;
                 profile.tables.frames(stack).collect()
             }
         }
@@ -121,12 +120,12 @@ impl View<'_> {
     fn text(&self, out: &mut Screen<impl Write>) -> io::Result<()> {
         let profile = self.profile();
         let mut edges = profile.edges_by_callee();
-        for (index, function) in profile.functions.iter().enumerate() {
+        for (id, function) in profile.functions.entries() {
             if !(self.wanted)(function) {
                 continue;
             }
             writeln!(out, "{}", display(&function.name, self.mangled))?;
-            if let Some(frame) = self.frames(index).first() {
+            if let Some(frame) = self.frames(id).first() {
                 writeln!(out, "  Source Info: {}", place(frame))?;
             }
             if function.is_part() {
@@ -161,8 +160,7 @@ impl View<'_> {
             if !function.blocks.is_empty() && function.modes.contains(Modes::BLOCK_COVERAGE) {
                 self.blocks(function, out)?;
             }
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
-            let edges = edges.of(index);
+            let edges = edges.of(id);
             if !edges.is_empty() {
                 writeln!(out, "  Callers:")?;
             }
@@ -195,9 +193,7 @@ impl View<'_> {
     fn caller(&self, edge: &CallEdge) -> String {
         match edge.caller {
             Some(caller) => {
-                let caller = self.profile().functions.get(caller as usize);
-                let name = caller.map_or(&[][..], |caller| &caller.name);
-                let name = display(name, self.mangled);
+                let name = display(&self.profile().functions[caller].name, self.mangled);
                 format!("{name}+{:#x}: {}", edge.call_site, edge.weight)
             }
             None => format!("elsewhere: {}", edge.weight),
@@ -208,13 +204,12 @@ impl View<'_> {
         let profile = self.profile();
         let mut edges = profile.edges_by_callee();
         let mut functions = Vec::new();
-        for (index, function) in profile.functions.iter().enumerate() {
-            let callee = u32::try_from(index).unwrap_or(u32::MAX);
-            let edges = edges.of(callee);
+        for (id, function) in profile.functions.entries() {
+            let edges = edges.of(id);
             if !(self.wanted)(function) {
                 continue;
             }
-            functions.push(self.json_function(index, function, edges));
+            functions.push(self.json_function(id, function, edges));
         }
         let json = JsonFile {
             version: 1,
@@ -240,16 +235,14 @@ impl View<'_> {
 
     fn json_function<'a>(
         &'a self,
-        index: usize,
+        id: FunctionId,
         function: &'a Function,
         edges: &[CallEdge],
     ) -> JsonFunction {
         let profile = self.profile();
-        let name = |index: u32| {
-            let function = profile.functions.get(index as usize);
-            function.map(|function| String::from_utf8_lossy(&function.name).into_owned())
-        };
-        let frames = self.frames(index);
+        let name =
+            |id: FunctionId| String::from_utf8_lossy(&profile.functions[id].name).into_owned();
+        let frames = self.frames(id);
         JsonFunction {
             name: String::from_utf8_lossy(&function.name).into_owned(),
             demangled: profkit_analysis::names::demangle(&function.name),
@@ -275,7 +268,7 @@ impl View<'_> {
             callers: edges
                 .iter()
                 .map(|edge| JsonEdge {
-                    caller: edge.caller.and_then(name),
+                    caller: edge.caller.map(name),
                     call_site: edge.call_site,
                     weight: edge.weight,
                 })

@@ -1,17 +1,22 @@
 //! From contexts of addresses to records (`RawMemProfReader::mapRawProfileToRecords`).
 use super::block::MemInfoBlock;
-use super::profile::{AllocSite, CallSite, MemProfile};
+use super::profile::{AllocSite, CallSite, FrameId, MemProfile};
+use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The inlined frames of one address as numbers of the profile's frames, innermost first. Only the last one is not
-/// inlined.
-pub type FrameList = Vec<u32>;
+crate::id_type! {
+    /// An address of the contexts' call stacks, by its place among all of them.
+    pub struct AddressId of "addresses of heap dumps";
+}
+
+/// The inlined frames of one address, innermost first. Only the last one is not inlined.
+pub type FrameList = Vec<FrameId>;
 
 /// Allocations of one stack of addresses.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
-    /// The stack: indexes of frame lists, from the allocation outwards.
-    pub addresses: &'a [u32],
+    /// The call stack, from the allocation outwards.
+    pub addresses: &'a [AddressId],
     /// The figures.
     pub block: MemInfoBlock,
     /// Accesses by place, where they were recorded.
@@ -23,28 +28,26 @@ pub struct Context<'a> {
 ///
 /// An allocation belongs to each function of the innermost address, a call to each function of its address but the one
 /// that allocates. Equal frame lists of two addresses are two call sites, as LLVM has it.
+///
+/// # Panics
+/// If an address has no list, or a list names a frame of another profile.
 pub fn build<'a>(
     profile: &mut MemProfile,
-    frames: &[FrameList],
+    frames: &IndexVec<AddressId, FrameList>,
     contexts: impl IntoIterator<Item = Context<'a>>,
 ) {
     // Functions in the order in which they are met, each with its addresses in that order.
-    let mut callers: Vec<(u64, Vec<u32>)> = Vec::new();
+    let mut callers: Vec<(u64, Vec<AddressId>)> = Vec::new();
     let mut caller_numbers: FxHashMap<u64, usize> = FxHashMap::default();
-    let mut called: FxHashSet<(u64, u32)> = FxHashSet::default();
+    let mut called: FxHashSet<(u64, AddressId)> = FxHashSet::default();
     let mut stack = Vec::new();
     for context in contexts {
         stack.clear();
         for &address in context.addresses {
-            let Some(list) = frames.get(address as usize) else {
-                continue;
-            };
-            for &frame in list {
+            for &frame in &frames[address] {
                 let first = stack.is_empty();
                 stack.push(frame);
-                let Some(frame) = profile.frames().get(frame as usize).copied() else {
-                    continue;
-                };
+                let frame = profile.frames()[frame];
                 if first || !called.insert((frame.function, address)) {
                     continue;
                 }
@@ -61,9 +64,7 @@ pub fn build<'a>(
         }
         let id = profile.add_stack(&stack);
         for &frame in &stack {
-            let Some(frame) = profile.frames().get(frame as usize).copied() else {
-                break;
-            };
+            let frame = profile.frames()[frame];
             profile
                 .record_mut(frame.function)
                 .alloc_sites
@@ -81,8 +82,7 @@ pub fn build<'a>(
         // A record even for functions that allocate nothing themselves.
         profile.record_mut(function);
         for address in addresses {
-            let list = frames.get(address as usize).map(Vec::as_slice);
-            let stack = profile.add_stack(list.unwrap_or_default());
+            let stack = profile.add_stack(&frames[address]);
             profile.record_mut(function).call_sites.push(CallSite {
                 stack,
                 callees: Vec::new(),

@@ -1,6 +1,7 @@
 //! What changed between two profiles, context by context.
-use super::profile::{MemProfile, StackId};
+use super::profile::{FrameId, MemProfile, StackId};
 use super::sites::Allocations;
+use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
 
 /// What [`diff`] found. Contexts of one call stack are added up in each profile.
@@ -44,16 +45,16 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     let old_sums = old.allocations_by_stack();
     let mut unpaired: FxHashMap<StackId, Allocations> =
         old_sums.iter().map(|sum| (sum.stack, *sum)).collect();
-    let frames: Vec<Option<u32>> = new
+    let frames: IndexVec<FrameId, Option<FrameId>> = new
         .frames()
         .iter()
-        .map(|frame| old.frame_number(frame))
+        .map(|frame| old.frame_id(frame))
         .collect();
     let mut scratch = Vec::new();
     let mut same_stack = |stack: StackId| {
         scratch.clear();
-        for &frame in new.stack_numbers(stack) {
-            scratch.push((*frames.get(frame as usize)?)?);
+        for &frame in new.frame_ids(stack) {
+            scratch.push(frames[frame]?);
         }
         old.stack_id(&scratch)
     };
@@ -152,7 +153,7 @@ mod tests {
             ..Frame::default()
         });
         for (frames, bytes) in contexts {
-            let numbers: Vec<u32> = frames
+            let numbers: Vec<FrameId> = frames
                 .iter()
                 .map(|&(function, line_offset)| {
                     profile.add_frame(Frame {

@@ -16,10 +16,11 @@ mod tests;
 pub mod yaml;
 
 pub use block::{FIELD_COUNT, Field, MemInfoBlock, Schema, Start};
-pub use contexts::{Context, FrameList, build};
+pub use contexts::{AddressId, Context, FrameList, build};
 pub use data_access::{DataAccess, DataRecord, Datum};
 pub use profile::{
-    AllocSite, CallSite, Frame, IdScheme, MemProfile, Record, StackId, canonical_name, guid,
+    AllocSite, CallSite, Frame, FrameId, IdScheme, MemProfile, Record, StackId, canonical_name,
+    guid,
 };
 pub use sites::Allocations;
 pub use summary::{Hotness, MemProfSummary, Thresholds};

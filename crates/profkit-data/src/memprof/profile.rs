@@ -2,6 +2,7 @@
 use super::block::{Field, MemInfoBlock};
 use super::data_access::DataAccess;
 use crate::ids::NameRef;
+use crate::index_vec::{Id, IndexVec};
 use crate::llvm_order::dense_map_order;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -89,15 +90,19 @@ fn low(hash: &[u8; 32]) -> u64 {
     hash.first_chunk().map_or(0, |low| u64::from_le_bytes(*low))
 }
 
-/// A call stack of a profile, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackId(pub(super) u32);
+crate::id_type! {
+    /// A frame, by its place among the frames of its profile.
+    pub struct FrameId of "frames of a MemProf profile";
+}
 
-impl StackId {
-    /// Its place among all stacks of the profile.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
+crate::id_type! {
+    /// A call stack, by its place among the call stacks of its profile.
+    pub struct StackId of "call stacks of a MemProf profile";
+}
+
+crate::id_type! {
+    /// A record, by its place among the records of its profile.
+    struct RecordId of "records of a MemProf profile";
 }
 
 /// Allocations of one context: a call stack and what is known of the allocations.
@@ -149,12 +154,12 @@ pub struct Record {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemProfile {
-    frames: Vec<Frame>,
-    frame_numbers: FxHashMap<Frame, u32>,
-    stacks: Vec<Arc<[u32]>>,
-    stack_numbers: FxHashMap<Arc<[u32]>, u32>,
-    records: Vec<Record>,
-    record_numbers: FxHashMap<u64, u32>,
+    frames: IndexVec<FrameId, Frame>,
+    frame_ids: FxHashMap<Frame, FrameId>,
+    stacks: IndexVec<StackId, Arc<[FrameId]>>,
+    stack_ids: FxHashMap<Arc<[FrameId]>, StackId>,
+    records: IndexVec<RecordId, Record>,
+    record_ids: FxHashMap<u64, RecordId>,
     /// Accesses to global data.
     pub data_access: Option<DataAccess>,
     /// The names of functions, where they are known: files of LLVM hold hashes only.
@@ -163,99 +168,82 @@ pub struct MemProfile {
 
 impl MemProfile {
     /// Adds a frame, unless it is there.
-    pub fn add_frame(&mut self, frame: Frame) -> u32 {
-        let next = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-        *self.frame_numbers.entry(frame).or_insert_with(|| {
-            self.frames.push(frame);
-            next
-        })
+    pub fn add_frame(&mut self, frame: Frame) -> FrameId {
+        *self
+            .frame_ids
+            .entry(frame)
+            .or_insert_with(|| self.frames.push(frame))
     }
 
-    /// Adds a call stack of frames that [`add_frame`](Self::add_frame) numbered, unless it is there.
-    pub fn add_stack(&mut self, frames: &[u32]) -> StackId {
-        if let Some(&number) = self.stack_numbers.get(frames) {
-            return StackId(number);
+    /// Adds a call stack of frames of this profile, unless it is there.
+    pub fn add_stack(&mut self, frames: &[FrameId]) -> StackId {
+        if let Some(&id) = self.stack_ids.get(frames) {
+            return id;
         }
-        let number = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
-        let frames: Arc<[u32]> = frames.into();
-        self.stacks.push(Arc::clone(&frames));
-        self.stack_numbers.insert(frames, number);
-        StackId(number)
+        let frames: Arc<[FrameId]> = frames.into();
+        let id = self.stacks.push(Arc::clone(&frames));
+        self.stack_ids.insert(frames, id);
+        id
     }
 
     /// The record of a function, which is made if there is none.
     pub fn record_mut(&mut self, function: u64) -> &mut Record {
-        let next = self.records.len();
-        let number = *self
-            .record_numbers
-            .entry(function)
-            .or_insert_with(|| u32::try_from(next).unwrap_or(u32::MAX));
-        let number = (number as usize).min(next);
-        if number == next {
-            self.records.push(Record {
+        let records = &mut self.records;
+        let id = *self.record_ids.entry(function).or_insert_with(|| {
+            records.push(Record {
                 function,
                 ..Record::default()
-            });
-        }
-        // There is one now.
-        #[expect(clippy::indexing_slicing, reason = "pushed above")]
-        &mut self.records[number]
+            })
+        });
+        &mut records[id]
     }
 
     /// The frames, in the order in which they were added.
-    pub fn frames(&self) -> &[Frame] {
+    pub fn frames(&self) -> &IndexVec<FrameId, Frame> {
         &self.frames
     }
 
-    /// How many call stacks there are.
-    pub fn stack_count(&self) -> usize {
-        self.stacks.len()
+    /// The call stacks, in the order in which they were added, each with its frames from the allocation outwards.
+    pub fn stacks(&self) -> &IndexVec<StackId, Arc<[FrameId]>> {
+        &self.stacks
     }
 
-    /// The frames of a stack by number, from the allocation outwards.
-    pub fn stack_numbers(&self, stack: StackId) -> &[u32] {
-        self.stacks
-            .get(stack.index())
-            .map(AsRef::as_ref)
-            .unwrap_or_default()
+    /// The frames of a stack by id, from the allocation outwards.
+    ///
+    /// # Panics
+    /// If the stack is of another profile.
+    pub fn frame_ids(&self, stack: StackId) -> &[FrameId] {
+        &self.stacks[stack]
     }
 
     /// The frames of a stack, from the allocation outwards.
+    ///
+    /// # Panics
+    /// If the stack is of another profile.
     pub fn stack(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
-        let frames = self.stack_numbers(stack).iter();
-        frames.filter_map(|&frame| self.frames.get(frame as usize))
+        let frames = self.stacks[stack].iter();
+        frames.map(|&frame| &self.frames[frame])
     }
 
-    /// All stacks, in the order in which they were added.
-    pub fn stacks(&self) -> impl ExactSizeIterator<Item = (StackId, &[u32])> + Clone {
-        let stacks = self.stacks.iter().enumerate();
-        stacks.map(|(number, frames)| {
-            (
-                StackId(u32::try_from(number).unwrap_or(u32::MAX)),
-                frames.as_ref(),
-            )
-        })
+    /// The id of a frame, if it is there.
+    pub fn frame_id(&self, frame: &Frame) -> Option<FrameId> {
+        self.frame_ids.get(frame).copied()
     }
 
-    /// The number of a frame, if it is there.
-    pub fn frame_number(&self, frame: &Frame) -> Option<u32> {
-        self.frame_numbers.get(frame).copied()
-    }
-
-    /// The call stack of these frames (by number), if it is there.
-    pub fn stack_id(&self, frames: &[u32]) -> Option<StackId> {
-        self.stack_numbers.get(frames).copied().map(StackId)
+    /// The call stack of these frames, if it is there.
+    pub fn stack_id(&self, frames: &[FrameId]) -> Option<StackId> {
+        self.stack_ids.get(frames).copied()
     }
 
     /// The records, in the order in which they were added.
     pub fn records(&self) -> &[Record] {
-        &self.records
+        self.records.as_slice()
     }
 
     /// The record of a function.
     pub fn record(&self, function: u64) -> Option<&Record> {
-        let &number = self.record_numbers.get(&function)?;
-        self.records.get(number as usize)
+        let &id = self.record_ids.get(&function)?;
+        Some(&self.records[id])
     }
 
     /// Whether there is nothing in the profile.
@@ -273,32 +261,14 @@ impl MemProfile {
     /// to its writer: that of its hash maps.
     #[must_use]
     pub fn in_order_of_llvm_19(&self) -> MemProfile {
-        let ids = IdScheme::Combined;
-        let frame_ids: Vec<u64> = self
-            .frames
-            .iter()
-            .map(|frame| ids.frame_id(frame))
-            .collect();
-        let stack_ids: Vec<u64> = self
-            .stacks
-            .iter()
-            .map(|stack| {
-                ids.stack_id(
-                    stack
-                        .iter()
-                        .filter_map(|&frame| frame_ids.get(frame as usize).copied()),
-                )
-            })
-            .collect();
+        let (frame_ids, stack_ids) = self.stored_ids(IdScheme::Combined);
         let mut ordered = MemProfile::default();
-        for frame in dense_map_order(&frame_ids) {
-            if let Some(&frame) = self.frames.get(frame as usize) {
-                ordered.add_frame(frame);
-            }
+        for frame in dense_map_order(frame_ids.as_slice()) {
+            ordered.add_frame(self.frames[FrameId::from_index(frame as usize)]);
         }
         let mut scratch = Vec::new();
-        for stack in dense_map_order(&stack_ids) {
-            ordered.copy_stack(self, StackId(stack), &mut scratch);
+        for stack in dense_map_order(stack_ids.as_slice()) {
+            ordered.copy_stack(self, StackId::from_index(stack as usize), &mut scratch);
         }
         for record in &self.records {
             ordered.copy_record(self, record);
@@ -308,12 +278,26 @@ impl MemProfile {
         ordered
     }
 
+    /// The ids that files have for frames and call stacks.
+    pub(super) fn stored_ids(
+        &self,
+        scheme: IdScheme,
+    ) -> (IndexVec<FrameId, u64>, IndexVec<StackId, u64>) {
+        let frames = self.frames.iter();
+        let frames: IndexVec<FrameId, u64> = frames.map(|frame| scheme.frame_id(frame)).collect();
+        let stacks = self.stacks.iter();
+        let stacks = stacks
+            .map(|stack| scheme.stack_id(stack.iter().map(|&frame| frames[frame])))
+            .collect();
+        (frames, stacks)
+    }
+
     /// Adds the stack of another profile.
     pub fn copy_stack(
         &mut self,
         other: &MemProfile,
         stack: StackId,
-        scratch: &mut Vec<u32>,
+        scratch: &mut Vec<FrameId>,
     ) -> StackId {
         scratch.clear();
         for &frame in other.stack(stack) {

@@ -79,7 +79,7 @@ impl InlinedAt {
 
 #[cfg(test)]
 mod tests {
-    use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock, MemProfile};
+    use crate::memprof::{AllocSite, Field, Frame, FrameId, MemInfoBlock, MemProfile};
 
     fn block(bytes: u64) -> MemInfoBlock {
         let mut block = MemInfoBlock::default();
@@ -91,7 +91,7 @@ mod tests {
     /// A profile with a stack of frames that are all inlined into the last one but `outer` ones.
     fn stack(inlined: u64) -> (MemProfile, crate::memprof::StackId) {
         let mut profile = MemProfile::default();
-        let frames: Vec<u32> = (0..=inlined)
+        let frames: Vec<FrameId> = (0..=inlined)
             .map(|function| {
                 profile.add_frame(Frame {
                     function,

@@ -3,6 +3,7 @@ use super::block::{Field, MemInfoBlock};
 use super::profile::MemProfile;
 use crate::Result;
 use crate::bytes::Cursor;
+use crate::index_vec::IndexVec;
 
 /// What a compiler makes of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,13 +86,12 @@ impl MemProfSummary {
     /// context is hot, as by LLVM's default.
     pub fn of(profile: &MemProfile) -> Self {
         let mut summary = MemProfSummary::default();
-        let mut seen = vec![false; profile.stack_count()];
+        let mut seen = IndexVec::parallel_to(profile.stacks(), false);
         let thresholds = Thresholds::default();
         let records = profile.records().iter();
         for site in records.flat_map(|record| &record.alloc_sites) {
-            match seen.get_mut(site.stack.index()) {
-                Some(seen) if !*seen => *seen = true,
-                _ => continue,
+            if std::mem::replace(&mut seen[site.stack], true) {
+                continue;
             }
             summary.contexts += 1;
             let size = site.block.get(Field::TotalSize);

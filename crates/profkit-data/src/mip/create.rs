@@ -107,7 +107,7 @@ impl MipProfile {
                 dropped.push(outside(&function, entry.offset, end));
             }
         }
-        let shared_records = drop_overlaps(&mut profile.functions, &places, &mut dropped);
+        let shared_records = drop_overlaps(profile.functions.as_mut_vec(), &places, &mut dropped);
         Ok(Created {
             profile,
             dropped,

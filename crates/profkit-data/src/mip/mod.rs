@@ -38,7 +38,8 @@ pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
 pub use map::{Entries, MapReadOptions, MipMap, is_map};
 pub use model::{
-    Block, CallEdge, EntryKind, Function, Identity, MODE_NAMES, MipProfile, Modes, Width,
+    Block, CallEdge, EntryKind, Function, FunctionId, Identity, MODE_NAMES, MipProfile, Modes,
+    Width,
 };
 pub use profile::{ProfileHeader, ProfileVersion};
 pub use raw::{EntryRecord, ImageId, RawPart, RawParts, RawWriter, Sample, calls_record};

@@ -1,5 +1,6 @@
 //! A MIP profile in memory.
 use crate::ids::BuildId;
+use crate::index_vec::IndexVec;
 use crate::tables::{StackId, Tables};
 use profkit_abi::mip::{mode, record};
 use std::fmt;
@@ -131,6 +132,11 @@ pub enum Width {
     Bits64,
 }
 
+crate::id_type! {
+    /// A function, by its place among the functions of its profile.
+    pub struct FunctionId of "functions of a MIP profile";
+}
+
 /// A profile: the functions of one image, and what runs of it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipProfile {
@@ -146,7 +152,7 @@ pub struct MipProfile {
     /// How many runs were merged.
     pub runs: u64,
     /// The functions, in the order of the map.
-    pub functions: Vec<Function>,
+    pub functions: IndexVec<FunctionId, Function>,
     /// Calls that were seen, sorted.
     pub edges: Vec<CallEdge>,
     /// Texts and source locations.
@@ -161,7 +167,7 @@ impl Default for MipProfile {
             section_address: None,
             section_size: None,
             runs: 0,
-            functions: Vec::new(),
+            functions: IndexVec::new(),
             edges: Vec::new(),
             tables: Tables::default(),
         }
@@ -312,13 +318,13 @@ pub struct Block {
 /// Calls from one place to one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallEdge {
-    /// The calling function, an index; `None` if the address is in none that is known: all calls of other images and
-    /// of code that is not instrumented are one edge.
-    pub caller: Option<u32>,
+    /// The calling function; `None` if the address is in none that is known: all calls of other images and of code
+    /// that is not instrumented are one edge.
+    pub caller: Option<FunctionId>,
     /// The return address, in bytes from the caller's start; 0 if the caller is not known.
     pub call_site: u32,
-    /// The called function, an index.
-    pub callee: u32,
+    /// The called function.
+    pub callee: FunctionId,
     /// Samples, saturating.
     pub weight: u64,
 }
@@ -332,7 +338,7 @@ pub struct EdgesByCallee {
 
 impl EdgesByCallee {
     /// The edges to a function, which must not be one before that of the last call.
-    pub fn of(&mut self, callee: u32) -> &[CallEdge] {
+    pub fn of(&mut self, callee: FunctionId) -> &[CallEdge] {
         let rest = self.edges.get(self.next..).unwrap_or_default();
         let before = rest.partition_point(|edge| edge.callee < callee);
         let rest = rest.get(before..).unwrap_or_default();

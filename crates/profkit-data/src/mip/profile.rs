@@ -1,9 +1,10 @@
 //! Profiles of version 9: header, build id, list of sections, sections, checksum.
 use super::header::{Layout, MipKind, other_kind, preamble};
-use super::model::{Block, CallEdge, Function, Identity, MipProfile, Modes, Width};
+use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
 use super::profile_v8;
 use crate::bytes::{Cursor, Endian, Sink};
 use crate::ids::BuildId;
+use crate::index_vec::{Id, IndexVec};
 use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};
@@ -94,7 +95,7 @@ impl MipProfile {
         })?;
         let names = whole(names, Structure::Names, StringTable::read)?;
         let functions = read_functions(functions, blocks, &names, stacks.len())?;
-        let edges = read_edges(edges, functions.len())?;
+        let edges = read_edges(edges, &functions)?;
         Ok(MipProfile {
             identity: header.identity,
             width: preamble.width,
@@ -350,10 +351,10 @@ fn read_functions(
     blocks: Cursor<'_>,
     names: &StringTable<'_>,
     stacks: usize,
-) -> Result<Vec<Function>> {
+) -> Result<IndexVec<FunctionId, Function>> {
     let mut blocks = blocks;
     let read = whole(functions, Structure::Functions, |cursor| {
-        let mut read = Vec::with_capacity(cursor.remaining() / usize_of(FUNCTION));
+        let mut read = IndexVec::with_capacity(cursor.remaining() / usize_of(FUNCTION));
         while !cursor.is_empty() {
             let index = read.len();
             let function = cursor
@@ -444,7 +445,10 @@ fn read_function(
     Ok(function)
 }
 
-fn read_edges(edges: Cursor<'_>, functions: usize) -> Result<Vec<CallEdge>> {
+fn read_edges(
+    edges: Cursor<'_>,
+    functions: &IndexVec<FunctionId, Function>,
+) -> Result<Vec<CallEdge>> {
     whole(edges, Structure::CallEdges, |cursor| {
         let mut read: Vec<CallEdge> = Vec::with_capacity(cursor.remaining() / usize_of(EDGE));
         while !cursor.is_empty() {
@@ -456,22 +460,22 @@ fn read_edges(edges: Cursor<'_>, functions: usize) -> Result<Vec<CallEdge>> {
                 let callee = cursor.u32()?;
                 cursor.u32()?;
                 let weight = cursor.u64()?;
-                let caller = (caller != NONE).then_some(caller);
-                for function in caller.into_iter().chain([callee]) {
-                    if function as usize >= functions {
-                        return Err(Error::new(
-                            ErrorKind::Malformed,
-                            "a function that there is not",
-                        )
-                        .at(at)
-                        .found(function)
-                        .expected(format_args!("a number below {functions}")));
-                    }
-                }
+                let function = |number| {
+                    functions.id(number).ok_or_else(|| {
+                        Error::new(ErrorKind::Malformed, "a function that there is not")
+                            .at(at)
+                            .found(number)
+                            .expected(format_args!("a number below {}", functions.len()))
+                    })
+                };
                 let edge = CallEdge {
-                    caller,
+                    caller: if caller == NONE {
+                        None
+                    } else {
+                        Some(function(caller)?)
+                    },
                     call_site,
-                    callee,
+                    callee: function(callee)?,
                     weight,
                 };
                 let key = |edge: &CallEdge| (edge.caller, edge.call_site, edge.callee);
@@ -554,9 +558,13 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     }
     pad(&mut out);
     for edge in &profile.edges {
-        out.put(&edge.caller.unwrap_or(NONE).to_le_bytes())?;
+        let caller = match edge.caller {
+            Some(caller) => number(caller)?,
+            None => NONE,
+        };
+        out.put(&caller.to_le_bytes())?;
         out.put(&edge.call_site.to_le_bytes())?;
-        out.put(&edge.callee.to_le_bytes())?;
+        out.put(&number(edge.callee)?.to_le_bytes())?;
         out.put(&0u32.to_le_bytes())?;
         out.put(&edge.weight.to_le_bytes())?;
     }
@@ -571,6 +579,13 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     let checksum = XxHash3_64::oneshot(&out);
     out.put(&checksum.to_le_bytes())?;
     sink.put(&out)
+}
+
+/// The number that a file has for a function.
+fn number(function: FunctionId) -> Result<u32> {
+    let number = u32::try_from(function.index()).ok();
+    let number = number.filter(|&number| number != NONE);
+    number.ok_or_else(|| too_many("functions"))
 }
 
 fn pad(out: &mut Vec<u8>) {

@@ -39,6 +39,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
     let most = cursor.remaining() / FUNCTION;
     profile
         .functions
+        .as_mut_vec()
         .reserve(usize::try_from(count).unwrap_or(most).min(most));
     for index in 0..count {
         let (function, signature) = read_function(&mut cursor, &header)
@@ -51,7 +52,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
     for function in &mut profile.functions {
         function.raw_runs = profile.runs;
     }
-    names(&mut cursor, &mut profile.functions, &signatures)
+    names(&mut cursor, profile.functions.as_mut_vec(), &signatures)
         .map_err(|error| error.within(Structure::Names))?;
     Ok(profile)
 }
@@ -173,7 +174,11 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     if !profile.edges.is_empty() {
         return Err(cannot("call edges"));
     }
-    let modes = profile.functions.first().map(|function| function.modes);
+    let modes = profile
+        .functions
+        .iter()
+        .next()
+        .map(|function| function.modes);
     let modes = modes.unwrap_or(super::model::Modes::FUNCTION_COVERAGE);
     if profile
         .functions

@@ -1,8 +1,10 @@
 //! Raw dumps, added up by stack of addresses.
+use profkit_data::id_type;
 use profkit_data::ids::BuildId;
+use profkit_data::index_vec::IndexVec;
 use profkit_data::llvm_order::dense_map_order;
 use profkit_data::memprof::raw::{RawBlock, RawDump, RawMemProf, Segment};
-use profkit_data::memprof::{MemInfoBlock, Start};
+use profkit_data::memprof::{AddressId, MemInfoBlock, Start};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -30,8 +32,26 @@ pub enum Module {
     None,
 }
 
+id_type! {
+    /// A module, by its place among the modules of its contexts.
+    pub struct ModuleId of "modules of heap dumps";
+}
+
+id_type! {
+    /// A call stack of addresses.
+    struct StackId of "call stacks of heap dumps";
+}
+
+id_type! {
+    /// A context.
+    struct ContextId of "contexts of heap dumps";
+}
+
 /// The modules of some contexts.
-pub type Modules = [Module];
+pub type Modules = IndexVec<ModuleId, Module>;
+
+/// The addresses of some contexts: the module, and the address in it.
+pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 
 /// What is wrong with some dumps.
 #[derive(Clone, Debug)]
@@ -77,28 +97,25 @@ impl Clashes {
 /// Contexts of one or many dumps.
 #[derive(Clone, Debug, Default)]
 pub struct RawContexts {
-    modules: Vec<Module>,
-    module_numbers: FxHashMap<Module, u32>,
-    /// Module and address in it.
-    addresses: Vec<(u32, u64)>,
-    address_numbers: FxHashMap<(u32, u64), u32>,
+    modules: Modules,
+    module_ids: FxHashMap<Module, ModuleId>,
+    addresses: Addresses,
+    address_ids: FxHashMap<(ModuleId, u64), AddressId>,
     /// Addresses in the order in which LLVM symbolises them.
-    symbolize_order: Vec<u32>,
-    ordered: FxHashSet<u32>,
-    stacks: Vec<Arc<[u32]>>,
-    stack_numbers: FxHashMap<Arc<[u32]>, u32>,
-    contexts: Vec<Context>,
-    /// The context of each stack; `NONE` for stacks without one.
-    context_of: Vec<u32>,
+    symbolize_order: Vec<AddressId>,
+    ordered: FxHashSet<AddressId>,
+    stacks: IndexVec<StackId, Arc<[AddressId]>>,
+    stack_ids: FxHashMap<Arc<[AddressId]>, StackId>,
+    contexts: IndexVec<ContextId, Context>,
+    /// The context of each stack that has one.
+    context_of: IndexVec<StackId, Option<ContextId>>,
     dumps: usize,
     newest_version: u32,
 }
 
-const NONE: u32 = u32::MAX;
-
 #[derive(Clone, Debug)]
 struct Context {
-    stack: u32,
+    stack: StackId,
     block: MemInfoBlock,
     start: Start,
     histogram: Vec<u64>,
@@ -107,8 +124,8 @@ struct Context {
 /// One context.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextRef<'a> {
-    /// Indexes of addresses, from the allocation outwards.
-    pub addresses: &'a [u32],
+    /// The call stack, from the allocation outwards.
+    pub addresses: &'a [AddressId],
     /// The figures.
     pub block: &'a MemInfoBlock,
     /// Accesses by place.
@@ -150,13 +167,13 @@ impl RawContexts {
     fn add_dump(
         &mut self,
         dump: &RawDump<'_>,
-        stacks: &mut FxHashMap<u64, u32>,
+        stacks: &mut FxHashMap<u64, StackId>,
         clashes: &mut Clashes,
         kept: &mut usize,
     ) -> Result<()> {
         let segments = Segments::new(self, dump)?;
         let mut ids = Vec::new();
-        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut known: FxHashMap<u64, StackId> = FxHashMap::default();
         let mut scratch = Vec::new();
         let mut damage = None;
         for stack in dump.stacks()? {
@@ -216,21 +233,20 @@ impl RawContexts {
     }
 
     /// The order in which LLVM meets new addresses: by its hash map of stack ids.
-    fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, u32>) {
-        let number = |id: &u64| stacks.get(id).copied();
-        let is_new = |stack: u32| {
-            let addresses = self.stacks.get(stack as usize);
-            addresses.is_some_and(|all| all.iter().any(|address| !self.ordered.contains(address)))
+    fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, StackId>) {
+        let stack_of = |id: &u64| stacks.get(id).copied();
+        let is_new = |stack: StackId| {
+            let mut addresses = self.stacks[stack].iter();
+            addresses.any(|address| !self.ordered.contains(address))
         };
-        if !ids.iter().filter_map(number).any(is_new) {
+        if !ids.iter().filter_map(stack_of).any(is_new) {
             return;
         }
         for position in dense_map_order(ids) {
-            let stack = ids.get(position as usize).and_then(number);
-            let Some(stack) = stack.and_then(|stack| self.stacks.get(stack as usize)) else {
+            let Some(stack) = ids.get(position as usize).and_then(stack_of) else {
                 continue;
             };
-            for &address in stack.iter() {
+            for &address in self.stacks[stack].iter() {
                 if self.ordered.insert(address) {
                     self.symbolize_order.push(address);
                 }
@@ -238,54 +254,50 @@ impl RawContexts {
         }
     }
 
-    fn add_context(&mut self, stack: u32, block: &MemInfoBlock, start: Start, histogram: Vec<u64>) {
-        let slot = self.context_of.get_mut(stack as usize);
-        let known = slot.as_ref().map_or(NONE, |slot| **slot);
-        if let Some(context) = self.contexts.get_mut(known as usize) {
+    fn add_context(
+        &mut self,
+        stack: StackId,
+        block: &MemInfoBlock,
+        start: Start,
+        histogram: Vec<u64>,
+    ) {
+        if let Some(context) = self.context_of[stack] {
+            let context = &mut self.contexts[context];
             context.block.add_later_from(block, &start);
             add_histogram(&mut context.histogram, histogram);
             return;
         }
-        if let Some(slot) = slot {
-            *slot = number(self.contexts.len());
-        }
-        self.contexts.push(Context {
+        self.context_of[stack] = Some(self.contexts.push(Context {
             stack,
             block: *block,
             start,
             histogram,
-        });
+        }));
     }
 
-    fn module(&mut self, module: Module) -> u32 {
-        let next = number(self.modules.len());
+    fn module(&mut self, module: Module) -> ModuleId {
         *self
-            .module_numbers
+            .module_ids
             .entry(module.clone())
-            .or_insert_with(|| {
-                self.modules.push(module);
-                next
-            })
+            .or_insert_with(|| self.modules.push(module))
     }
 
-    fn address(&mut self, module: u32, address: u64) -> u32 {
-        let next = number(self.addresses.len());
+    fn address(&mut self, module: ModuleId, address: u64) -> AddressId {
         let key = (module, address);
-        *self.address_numbers.entry(key).or_insert_with(|| {
-            self.addresses.push(key);
-            next
-        })
+        *self
+            .address_ids
+            .entry(key)
+            .or_insert_with(|| self.addresses.push(key))
     }
 
-    fn stack(&mut self, addresses: &[u32]) -> u32 {
-        if let Some(&stack) = self.stack_numbers.get(addresses) {
+    fn stack(&mut self, addresses: &[AddressId]) -> StackId {
+        if let Some(&stack) = self.stack_ids.get(addresses) {
             return stack;
         }
-        let stack = number(self.stacks.len());
-        let addresses: Arc<[u32]> = addresses.into();
-        self.stacks.push(Arc::clone(&addresses));
-        self.stack_numbers.insert(addresses, stack);
-        self.context_of.push(NONE);
+        let addresses: Arc<[AddressId]> = addresses.into();
+        let stack = self.stacks.push(Arc::clone(&addresses));
+        self.stack_ids.insert(addresses, stack);
+        self.context_of.push(None);
         stack
     }
 
@@ -295,41 +307,33 @@ impl RawContexts {
             *self = later;
             return;
         }
-        let modules: Vec<u32> = later
+        // The ids that the other's modules, addresses and stacks have here.
+        let modules: IndexVec<ModuleId, ModuleId> = later
             .modules
             .into_iter()
             .map(|module| self.module(module))
             .collect();
-        let addresses: Vec<u32> = later
+        let addresses: IndexVec<AddressId, AddressId> = later
             .addresses
             .iter()
-            .map(|&(module, address)| {
-                let module = modules.get(module as usize).copied().unwrap_or(NONE);
-                self.address(module, address)
-            })
+            .map(|&(module, address)| self.address(modules[module], address))
             .collect();
         let mut scratch = Vec::new();
-        let mut stacks = Vec::with_capacity(later.stacks.len());
+        let mut stacks: IndexVec<StackId, StackId> = IndexVec::with_capacity(later.stacks.len());
         for stack in &later.stacks {
             scratch.clear();
-            scratch.extend(
-                stack
-                    .iter()
-                    .filter_map(|&address| addresses.get(address as usize)),
-            );
+            scratch.extend(stack.iter().map(|&address| addresses[address]));
             stacks.push(self.stack(&scratch));
         }
         for address in later.symbolize_order {
-            if let Some(&address) = addresses.get(address as usize)
-                && self.ordered.insert(address)
-            {
+            let address = addresses[address];
+            if self.ordered.insert(address) {
                 self.symbolize_order.push(address);
             }
         }
         for context in later.contexts {
-            if let Some(&stack) = stacks.get(context.stack as usize) {
-                self.add_context(stack, &context.block, context.start, context.histogram);
-            }
+            let stack = stacks[context.stack];
+            self.add_context(stack, &context.block, context.start, context.histogram);
         }
         self.dumps += later.dumps;
         self.newest_version = self.newest_version.max(later.newest_version);
@@ -340,31 +344,27 @@ impl RawContexts {
         &self.modules
     }
 
-    /// All addresses: the index of their module, and the address in it.
-    pub fn addresses(&self) -> &[(u32, u64)] {
+    /// All addresses.
+    pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Indexes of all addresses in the order in which LLVM symbolises them, which tables of frames show.
-    pub fn symbolize_order(&self) -> &[u32] {
+    /// All addresses in the order in which LLVM symbolises them, which tables of frames show.
+    pub fn symbolize_order(&self) -> &[AddressId] {
         &self.symbolize_order
     }
 
     /// The contexts, in the order in which they were met.
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = ContextRef<'_>> {
         self.contexts.iter().map(|context| ContextRef {
-            addresses: self
-                .stacks
-                .get(context.stack as usize)
-                .map(AsRef::as_ref)
-                .unwrap_or_default(),
+            addresses: &self.stacks[context.stack],
             block: &context.block,
             histogram: &context.histogram,
         })
     }
 
-    /// All stacks as indexes of addresses, those without allocations too.
-    pub fn stacks(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+    /// All call stacks, those without allocations too.
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = &[AddressId]> {
         self.stacks.iter().map(AsRef::as_ref)
     }
 
@@ -389,14 +389,10 @@ fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     }
 }
 
-fn number(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(NONE)
-}
-
 /// The mappings of a dump, sorted by address.
 struct Segments {
-    sorted: Vec<(u64, u64, u32, Base)>,
-    none: u32,
+    sorted: Vec<(u64, u64, ModuleId, Base)>,
+    none: ModuleId,
 }
 
 /// How an address of the process becomes an address in its module.
@@ -452,7 +448,7 @@ impl Segments {
 
     /// The module of an address, and the address in it. A mapping's first address is not in it, and the one after its
     /// last is, as in LLVM (`RawMemProfReader::getModuleOffset`).
-    fn place(&self, pc: u64) -> (u32, u64) {
+    fn place(&self, pc: u64) -> (ModuleId, u64) {
         let after = self.sorted.partition_point(|&(start, ..)| start < pc);
         match after.checked_sub(1).and_then(|at| self.sorted.get(at)) {
             Some(&(_, end, module, base)) if pc <= end => {

@@ -21,7 +21,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use contexts::{ContextRef, Module, Modules, RawContexts, Skipped};
+pub use contexts::{Addresses, ContextRef, Module, ModuleId, Modules, RawContexts, Skipped};
 pub(crate) use engine::{Heap, is_heap_profile};
 pub use engine::{HeapOutcome, HeapParts, merge_heap};
 pub use place::{SectionChoice, SectionError, place_section};

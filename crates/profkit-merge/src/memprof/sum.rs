@@ -1,5 +1,5 @@
 //! Profiles, added up by call stack.
-use profkit_data::memprof::{AllocSite, CallSite, MemProfile, Record, StackId};
+use profkit_data::memprof::{AllocSite, CallSite, FrameId, MemProfile, Record, StackId};
 use rustc_hash::FxHashMap;
 
 /// What becomes of a context that is there already.
@@ -41,7 +41,7 @@ impl MemProfSum {
         for &frame in later.frames() {
             self.profile.add_frame(frame);
         }
-        for (stack, _) in later.stacks() {
+        for stack in later.stacks().ids() {
             self.profile.copy_stack(later, stack, &mut scratch);
         }
         for record in later.records() {
@@ -63,7 +63,7 @@ impl MemProfSum {
         }
     }
 
-    fn add_record(&mut self, later: &MemProfile, record: &Record, scratch: &mut Vec<u32>) {
+    fn add_record(&mut self, later: &MemProfile, record: &Record, scratch: &mut Vec<FrameId>) {
         let function = record.function;
         let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
         let mut nth = |stack: StackId| {

@@ -1,8 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use super::*;
 use profkit_data::ids::BuildId;
+use profkit_data::index_vec::{Id, IndexVec};
 use profkit_data::memprof::raw::{DumpToWrite, RawBlock, RawMemProf, Segment, Version, write};
-use profkit_data::memprof::{Context, Field, Frame, MemInfoBlock, MemProfile, build, yaml};
+use profkit_data::memprof::{
+    AddressId, Context, Field, Frame, MemInfoBlock, MemProfile, build, yaml,
+};
 use proptest::prelude::*;
 
 fn block(values: &[u8]) -> MemInfoBlock {
@@ -62,7 +65,7 @@ fn contexts(files: &[Vec<u8>]) -> RawContexts {
 
 /// Contexts by place, with all that is known of them.
 fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
-    let place = |&address: &u32| contexts.addresses()[address as usize].1;
+    let place = |&address: &AddressId| contexts.addresses()[address].1;
     contexts
         .contexts()
         .map(|context| {
@@ -74,7 +77,7 @@ fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
 
 fn profile_of(contexts: &[(u8, Vec<u8>)]) -> MemProfile {
     let mut profile = MemProfile::default();
-    let lists: Vec<_> = (0..24)
+    let lists: IndexVec<AddressId, _> = (0..24)
         .map(|address: u32| {
             vec![profile.add_frame(Frame {
                 function: u64::from(address % 5),
@@ -84,11 +87,11 @@ fn profile_of(contexts: &[(u8, Vec<u8>)]) -> MemProfile {
             })]
         })
         .collect();
-    let stacks: Vec<Vec<u32>> = contexts
+    let stacks: Vec<Vec<AddressId>> = contexts
         .iter()
         .map(|(stack, _)| {
-            (0..=u32::from(stack % 3))
-                .map(|depth| u32::from(*stack) + depth)
+            (0..=usize::from(stack % 3))
+                .map(|depth| AddressId::from_index(usize::from(*stack) + depth))
                 .collect()
         })
         .collect();

@@ -1,5 +1,5 @@
 //! From return-address samples to call edges.
-use profkit_data::mip::{CallEdge, MipProfile, Sample};
+use profkit_data::mip::{CallEdge, FunctionId, MipProfile, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
     if samples.is_empty() {
         return 0;
     }
-    let mut callees: FxHashMap<u64, u32> = FxHashMap::default();
-    let mut callers: Vec<(u64, u64, u32)> = Vec::with_capacity(profile.functions.len());
-    for (index, function) in (0u32..).zip(&profile.functions) {
-        callees.entry(function.record_offset).or_insert(index);
+    let mut callees: FxHashMap<u64, FunctionId> = FxHashMap::default();
+    let mut callers: Vec<(u64, u64, FunctionId)> = Vec::with_capacity(profile.functions.len());
+    for (id, function) in profile.functions.entries() {
+        callees.entry(function.record_offset).or_insert(id);
         let end = function.address.saturating_add(function.size.into());
-        callers.push((function.address, end, index));
+        callers.push((function.address, end, id));
     }
     callers.sort_unstable();
     let section = profile.section_address.unwrap_or(0);
@@ -39,9 +39,9 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
             .and_then(|last| callers.get(last))
             .filter(|&&(_, end, _)| call < end);
         let key = match caller {
-            Some(&(start, _, index)) => {
+            Some(&(start, _, caller)) => {
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
-                (Some(index), site, callee)
+                (Some(caller), site, callee)
             }
             // Addresses of other images mean nothing, and differ from run to run.
             None => (None, 0, callee),
@@ -53,9 +53,12 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
     unknown
 }
 
-pub(super) type EdgeMap = BTreeMap<(Option<u32>, u32, u32), u64>;
+/// What is called from where: caller, call site, callee.
+pub(super) type EdgeKey = (Option<FunctionId>, u32, FunctionId);
 
-pub(super) fn key(edge: &CallEdge) -> (Option<u32>, u32, u32) {
+pub(super) type EdgeMap = BTreeMap<EdgeKey, u64>;
+
+pub(super) fn key(edge: &CallEdge) -> EdgeKey {
     (edge.caller, edge.call_site, edge.callee)
 }
 

@@ -1,5 +1,6 @@
 //! Where in a record section what kind of record is.
-use profkit_data::mip::{EntryKind, MipProfile, Modes};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{EntryKind, FunctionId, MipProfile, Modes};
 
 /// What bytes of a record section mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) struct Slots {
 pub struct RecordPlan {
     pub(super) segments: Vec<Segment>,
     /// In the order of the profile's functions.
-    pub(super) functions: Vec<Slots>,
+    pub(super) functions: IndexVec<FunctionId, Slots>,
     pub(super) coverage: usize,
     pub(super) unary: usize,
     pub(super) calls: usize,
@@ -48,33 +49,31 @@ pub struct RecordPlan {
 impl RecordPlan {
     /// The plan for a profile's functions. Functions that share a record share its slots.
     pub fn new(profile: &MipProfile) -> Self {
-        let mut order: Vec<usize> = (0..profile.functions.len()).collect();
-        order.sort_by_key(|&index| {
-            let function = profile.functions.get(index);
-            function.map(|function| (function.record_offset, function.modes))
+        let mut order: Vec<FunctionId> = profile.functions.ids().collect();
+        order.sort_by_key(|&id| {
+            let function = &profile.functions[id];
+            (function.record_offset, function.modes)
         });
         let mut plan = RecordPlan {
             segments: Vec::new(),
-            functions: vec![
+            functions: IndexVec::parallel_to(
+                &profile.functions,
                 Slots {
                     kind: Kind::Coverage,
                     entry: 0,
                     blocks: 0,
                     block_count: 0,
                     end: 0,
-                };
-                profile.functions.len()
-            ],
+                },
+            ),
             coverage: 0,
             unary: 0,
             calls: 0,
             end: 0,
         };
         let mut last: Option<(u64, Modes, usize, Slots)> = None;
-        for index in order {
-            let Some(function) = profile.functions.get(index) else {
-                continue;
-            };
+        for id in order {
+            let function = &profile.functions[id];
             let blocks = function.blocks.len();
             let slots = match last {
                 Some((offset, modes, count, slots))
@@ -87,9 +86,7 @@ impl RecordPlan {
                 _ => plan.add(function.record_offset, function.modes, blocks),
             };
             last = Some((function.record_offset, function.modes, blocks, slots));
-            if let Some(place) = plan.functions.get_mut(index) {
-                *place = slots;
-            }
+            plan.functions[id] = slots;
         }
         plan
     }

@@ -1,6 +1,7 @@
 //! Adding profiles of one image.
 use super::edges::{EdgeMap, key, sorted};
-use profkit_data::mip::{Function, MipProfile};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{Function, FunctionId, MipProfile};
 use profkit_data::tables::{StackId, Tables};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -54,18 +55,17 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             .zip(&from.functions)
             .all(|(one, two)| one.same_code(two));
     // Where each function of `from` is in `into`.
-    let places: Vec<Option<u32>> = if same {
+    let places: IndexVec<FunctionId, Option<FunctionId>> = if same {
         for (function, more) in into.functions.iter_mut().zip(&from.functions) {
             add_function(function, more);
             if function.location.is_none() {
                 function.location = copy_stack(more.location, &from.tables, &mut into.tables);
             }
         }
-        (0..).map(Some).take(from.functions.len()).collect()
+        from.functions.ids().map(Some).collect()
     } else {
         unite(into, from, &mut refused)
     };
-    let place = |index: u32| places.get(index as usize).copied().flatten();
     let mut edges: EdgeMap = into
         .edges
         .iter()
@@ -74,13 +74,13 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     for edge in &from.edges {
         let caller = match edge.caller {
             None => None,
-            Some(caller) => match place(caller) {
+            Some(caller) => match places[caller] {
                 Some(caller) => Some(caller),
                 // Its function was refused.
                 None => continue,
             },
         };
-        let Some(callee) = place(edge.callee) else {
+        let Some(callee) = places[edge.callee] else {
             continue;
         };
         let sum = edges.entry((caller, edge.call_site, callee)).or_insert(0);
@@ -126,69 +126,66 @@ fn add_function(function: &mut Function, more: &Function) {
     }
 }
 
-/// Adds functions by key, then sorts all by it. Returns where those of `from` are.
-fn unite(into: &mut MipProfile, from: &MipProfile, refused: &mut Vec<Refused>) -> Vec<Option<u32>> {
-    let mut known: FxHashMap<(u64, u64, Vec<u8>), usize> = FxHashMap::default();
+/// Adds functions by key, then sorts all by it. Returns where those of `from` are, if they were added.
+fn unite(
+    into: &mut MipProfile,
+    from: &MipProfile,
+    refused: &mut Vec<Refused>,
+) -> IndexVec<FunctionId, Option<FunctionId>> {
+    let mut known: FxHashMap<(u64, u64, Vec<u8>), FunctionId> = FxHashMap::default();
     let owned = |function: &Function| {
         let (record, address, name) = function.key();
         (record, address, name.to_vec())
     };
-    for (index, function) in into.functions.iter().enumerate() {
-        known.insert(owned(function), index);
+    for (id, function) in into.functions.entries() {
+        known.insert(owned(function), id);
     }
-    let mut places = Vec::with_capacity(from.functions.len());
+    let mut places: IndexVec<FunctionId, _> = IndexVec::with_capacity(from.functions.len());
     for more in &from.functions {
-        let index = known.get(&owned(more)).copied();
-        let place = match index.and_then(|index| Some((index, into.functions.get_mut(index)?))) {
+        let place = match known.get(&owned(more)) {
             None => {
                 let mut function = more.clone();
                 function.location = copy_stack(more.location, &from.tables, &mut into.tables);
-                into.functions.push(function);
-                Some(into.functions.len() - 1)
+                Some(into.functions.push(function))
             }
-            Some((index, function)) if function.same_code(more) => {
-                add_function(function, more);
-                if function.location.is_none() {
-                    function.location = copy_stack(more.location, &from.tables, &mut into.tables);
+            Some(&id) => {
+                let function = &mut into.functions[id];
+                if function.same_code(more) {
+                    add_function(function, more);
+                    if function.location.is_none() {
+                        function.location =
+                            copy_stack(more.location, &from.tables, &mut into.tables);
+                    }
+                    Some(id)
+                } else {
+                    refused.push(Refused::Function {
+                        name: more.name.clone(),
+                        found: more.signature,
+                        expected: function.signature,
+                    });
+                    None
                 }
-                Some(index)
-            }
-            Some((_, function)) => {
-                refused.push(Refused::Function {
-                    name: more.name.clone(),
-                    found: more.signature,
-                    expected: function.signature,
-                });
-                None
             }
         };
         places.push(place);
     }
-    let mut order: Vec<usize> = (0..into.functions.len()).collect();
-    order.sort_by(|&one, &two| {
-        let key = |index: usize| into.functions.get(index).map(Function::key);
-        key(one).cmp(&key(two))
-    });
-    let mut moved = vec![0u32; order.len()];
-    for (new, &old) in (0..).zip(&order) {
-        if let Some(place) = moved.get_mut(old) {
-            *place = new;
-        }
+    let mut order: Vec<FunctionId> = into.functions.ids().collect();
+    order.sort_by(|&one, &two| into.functions[one].key().cmp(&into.functions[two].key()));
+    let mut sorted = IndexVec::with_capacity(order.len());
+    // Where each function is now.
+    let mut moved: IndexVec<FunctionId, FunctionId> = into.functions.ids().collect();
+    for id in order {
+        moved[id] = sorted.push(std::mem::take(&mut into.functions[id]));
     }
-    let mut functions = std::mem::take(&mut into.functions);
-    let taken = order
-        .iter()
-        .filter_map(|&old| functions.get_mut(old).map(std::mem::take));
-    into.functions = taken.collect();
-    let new = |old: u32| moved.get(old as usize).copied().unwrap_or(old);
+    into.functions = sorted;
     for edge in &mut into.edges {
-        edge.caller = edge.caller.map(new);
-        edge.callee = new(edge.callee);
+        edge.caller = edge.caller.map(|caller| moved[caller]);
+        edge.callee = moved[edge.callee];
+    }
+    for place in places.iter_mut().flatten() {
+        *place = moved[*place];
     }
     places
-        .into_iter()
-        .map(|place| place.and_then(|old| moved.get(old).copied()))
-        .collect()
 }
 
 /// Copies a stack into other tables. Tables that are full lose the location, which nothing depends on.

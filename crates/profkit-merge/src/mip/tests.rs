@@ -1,8 +1,10 @@
 use super::*;
 use crate::{Inputs, Report, Weight};
 use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::index_vec::Id;
 use profkit_data::mip::{
-    CallEdge, Function, ImageFacts, MipMap, MipProfile, Modes, ProfileVersion, RawParts, Width,
+    CallEdge, Function, FunctionId, ImageFacts, MipMap, MipProfile, Modes, ProfileVersion,
+    RawParts, Width,
 };
 use profkit_data::tables::{Frame, StackFlags};
 use profkit_testkit::mip::{
@@ -226,7 +228,7 @@ fn part_of(kept: u16, count: u64) -> MipProfile {
     let mut profile = profile_of(&mixed_image());
     profile.runs = count;
     let mut index = 0;
-    profile.functions.retain(|_| {
+    profile.functions.as_mut_vec().retain(|_| {
         index += 1;
         kept >> index & 1 == 1
     });
@@ -249,11 +251,13 @@ fn part_of(kept: u16, count: u64) -> MipProfile {
         };
         function.location = profile.tables.intern_stack(&[frame]).unwrap();
     }
-    let last = u32::try_from(profile.functions.len()).unwrap();
-    profile.edges = (0..last)
-        .map(|callee| CallEdge {
-            caller: callee.checked_sub(1),
-            call_site: callee,
+    profile.edges = profile
+        .functions
+        .ids()
+        .zip(0..)
+        .map(|(callee, number)| CallEdge {
+            caller: callee.index().checked_sub(1).map(FunctionId::from_index),
+            call_site: number,
             callee,
             weight: count,
         })
@@ -286,7 +290,7 @@ fn more_files_than_a_byte_counts() {
     let image = mixed_image();
     let raw = image.raw(&image.run(&[(2, 1, 0)]));
     let (profile, _) = merged(&profile_of(&image), &files(vec![raw; 700]));
-    let covered = &profile.functions[2];
+    let covered = &profile.functions.as_slice()[2];
     assert_eq!(
         (profile.runs, covered.called_runs, covered.blocks[0].runs),
         (700, 700, 700)
@@ -311,10 +315,10 @@ fn samples_become_call_edges() {
     ];
     let raw = image.raw_with(&image.records(), 1, &samples).finish();
     let (profile, report) = merged(&profile_of(&image), &files([raw.clone(), raw]));
-    let edge = |caller, call_site, callee, weight| CallEdge {
-        caller,
+    let edge = |caller: Option<usize>, call_site, callee, weight| CallEdge {
+        caller: caller.map(FunctionId::from_index),
         call_site,
-        callee,
+        callee: FunctionId::from_index(callee),
         weight,
     };
     assert_eq!(
@@ -342,8 +346,9 @@ fn what_is_dropped_and_why() {
     let mut foreign = profile_of(&other);
     foreign.write(ProfileVersion::V9, &mut written).unwrap();
     foreign.identity = profile_of(&image).identity;
-    foreign.functions[1].signature = 7;
-    foreign.functions[1].called_runs = 7;
+    let second = FunctionId::from_index(1);
+    foreign.functions[second].signature = 7;
+    foreign.functions[second].called_runs = 7;
     let mut unlike = Vec::new();
     foreign.write(ProfileVersion::V9, &mut unlike).unwrap();
     let mut inputs = files([
@@ -443,15 +448,15 @@ fn calls_of_version_8_are_the_count_itself() {
         raw.extend(word.to_le_bytes());
     }
     let empty = created(&map, &ImageFacts::new());
-    assert_eq!(empty.functions[1].record_offset, 0x28);
+    assert_eq!(empty.functions.as_slice()[1].record_offset, 0x28);
     let (profile, report) = merged(&empty, &files([raw.clone()]));
     assert!(report.is_clean(), "{}", events(&report));
-    let foo = &profile.functions[0];
+    let foo = &profile.functions.as_slice()[0];
     assert_eq!(
         (foo.called_runs, foo.calls, foo.order_sum, foo.order_min),
         (1, 5, 2, Some(2))
     );
-    assert!(!profile.functions[1].is_covered());
+    assert!(!profile.functions.as_slice()[1].is_covered());
     raw[0x2c] = 0;
     let (_, report) = merged(&empty, &files([raw]));
     insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: a record that nothing writes in raw file at offset 0x28: expected bytes of 0x00 or 0xff, and a count with an ordinal");

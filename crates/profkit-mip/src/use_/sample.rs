@@ -213,8 +213,8 @@ impl MadeProfile {
         section: Option<u64>,
     ) {
         let known = profile.edges.iter().filter_map(|edge| {
-            let caller = profile.functions.get(edge.caller? as usize)?;
-            let callee = profile.functions.get(edge.callee as usize)?;
+            let caller = &profile.functions[edge.caller?];
+            let callee = &profile.functions[edge.callee];
             // The call ends at the return address, so the address of its last byte is looked up.
             let address = profile
                 .address_of(caller, section)?

@@ -24,7 +24,7 @@ fn function(name: &str, address: u64, signature: u32, runs: &[u64]) -> Function 
 
 fn profile(functions: Vec<Function>) -> MipProfile {
     MipProfile {
-        functions,
+        functions: functions.into(),
         ..MipProfile::default()
     }
 }
@@ -61,7 +61,9 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
         function("whole", 0x8000, 7, &[1, 1]),
     ]);
     let mut new = old.clone();
-    new.functions.retain(|function| function.name != b"gone");
+    new.functions
+        .as_mut_vec()
+        .retain(|function| function.name != b"gone");
     for function in &mut new.functions {
         function.called_runs = 0;
         function.blocks.iter_mut().for_each(|block| block.runs = 0);

@@ -3,18 +3,19 @@
 //! An array of 32-bit numbers. A call stack begins with its length; then come frames by number, from the allocation
 //! outwards. A negative number (as two's complement) is a step to where the rest of the stack is: as many elements ahead
 //! as its magnitude.
-use crate::memprof::profile::{IdScheme, MemProfile};
+use crate::index_vec::IndexVec;
+use crate::memprof::profile::{FrameId, IdScheme, MemProfile, StackId};
 use crate::{Error, ErrorKind, Result, Structure};
 
 /// Frames and call stacks laid out as LLVM does.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// Frames of the profile, in the order of the array.
-    pub frame_order: Vec<u32>,
+    pub frame_order: Vec<FrameId>,
     /// The tree.
     pub array: Vec<u32>,
     /// Where each stack of the profile begins in the tree.
-    pub positions: Vec<u32>,
+    pub positions: IndexVec<StackId, u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -30,46 +31,39 @@ impl Layout {
     /// [`ErrorKind::CannotRepresent`] for a tree of 2^31 elements.
     pub(super) fn new(profile: &MemProfile, ids: IdScheme) -> Result<Self> {
         let frames = profile.frames();
-        let mut stats = vec![Stat::default(); frames.len()];
-        for (_, stack) in profile.stacks() {
+        let mut stats = IndexVec::parallel_to(frames, Stat::default());
+        for stack in profile.stacks() {
             for (position, &frame) in stack.iter().enumerate() {
-                if let Some(stat) = stats.get_mut(frame as usize) {
-                    stat.count += 1;
-                    stat.position_sum += position as u64;
-                }
+                let stat = &mut stats[frame];
+                stat.count += 1;
+                stat.position_sum += position as u64;
             }
         }
-        let ids: Vec<u64> = frames.iter().map(|frame| ids.frame_id(frame)).collect();
-        let stat = |frame: u32| stats.get(frame as usize).copied().unwrap_or_default();
-        let id = |frame: u32| ids.get(frame as usize).copied().unwrap_or(0);
-        let mut frame_order: Vec<u32> =
-            (0..u32::try_from(frames.len()).unwrap_or(u32::MAX)).collect();
+        let ids: IndexVec<FrameId, u64> = frames.iter().map(|frame| ids.frame_id(frame)).collect();
+        let mut frame_order: Vec<FrameId> = frames.ids().collect();
         frame_order.sort_unstable_by_key(|&frame| {
             let Stat {
                 count,
                 position_sum,
-            } = stat(frame);
-            (std::cmp::Reverse(count), position_sum, id(frame))
+            } = stats[frame];
+            (std::cmp::Reverse(count), position_sum, ids[frame])
         });
-        let mut numbers = vec![0u32; frames.len()];
+        let mut numbers = IndexVec::parallel_to(frames, 0u32);
         for (number, &frame) in (0u32..).zip(&frame_order) {
-            if let Some(slot) = numbers.get_mut(frame as usize) {
-                *slot = number;
-            }
+            numbers[frame] = number;
         }
         // Frames by how often they are used, then by id: the order that stacks are sorted by.
         let mut ranked = frame_order.clone();
-        ranked.sort_unstable_by_key(|&frame| (stat(frame).count, id(frame)));
-        let mut ranks = vec![0u32; frames.len()];
+        ranked.sort_unstable_by_key(|&frame| (stats[frame].count, ids[frame]));
+        let mut ranks = IndexVec::parallel_to(frames, 0u32);
         for (rank, &frame) in (0u32..).zip(&ranked) {
-            if let Some(slot) = ranks.get_mut(frame as usize) {
-                *slot = rank;
-            }
+            ranks[frame] = rank;
         }
-        let rank = |&frame: &u32| ranks.get(frame as usize).copied().unwrap_or(0);
-        let mut stacks: Vec<(usize, &[u32])> = profile
+        let rank = |&frame: &FrameId| ranks[frame];
+        let mut stacks: Vec<(StackId, &[FrameId])> = profile
             .stacks()
-            .map(|(stack, frames)| (stack.index(), frames))
+            .entries()
+            .map(|(stack, frames)| (stack, &**frames))
             .collect();
         stacks.sort_unstable_by(|(_, one), (_, two)| {
             one.iter().rev().map(rank).cmp(two.iter().rev().map(rank))
@@ -77,18 +71,15 @@ impl Layout {
         let mut layout = Layout {
             frame_order,
             array: Vec::new(),
-            positions: vec![0; stacks.len()],
+            positions: IndexVec::parallel_to(profile.stacks(), 0),
         };
         let mut builder = Builder {
             numbers: &numbers,
             indexes: Vec::new(),
         };
-        let mut before: &[u32] = &[];
+        let mut before: &[FrameId] = &[];
         for &(stack, frames) in stacks.iter().rev() {
-            let position = builder.add(frames, before, &mut layout.array)?;
-            if let Some(slot) = layout.positions.get_mut(stack) {
-                *slot = position;
-            }
+            layout.positions[stack] = builder.add(frames, before, &mut layout.array)?;
             before = frames;
         }
         layout.array.reverse();
@@ -103,14 +94,15 @@ impl Layout {
 }
 
 struct Builder<'a> {
-    numbers: &'a [u32],
+    /// The number of each frame in the file's array of frames.
+    numbers: &'a IndexVec<FrameId, u32>,
     /// Where each frame of the stack before is in the array, from the root.
     indexes: Vec<u32>,
 }
 
 impl Builder<'_> {
     /// Appends a stack, last element first, and returns where its length is.
-    fn add(&mut self, stack: &[u32], before: &[u32], array: &mut Vec<u32>) -> Result<u32> {
+    fn add(&mut self, stack: &[FrameId], before: &[FrameId], array: &mut Vec<u32>) -> Result<u32> {
         let pairs = stack.iter().rev().zip(before.iter().rev());
         let common = pairs.take_while(|(one, two)| one == two).count();
         self.indexes.truncate(common);
@@ -120,7 +112,7 @@ impl Builder<'_> {
         }
         for &frame in stack.iter().rev().skip(common) {
             self.indexes.push(place(array.len())?);
-            array.push(self.numbers.get(frame as usize).copied().unwrap_or(0));
+            array.push(self.numbers[frame]);
         }
         let position = place(array.len())?;
         array.push(place(stack.len())?);

@@ -4,7 +4,9 @@ use crate::bytes::{Cursor, Endian};
 use crate::hash_table::{Entry, HashTable, Lengths};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
-use crate::memprof::profile::{AllocSite, CallSite, FRAME_LEN, Frame, MemProfile, StackId};
+use crate::memprof::profile::{
+    AllocSite, CallSite, FRAME_LEN, Frame, FrameId, MemProfile, StackId,
+};
 use crate::memprof::summary::MemProfSummary;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use rustc_hash::FxHashMap;
@@ -218,9 +220,11 @@ struct Reading<'a, 'data> {
     /// Stacks of versions 2 to 4 by id.
     known: FxHashMap<u64, StackId>,
     /// Frames of versions 0 to 2 by id.
-    frames: FxHashMap<u64, u32>,
-    scratch: Vec<u32>,
-    numbers: Vec<u32>,
+    frames: FxHashMap<u64, FrameId>,
+    /// Frames of one stack by their number in the file's array of frames (versions 3 and 4).
+    in_array: Vec<u32>,
+    /// Frames of one stack.
+    stack: Vec<FrameId>,
     /// How many frames call stacks may still have.
     budget: usize,
 }
@@ -232,8 +236,8 @@ impl<'a, 'data> Reading<'a, 'data> {
             profile: MemProfile::default(),
             known: FxHashMap::default(),
             frames: FxHashMap::default(),
-            scratch: Vec::new(),
-            numbers: Vec::new(),
+            in_array: Vec::new(),
+            stack: Vec::new(),
             budget: section
                 .file
                 .len()
@@ -304,15 +308,13 @@ impl<'a, 'data> Reading<'a, 'data> {
                 stacks: None,
             } => {
                 let count = count(cursor, 8)?;
-                let mut numbers = std::mem::take(&mut self.numbers);
-                numbers.clear();
+                self.stack.clear();
                 for _ in 0..count {
                     let at = cursor.offset();
-                    numbers.push(self.frame(frames, cursor.u64()?, at)?);
+                    let frame = self.frame(frames, cursor.u64()?, at)?;
+                    self.stack.push(frame);
                 }
-                let stack = self.profile.add_stack(&numbers);
-                self.numbers = numbers;
-                Ok(stack)
+                Ok(self.profile.add_stack(&self.stack))
             }
             Stacks::Tables {
                 frames,
@@ -325,7 +327,6 @@ impl<'a, 'data> Reading<'a, 'data> {
                 let Some(entry) = stacks.find(id, &id.to_le_bytes())? else {
                     return Err(missing("call stack", id, at));
                 };
-                let mut numbers = Vec::new();
                 let (ids, rest) = entry.data.as_chunks::<8>();
                 if !rest.is_empty() {
                     return Err(Error::new(
@@ -337,11 +338,13 @@ impl<'a, 'data> Reading<'a, 'data> {
                     .expected("a multiple of 8"));
                 }
                 self.spend(ids.len(), at)?;
+                self.stack.clear();
                 for &frame in ids {
                     let frame = u64::from_le_bytes(frame);
-                    numbers.push(self.frame(frames, frame, entry.data_offset)?);
+                    let frame = self.frame(frames, frame, entry.data_offset)?;
+                    self.stack.push(frame);
                 }
-                let stack = self.profile.add_stack(&numbers);
+                let stack = self.profile.add_stack(&self.stack);
                 self.known.insert(id, stack);
                 Ok(stack)
             }
@@ -355,17 +358,16 @@ impl<'a, 'data> Reading<'a, 'data> {
                     return Ok(stack);
                 }
                 let frame_count = u32::try_from(frames.len() / FRAME_LEN).unwrap_or(u32::MAX);
-                let mut scratch = std::mem::take(&mut self.scratch);
-                read_stack(array, id, frame_count, array_offset, &mut scratch)?;
-                self.spend(scratch.len(), at)?;
-                for number in &mut scratch {
-                    let start = *number as usize * FRAME_LEN;
+                read_stack(array, id, frame_count, array_offset, &mut self.in_array)?;
+                self.spend(self.in_array.len(), at)?;
+                self.stack.clear();
+                for &number in &self.in_array {
+                    let start = number as usize * FRAME_LEN;
                     let bytes = frames.get(start..start + FRAME_LEN).unwrap_or_default();
                     let frame = parse_frame(bytes, 0)?;
-                    *number = self.profile.add_frame(frame);
+                    self.stack.push(self.profile.add_frame(frame));
                 }
-                let stack = self.profile.add_stack(&scratch);
-                self.scratch = scratch;
+                let stack = self.profile.add_stack(&self.stack);
                 self.known.insert(u64::from(id), stack);
                 Ok(stack)
             }
@@ -384,7 +386,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         Ok(())
     }
 
-    fn frame(&mut self, table: &HashTable<'_>, id: u64, at: u64) -> Result<u32> {
+    fn frame(&mut self, table: &HashTable<'_>, id: u64, at: u64) -> Result<FrameId> {
         if let Some(&number) = self.frames.get(&id) {
             return Ok(number);
         }

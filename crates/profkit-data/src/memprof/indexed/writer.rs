@@ -2,9 +2,10 @@
 use super::radix::Layout;
 use crate::MemProfSection;
 use crate::hash_table::{Lengths, TablePlan};
+use crate::index_vec::{Id, IndexVec};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
-use crate::memprof::profile::{FRAME_LEN, IdScheme, MemProfile, Record, StackId};
+use crate::memprof::profile::{FRAME_LEN, FrameId, IdScheme, MemProfile, Record, StackId};
 use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
 use crate::{Error, ErrorKind, Result};
@@ -84,9 +85,9 @@ pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<M
         profile,
         options,
         out: Vec::new(),
-        positions: Vec::new(),
-        frame_ids: Vec::new(),
-        stack_ids: Vec::new(),
+        positions: IndexVec::new(),
+        frame_ids: IndexVec::new(),
+        stack_ids: IndexVec::new(),
     };
     match options.version {
         0..=2 => writer.tables()?,
@@ -111,9 +112,9 @@ struct Writer<'a> {
     options: &'a IndexedMemProfOptions,
     out: Vec<u8>,
     /// Of the stacks in the tree (versions 3 and 4).
-    positions: Vec<u32>,
-    frame_ids: Vec<u64>,
-    stack_ids: Vec<u64>,
+    positions: IndexVec<StackId, u32>,
+    frame_ids: IndexVec<FrameId, u64>,
+    stack_ids: IndexVec<StackId, u64>,
 }
 
 impl Writer<'_> {
@@ -137,16 +138,7 @@ impl Writer<'_> {
     /// Versions 0 to 2.
     fn tables(&mut self) -> Result<()> {
         let version = self.options.version;
-        let ids = self.options.ids;
-        let frames = self.profile.frames().iter();
-        self.frame_ids = frames.map(|frame| ids.frame_id(frame)).collect();
-        let frame_ids = &self.frame_ids;
-        let frame_id = |frame: &u32| frame_ids.get(*frame as usize).copied().unwrap_or(0);
-        self.stack_ids = self
-            .profile
-            .stacks()
-            .map(|(_, stack)| ids.stack_id(stack.iter().map(frame_id)))
-            .collect();
+        (self.frame_ids, self.stack_ids) = self.profile.stored_ids(self.options.ids);
         let first = usize::from(version > 0);
         if version > 0 {
             self.words(&[u64::from(version)]);
@@ -177,9 +169,8 @@ impl Writer<'_> {
         self.options.schema.encode(&mut self.out);
         let layout = Layout::new(self.profile, self.options.ids)?;
         for &frame in &layout.frame_order {
-            if let Some(frame) = self.profile.frames().get(frame as usize) {
-                self.out.extend_from_slice(&frame.encode());
-            }
+            let frame = &self.profile.frames()[frame];
+            self.out.extend_from_slice(&frame.encode());
         }
         let stacks = self.offset();
         for element in &layout.array {
@@ -232,25 +223,25 @@ impl Writer<'_> {
         let profile = self.profile;
         let keys = self.frame_ids.clone();
         let lengths = vec![FRAME_LEN as u64; keys.len()];
-        self.table(&keys, &lengths, Lengths::KeyAndData, |_, index, out| {
-            if let Some(frame) = profile.frames().get(index) {
-                out.extend_from_slice(&frame.encode());
-            }
+        let keys = keys.as_slice();
+        self.table(keys, &lengths, Lengths::KeyAndData, |_, index, out| {
+            let frame = &profile.frames()[FrameId::from_index(index)];
+            out.extend_from_slice(&frame.encode());
         })
     }
 
     fn stack_table(&mut self) -> Result<u64> {
         let profile = self.profile;
         let keys = self.stack_ids.clone();
-        let stacks: Vec<&[u32]> = profile.stacks().map(|(_, stack)| stack).collect();
+        let stacks = profile.stacks();
         let lengths: Vec<u64> = stacks.iter().map(|stack| 8 * stack.len() as u64).collect();
         self.table(
-            &keys,
+            keys.as_slice(),
             &lengths,
             Lengths::DataOnly { key: 8 },
             |writer, index, out| {
-                for &frame in stacks.get(index).copied().unwrap_or_default() {
-                    out.extend_from_slice(&writer.frame_id(frame).to_le_bytes());
+                for &frame in stacks[StackId::from_index(index)].iter() {
+                    out.extend_from_slice(&writer.frame_ids[frame].to_le_bytes());
                 }
             },
         )
@@ -284,13 +275,9 @@ impl Writer<'_> {
         Ok(plan.index_offset(start))
     }
 
-    fn frame_id(&self, frame: u32) -> u64 {
-        self.frame_ids.get(frame as usize).copied().unwrap_or(0)
-    }
-
     fn stack_len(&self, stack: StackId) -> u64 {
         match self.options.version {
-            0 | 1 => 8 + 8 * self.profile.stack_numbers(stack).len() as u64,
+            0 | 1 => 8 + 8 * self.profile.frame_ids(stack).len() as u64,
             2 => 8,
             _ => 4,
         }
@@ -315,19 +302,17 @@ impl Writer<'_> {
     fn stack(&self, stack: StackId, out: &mut Vec<u8>) {
         match self.options.version {
             0 | 1 => {
-                let frames = self.profile.stack_numbers(stack);
+                let frames = self.profile.frame_ids(stack);
                 out.extend_from_slice(&(frames.len() as u64).to_le_bytes());
                 for &frame in frames {
-                    out.extend_from_slice(&self.frame_id(frame).to_le_bytes());
+                    out.extend_from_slice(&self.frame_ids[frame].to_le_bytes());
                 }
             }
             2 => {
-                let id = self.stack_ids.get(stack.index()).copied().unwrap_or(0);
-                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&self.stack_ids[stack].to_le_bytes());
             }
             _ => {
-                let position = self.positions.get(stack.index()).copied().unwrap_or(0);
-                out.extend_from_slice(&position.to_le_bytes());
+                out.extend_from_slice(&self.positions[stack].to_le_bytes());
             }
         }
     }

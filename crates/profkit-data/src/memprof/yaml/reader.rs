@@ -152,13 +152,13 @@ fn frames(
     profile: &mut MemProfile,
     what: &'static str,
 ) -> Result<StackId> {
-    let mut numbers = Vec::new();
+    let mut stack = Vec::new();
     events.list(what, |events| {
         let frame = frame(events, profile)?;
-        numbers.push(profile.add_frame(frame));
+        stack.push(profile.add_frame(frame));
         Ok(())
     })?;
-    Ok(profile.add_stack(&numbers))
+    Ok(profile.add_stack(&stack))
 }
 
 fn frame(events: &mut Events<'_>, profile: &mut MemProfile) -> Result<Frame> {

@@ -97,7 +97,7 @@ impl Writer<'_> {
     }
 
     fn frames(&mut self, key: &str, stack: StackId) {
-        if self.profile.stack_numbers(stack).is_empty() {
+        if self.profile.frame_ids(stack).is_empty() {
             self.field(0, key, "[]");
             return;
         }

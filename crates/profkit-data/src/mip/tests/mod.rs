@@ -6,11 +6,16 @@ mod yaml_text;
 
 use super::*;
 use crate::ids::BuildId;
+use crate::index_vec::Id;
 use crate::tables::{Frame, StackFlags, Tables};
 use crate::{Error, Result};
 use profkit_testkit::mip::{self as made, V8_MAP, V8_RAW, mixed_image};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::borrow::Cow;
+
+fn function(index: usize) -> FunctionId {
+    FunctionId::from_index(index)
+}
 
 /// The message, its hint, and what it must have: a place and a structure.
 fn message(error: &Error) -> String {
@@ -61,13 +66,13 @@ fn full() -> MipProfile {
         CallEdge {
             caller: None,
             call_site: 0xffff_0000,
-            callee: 0,
+            callee: function(0),
             weight: 3,
         },
         CallEdge {
-            caller: Some(0),
+            caller: Some(function(0)),
             call_site: 0x15,
-            callee: 1,
+            callee: function(1),
             weight: 1 << 40,
         },
     ];
@@ -85,12 +90,12 @@ fn full() -> MipProfile {
         10,
         StackFlags::default(),
     )];
-    profile.functions[0].location = tables.intern_stack(&main).unwrap();
+    profile.functions[function(0)].location = tables.intern_stack(&main).unwrap();
     let inlined = [
         frame(b"inner", Some(b"/src/lib/a b.h"), 4, StackFlags::INLINED),
         frame(b"_ZN3one3twoEi", None, 30, StackFlags::default()),
     ];
-    profile.functions[1].location = tables.intern_stack(&inlined).unwrap();
+    profile.functions[function(1)].location = tables.intern_stack(&inlined).unwrap();
     profile.tables = tables;
     profile
 }

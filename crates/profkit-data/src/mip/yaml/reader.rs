@@ -1,6 +1,6 @@
 //! Reading YAML.
 use super::super::model::{
-    Block, CallEdge, EntryKind, Function, Identity, MipProfile, Modes, Width,
+    Block, CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes, Width,
 };
 use super::super::profile::ProfileVersion;
 use crate::ids::{BuildId, NameRef};
@@ -21,9 +21,18 @@ struct Document {
     profile: MipProfile,
     version: ProfileVersion,
     modes: Modes,
-    /// Callers by index and by name, to be checked when all functions are known.
-    callers: Vec<(u32, Option<Vec<u8>>, Place)>,
     edges: Vec<CallEdge>,
+    /// The callers of edges that have one: looked up when all functions are known.
+    callers: Vec<Caller>,
+}
+
+/// The caller of a call edge as the text names it.
+struct Caller {
+    /// The edge, by its place in the text.
+    edge: usize,
+    number: u32,
+    name: Option<Vec<u8>>,
+    place: Place,
 }
 
 fn document(mut events: Events<'_>) -> Result<(MipProfile, ProfileVersion)> {
@@ -151,8 +160,7 @@ impl Document {
     }
 
     fn function(&mut self, events: &mut Events<'_>) -> Result<()> {
-        let index = self.profile.functions.len();
-        let callee = u32::try_from(index).unwrap_or(u32::MAX);
+        let callee = self.profile.functions.next_id();
         let nine = self.version == ProfileVersion::V9;
         let mut function = Function {
             modes: self.modes,
@@ -252,7 +260,8 @@ impl Document {
         Ok(())
     }
 
-    fn edge(&mut self, events: &mut Events<'_>, callee: u32) -> Result<()> {
+    fn edge(&mut self, events: &mut Events<'_>, callee: FunctionId) -> Result<()> {
+        let mut caller = None;
         let mut edge = CallEdge {
             caller: None,
             call_site: 0,
@@ -263,7 +272,7 @@ impl Document {
         let mut relative = false;
         let start = events.mapping("a call edge", |events, key, _| {
             match key {
-                "Caller Index" => edge.caller = Some(events.number32("Caller Index")?),
+                "Caller Index" => caller = Some(events.number32("Caller Index")?),
                 "Caller Name" => name = Some(events.bytes("Caller Name")?),
                 "Call Site" => edge.call_site = events.number32("Call Site")?,
                 "Section Relative Source Address" => {
@@ -275,14 +284,19 @@ impl Document {
             }
             Ok(true)
         })?;
-        if relative == edge.caller.is_some() {
+        if relative == caller.is_some() {
             return Err(
                 malformed(start, "a call edge of a known and an unknown caller")
                     .expected("Caller Index and Call Site, or Section Relative Source Address"),
             );
         }
-        if let Some(caller) = edge.caller {
-            self.callers.push((caller, name, start));
+        if let Some(number) = caller {
+            self.callers.push(Caller {
+                edge: self.edges.len(),
+                number,
+                name,
+                place: start,
+            });
         }
         self.edges.push(edge);
         Ok(())
@@ -324,19 +338,29 @@ impl Document {
 
     fn finish(mut self) -> Result<(MipProfile, ProfileVersion)> {
         let functions = &self.profile.functions;
-        for (caller, name, place) in &self.callers {
-            let known = functions.get(*caller as usize);
-            let matches = known
-                .is_some_and(|function| name.as_ref().is_none_or(|name| *name == function.name));
-            if !matches {
+        for Caller {
+            edge,
+            number,
+            name,
+            place,
+        } in &self.callers
+        {
+            let same_name = |id: &FunctionId| {
+                name.as_ref()
+                    .is_none_or(|name| *name == functions[*id].name)
+            };
+            let Some(caller) = functions.id(*number).filter(same_name) else {
                 return Err(malformed(*place, "a call edge whose caller is not there")
                     .found(format_args!(
-                        "number {caller}, {}",
+                        "number {number}, {}",
                         shown(&String::from_utf8_lossy(
                             name.as_deref().unwrap_or_default()
                         ))
                     ))
                     .expected("number and name of a function of the profile, numbered from 0"));
+            };
+            if let Some(edge) = self.edges.get_mut(*edge) {
+                edge.caller = Some(caller);
             }
         }
         self.edges.sort_unstable();

@@ -4,6 +4,7 @@ use super::super::profile::ProfileVersion;
 use super::super::profile_v8::call_count;
 use crate::bytes::Sink;
 use crate::ids::NameRef;
+use crate::index_vec::Id;
 use crate::tables::StackFlags;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt::Write as _;
@@ -27,9 +28,9 @@ pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut dyn Sink)
     };
     writer.header()?;
     let mut edges = profile.edges_by_callee();
-    for (index, function) in (0..).zip(&profile.functions) {
+    for (id, function) in profile.functions.entries() {
         // A `String` takes everything.
-        let _ = writer.function(function, edges.of(index));
+        let _ = writer.function(function, edges.of(id));
         if writer.out.len() >= BATCH {
             sink.put(writer.out.as_bytes())?;
             writer.out.clear();
@@ -165,10 +166,9 @@ impl Writer<'_> {
         for edge in edges {
             match edge.caller {
                 Some(caller) => {
-                    let caller_name = profile.functions.get(caller as usize);
-                    let caller_name = caller_name.map_or(&[][..], |caller| &caller.name);
-                    writeln!(out, "      - Caller Index:    {caller}")?;
-                    writeln!(out, "        Caller Name:     {}", text(caller_name))?;
+                    let name = &profile.functions[caller].name;
+                    writeln!(out, "      - Caller Index:    {}", caller.index())?;
+                    writeln!(out, "        Caller Name:     {}", text(name))?;
                     writeln!(
                         out,
                         "        Call Site:       {}",

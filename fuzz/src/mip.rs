@@ -1,7 +1,8 @@
 //! MIP files: raw files, maps, profiles and YAML.
 use crate::source::located;
 use profkit_data::mip::{
-    Function, ImageFacts, MipMap, MipProfile, ProfileVersion, RawParts, yaml as text,
+    Function, ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion, RawParts, write,
+    yaml as text,
 };
 use profkit_merge::mip::{MipMergeOptions, MipTarget, add_profile, merge_mip};
 use profkit_merge::{InputData, Inputs};
@@ -85,7 +86,7 @@ pub(crate) fn profile(data: &[u8]) {
             let mut sum = profile.clone();
             add_profile(&mut sum, &profile);
             let mut yaml = Vec::new();
-            text::write(&profile, ProfileVersion::V9, &mut yaml)
+            text::write(&profile, &MipWriteOptions::new(), &mut yaml)
                 .expect("version 9 has a place for all");
             let (read, version) = text::parse(&yaml).expect("our own YAML");
             assert_eq!(version, ProfileVersion::V9);
@@ -107,7 +108,13 @@ pub(crate) fn yaml(data: &[u8]) {
         Ok((profile, version)) => {
             written_and_read(&profile);
             let mut again = Vec::new();
-            if text::write(&profile, version, &mut again).is_ok() {
+            if text::write(
+                &profile,
+                &MipWriteOptions::new().version(version),
+                &mut again,
+            )
+            .is_ok()
+            {
                 let (read, _) = text::parse(&again).expect("our own YAML");
                 assert!(
                     version == ProfileVersion::V8 || shape(&read) == shape(&profile),
@@ -126,9 +133,7 @@ pub(crate) fn yaml(data: &[u8]) {
 
 fn written_and_read(profile: &MipProfile) {
     let mut written = Vec::new();
-    profile
-        .write(ProfileVersion::V9, &mut written)
-        .expect("version 9 has a place for all");
+    write(profile, &MipWriteOptions::new(), &mut written).expect("version 9 has a place for all");
     let read = MipProfile::parse(&written).expect("our own profile");
     assert!(read == *profile, "a profile reads as another");
 }

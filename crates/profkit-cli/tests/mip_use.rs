@@ -7,7 +7,9 @@
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::section;
-use profkit_data::mip::{ImageFacts, MapReadOptions, MipMap, MipProfile, ProfileVersion, RawParts};
+use profkit_data::mip::{
+    ImageFacts, MapReadOptions, MipMap, MipProfile, MipWriteOptions, RawParts, write,
+};
 use profkit_merge::mip::{RecordPlan, RecordSums};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
@@ -78,9 +80,7 @@ fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
     }
     sums.add_to(&plan, &mut profile);
     let mut bytes = Vec::new();
-    profile
-        .write(ProfileVersion::V9, &mut bytes)
-        .expect("written");
+    write(&profile, &MipWriteOptions::new(), &mut bytes).expect("written");
     std::fs::write(folder.join(output), bytes).expect("written");
 }
 

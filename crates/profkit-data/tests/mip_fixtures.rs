@@ -3,7 +3,8 @@
 
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
-    ImageFacts, MipMap, MipProfile, ProfileVersion, RawParts, Width, calls_record, yaml,
+    ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion, RawParts, Width, calls_record,
+    write, yaml,
 };
 use profkit_testkit::mip::{MipImage, V8_MAP, V8_RAW, mixed_image};
 use profkit_testkit::{ByteBuilder, Endian, fixture_path};
@@ -22,7 +23,7 @@ fn check(name: &str, bytes: &[u8]) {
 
 fn written(profile: &MipProfile, version: ProfileVersion) -> Vec<u8> {
     let mut out = Vec::new();
-    profile.write(version, &mut out).expect("all has a place");
+    write(profile, &MipWriteOptions::new().version(version), &mut out).expect("all has a place");
     out
 }
 
@@ -96,10 +97,15 @@ fn profiles() {
     let empty = written(&created.profile, ProfileVersion::V9);
     check("mixed-empty.mip", &empty);
     let mut text = Vec::new();
-    yaml::write(&created.profile, ProfileVersion::V9, &mut text).expect("a Vec takes all");
+    yaml::write(&created.profile, &MipWriteOptions::new(), &mut text).expect("a Vec takes all");
     check("mixed-empty.yaml", &text);
     let eight = MipProfile::parse(&std::fs::read(fixture_path("mip/v8-b.mip")).expect("a fixture"));
     let mut text = Vec::new();
-    yaml::write(&eight.expect("sound"), ProfileVersion::V8, &mut text).expect("a Vec takes all");
+    yaml::write(
+        &eight.expect("sound"),
+        &MipWriteOptions::new().version(ProfileVersion::V8),
+        &mut text,
+    )
+    .expect("a Vec takes all");
     check("v8-b.yaml", &text);
 }

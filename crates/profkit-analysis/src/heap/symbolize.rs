@@ -378,6 +378,9 @@ struct Group {
     modules: Vec<ModuleId>,
 }
 
+/// A group, and its frames if they could be read.
+type Answered = (Group, Option<ModuleFrames>);
+
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
 
@@ -397,10 +400,7 @@ fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,
     source: &dyn BinarySource,
-) -> (
-    IndexVec<ModuleId, ModuleReport>,
-    Vec<(Group, Option<ModuleFrames>)>,
-) {
+) -> (IndexVec<ModuleId, ModuleReport>, Vec<Answered>) {
     let asked: Vec<_> = contexts
         .modules()
         .entries()
@@ -538,7 +538,9 @@ fn frames_of(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
-    use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, Segment, Version, write};
+    use profkit_data::memprof::raw::{
+        DumpToWrite, RawMemProf, RawMemProfOptions, Segment, Version, write,
+    };
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Says of every module that it is of one binary, and counts how often it is asked.
@@ -576,7 +578,8 @@ mod tests {
                 .collect(),
         };
         let mut bytes = Vec::new();
-        write(&dump, Version::new(1).unwrap(), &mut bytes).unwrap();
+        let options = RawMemProfOptions::for_version(Version::new(1).unwrap());
+        write(&dump, &options, &mut bytes).unwrap();
         let mut contexts = RawContexts::default();
         contexts.add(&RawMemProf::parse(&bytes).unwrap(), |skipped| {
             panic!("{skipped:?}")

@@ -241,8 +241,16 @@ impl SampleJob<'_> {
                 SampleForm::Text => {
                     told(&text::write(profile, &text::TextOptions::default(), bytes)?)
                 }
-                SampleForm::Binary => told(&binary::write(profile, bytes)?),
-                SampleForm::CompactBinary => told(&binary::write_compact(profile, bytes)?),
+                SampleForm::Binary => told(&binary::write(
+                    profile,
+                    &binary::BinaryOptions::new(),
+                    bytes,
+                )?),
+                SampleForm::CompactBinary => told(&binary::write_compact(
+                    profile,
+                    &binary::BinaryOptions::new(),
+                    bytes,
+                )?),
                 SampleForm::ExtBinary => {
                     let options = ExtBinaryOptions::default()
                         .md5_names(self.args.md5_names)

@@ -2,12 +2,12 @@
 use super::report::Written;
 use crate::exit::{Failure, Result};
 use crate::print::{grouped, plural};
-use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Losses};
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::{display_range, indexed_writers};
-use profkit_data::instr::text::TextOptions;
-use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile};
+use profkit_data::instr::text::{self, TextOptions};
+use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::indexed::read_section;
-use profkit_data::memprof::yaml;
+use profkit_data::memprof::yaml::{self, YamlOptions};
 use profkit_merge::Threads;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;
@@ -48,8 +48,7 @@ pub fn write_profile(
             written.functions = functions.filter(kept).count() as u64;
             written.losses = text_losses(profile);
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes =
-                output.write(|sink| profkit_data::instr::text::write(profile, options, sink))?;
+            written.bytes = output.write(|sink| text::write(profile, options, sink).map(|_| ()))?;
         }
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {
@@ -71,7 +70,8 @@ pub fn write_profile(
                 ));
             }
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes = output.write(|sink| yaml::write(&heap, sink))?;
+            written.bytes =
+                output.write(|sink| yaml::write(&heap, &YamlOptions::new(), sink).map(|_| ()))?;
         }
         Encoding::Indexed(options) => {
             let plan =
@@ -127,8 +127,8 @@ fn text_losses(profile: &InstrProfile) -> Vec<String> {
         let bytes = plural(section.bytes.len() as u64, "byte");
         format!("left out the MemProf section ({bytes}), for which text has no place")
     });
-    let flags = profile
-        .kind
+    let flags = text::losses(profile)
+        .flags
         .contains(InstrKind::FUNCTION_ENTRY_ONLY)
         .then(|| {
             "left out that only function entries are covered, for which text has no place"

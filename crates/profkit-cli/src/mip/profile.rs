@@ -3,7 +3,9 @@ use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{FunctionId, MipProfile, ProfileVersion};
+use profkit_data::mip::{
+    FunctionId, MipProfile, MipWriteOptions, ProfileVersion, write as write_profile,
+};
 use profkit_data::tables::{StackId, Tables};
 use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::create::{self, CreateOptions, create};
@@ -83,9 +85,12 @@ pub fn open(path: &Path) -> Result<Opened> {
 pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<u64> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
-    profile
-        .write(version, &mut bytes)
-        .map_err(|error| Failure::file(path.display(), &error))?;
+    write_profile(
+        profile,
+        &MipWriteOptions::new().version(version),
+        &mut bytes,
+    )
+    .map_err(|error| Failure::file(path.display(), &error))?;
     Ok(output.write(|sink| sink.put(&bytes))?)
 }
 

@@ -266,8 +266,10 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     output.write(|sink| {
         match args.encoding {
             Encoding::Text => text::write(made, &TextOptions::default(), sink),
-            Encoding::Binary => binary::write(made, sink),
-            Encoding::Compbinary => binary::write_compact(made, sink),
+            Encoding::Binary => binary::write(made, &binary::BinaryOptions::new(), sink),
+            Encoding::Compbinary => {
+                binary::write_compact(made, &binary::BinaryOptions::new(), sink)
+            }
             Encoding::Extbinary => ext_binary::write(made, &ExtBinaryOptions::default(), sink),
         }
         .map(|_| ())

@@ -4,7 +4,7 @@ use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
-use profkit_data::mip::yaml;
+use profkit_data::mip::{MipWriteOptions, yaml};
 use profkit_merge::files::{Content, Input, Output};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -69,8 +69,12 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
     }
     let output = Output::new(&args.output, Content::Text)?;
     let mut text = Vec::new();
-    yaml::write(&opened.profile, opened.version, &mut text)
-        .map_err(|error| Failure::file(&opened.name, &error))?;
+    yaml::write(
+        &opened.profile,
+        &MipWriteOptions::new().version(opened.version),
+        &mut text,
+    )
+    .map_err(|error| Failure::file(&opened.name, &error))?;
     output.write(|sink| sink.put(&text))?;
     Ok(Status::Done)
 }

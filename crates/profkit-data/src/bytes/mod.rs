@@ -3,4 +3,4 @@ mod cursor;
 mod sink;
 
 pub use cursor::{Cursor, Endian};
-pub use sink::Sink;
+pub use sink::{Sink, assert_planned};

@@ -1,4 +1,5 @@
 use super::Lengths;
+use crate::bytes::assert_planned;
 use crate::{Error, ErrorKind, Result};
 
 /// Where each item of a table goes, before any byte is written: LLVM's order of buckets and chains, from the hashes in
@@ -128,6 +129,9 @@ impl TablePlan {
     ///
     /// # Errors
     /// What `body` returns.
+    ///
+    /// # Panics
+    /// If the items are not as long as the plan was told.
     pub fn encode_payload(
         &self,
         positions: std::ops::Range<usize>,
@@ -135,6 +139,8 @@ impl TablePlan {
         mut body: impl FnMut(u32, &mut Vec<u8>) -> Result<()>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        let before = out.len();
+        let planned = self.range_len(positions.start, positions.end);
         let mut bucket = self
             .bucket_starts
             .partition_point(|&start| (start as usize) < positions.start);
@@ -159,11 +165,14 @@ impl TablePlan {
             out.extend_from_slice(&data.to_le_bytes());
             body(index, out)?;
         }
+        let written = (out.len() - before) as u64;
+        assert_planned("items of the hash table", planned, written);
         Ok(())
     }
 
     /// Appends the padding and the index, for a payload that began at the absolute offset `start`.
     pub fn encode_index(&self, start: u64, out: &mut Vec<u8>) {
+        let before = out.len();
         let padding = self.index_offset(start) - (start + self.payload_len());
         out.extend((0..padding).map(|_| 0));
         out.extend_from_slice(&(self.bucket_count() as u64).to_le_bytes());
@@ -176,6 +185,8 @@ impl TablePlan {
             };
             out.extend_from_slice(&offset.to_le_bytes());
         }
+        let written = (out.len() - before) as u64;
+        assert_planned("index of the hash table", self.index_len(start), written);
     }
 
     fn start(&self, bucket: usize) -> usize {

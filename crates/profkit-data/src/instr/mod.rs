@@ -4,6 +4,7 @@
 //! each have a folder with the reader beside the writer.
 pub mod indexed;
 mod kind;
+mod losses;
 mod profile;
 pub mod raw;
 mod record;
@@ -15,6 +16,7 @@ pub mod value_data;
 pub use crate::memprof_section::MemProfSection;
 pub use crate::releases;
 pub use kind::InstrKind;
+pub use losses::Losses;
 pub use profile::{InstrProfile, TemporalTrace, TemporalTraces};
 pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
 pub use source::InstrSource;

@@ -7,6 +7,7 @@ mod contexts;
 mod data_access;
 pub mod diff;
 pub mod indexed;
+mod losses;
 mod profile;
 pub mod raw;
 mod sites;
@@ -18,6 +19,7 @@ pub mod yaml;
 pub use block::{FIELD_COUNT, Field, MemInfoBlock, Schema, Start};
 pub use contexts::{AddressId, Context, FrameList, build};
 pub use data_access::{DataAccess, DataRecord, Datum};
+pub use losses::Losses;
 pub use profile::{
     AllocSite, CallSite, Frame, FrameId, IdScheme, MemProfile, Record, StackId, canonical_name,
     guid,

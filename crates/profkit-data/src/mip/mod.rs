@@ -23,6 +23,7 @@ mod create;
 mod entry;
 mod header;
 mod header_v8;
+mod losses;
 mod map;
 mod map_v8;
 mod model;
@@ -36,10 +37,14 @@ pub mod yaml;
 pub use create::{Created, ImageFacts};
 pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
+pub use losses::Losses;
 pub use map::{Entries, MapReadOptions, MipMap, is_map};
 pub use model::{
     Block, CallEdge, EntryKind, Function, FunctionId, Identity, MODE_NAMES, MipProfile, Modes,
     Width,
 };
-pub use profile::{ProfileHeader, ProfileVersion};
-pub use raw::{EntryRecord, ImageId, RawPart, RawParts, RawWriter, Sample, calls_record};
+pub use profile::{MipWriteOptions, ProfileHeader, ProfileVersion, write};
+pub use raw::{
+    EntryRecord, ImageId, PartToWrite, RawPart, RawParts, RawWriteOptions, Sample, calls_record,
+    write_raw,
+};

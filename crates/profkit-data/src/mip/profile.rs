@@ -1,8 +1,9 @@
 //! Profiles of version 9: header, build id, list of sections, sections, checksum.
 use super::header::{Layout, MipKind, other_kind, preamble};
+use super::losses::Losses;
 use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
 use super::profile_v8;
-use crate::bytes::{Cursor, Endian, Sink};
+use crate::bytes::{Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
 use crate::index_vec::{Id, IndexVec};
 use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
@@ -139,18 +140,64 @@ impl MipProfile {
         };
         inner().map_err(|error| error.within(Structure::MipProfile))
     }
+}
 
-    /// Writes the profile.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if the version has no place for something, or the sink takes no more.
-    pub fn write(&self, version: ProfileVersion, sink: &mut dyn Sink) -> Result<()> {
-        match version {
-            ProfileVersion::V8 => profile_v8::write(self, sink),
-            ProfileVersion::V9 => write_v9(self, sink),
-        }
-        .map_err(|error| error.within(Structure::MipProfile))
+/// How to write a profile, as a file or as YAML.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MipWriteOptions {
+    /// The version of the format; by default the newest.
+    pub version: ProfileVersion,
+}
+
+impl MipWriteOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
     }
+
+    /// Sets the version.
+    #[must_use]
+    pub fn version(mut self, version: ProfileVersion) -> Self {
+        self.version = version;
+        self
+    }
+}
+
+/// Writes a profile. Version 9 holds everything; what version 8 leaves out is in the losses.
+///
+/// ```
+/// use profkit_data::mip::{Function, MipProfile, MipWriteOptions, Modes, write};
+///
+/// let mut profile = MipProfile { section_address: Some(0x4000), ..MipProfile::default() };
+/// let main = profile.functions.push(Function {
+///     name: b"main".to_vec(),
+///     modes: Modes::FUNCTION_COVERAGE,
+///     called_runs: 1,
+///     ..Function::default()
+/// });
+/// let mut file = Vec::new();
+/// let losses = write(&profile, &MipWriteOptions::new(), &mut file)?;
+/// assert!(losses.is_empty());
+/// assert!(MipProfile::parse(&file)?.functions[main].is_covered());
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] if the version has no place for something that cannot be left out, and those of the
+/// sink.
+pub fn write(
+    profile: &MipProfile,
+    options: &MipWriteOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
+    match options.version {
+        ProfileVersion::V8 => {
+            profile_v8::write(profile, sink).map(|()| Losses::of_version_8(profile, |_| false))
+        }
+        ProfileVersion::V9 => write_v9(profile, sink).map(|()| Losses::default()),
+    }
+    .map_err(|error| error.within(Structure::MipProfile))
 }
 
 struct Header {
@@ -546,17 +593,27 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         out.put(&size.to_le_bytes())?;
         offset += size.next_multiple_of(align);
     }
+    assert_planned("header of the MIP profile", start, out.len() as u64);
+    let mut end = start;
+    let mut sections = SECTIONS.into_iter().zip(sizes);
+    let mut finish_section = |out: &mut Vec<u8>| {
+        pad(out);
+        if let Some((name, size)) = sections.next() {
+            end += size.next_multiple_of(align);
+            assert_planned(name, end, out.len() as u64);
+        }
+    };
     for (function, StringId(name)) in profile.functions.iter().zip(name_ids) {
         put_function(function, name, &mut out)?;
     }
-    pad(&mut out);
+    finish_section(&mut out);
     names.write(&mut out)?;
-    pad(&mut out);
+    finish_section(&mut out);
     for block in profile.functions.iter().flat_map(|one| &one.blocks) {
         out.put(&block.offset.to_le_bytes())?;
         out.put(&block.runs.to_le_bytes())?;
     }
-    pad(&mut out);
+    finish_section(&mut out);
     for edge in &profile.edges {
         let caller = match edge.caller {
             Some(caller) => number(caller)?,
@@ -568,14 +625,14 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         out.put(&0u32.to_le_bytes())?;
         out.put(&edge.weight.to_le_bytes())?;
     }
-    pad(&mut out);
+    finish_section(&mut out);
     tables.strings.write(&mut out)?;
-    pad(&mut out);
+    finish_section(&mut out);
     tables.paths.write(&mut out)?;
-    pad(&mut out);
+    finish_section(&mut out);
     tables.stacks.write(&mut out)?;
-    pad(&mut out);
-    debug_assert_eq!(out.len() as u64, size, "the planned size");
+    finish_section(&mut out);
+    assert_planned("MIP profile", size, out.len() as u64);
     let checksum = XxHash3_64::oneshot(&out);
     out.put(&checksum.to_le_bytes())?;
     sink.put(&out)
@@ -620,7 +677,7 @@ fn put_header(
     out.put(&profile.section_size.unwrap_or(UNKNOWN).to_le_bytes())?;
     out.put(&file_size.to_le_bytes())?;
     out.put(&0u64.to_le_bytes())?;
-    debug_assert_eq!(out.len(), HEADER);
+    assert_planned("fields of the header", HEADER as u64, out.len() as u64);
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Raw files: what runs of an image wrote.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::header_v8::HeaderV8;
+use super::losses::Losses;
 use super::model::{Identity, Modes, Width};
-use crate::bytes::{Cursor, Endian, Sink};
+use crate::bytes::{Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
@@ -318,9 +319,21 @@ fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     })
 }
 
-/// Writes one part of a raw file of version 9, as the runtime does.
+/// How to write a raw file. There is nothing to choose: the version is 9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawWriteOptions {}
+
+impl RawWriteOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// One part of a raw file: what a run of an image leaves.
 #[derive(Clone, Debug)]
-pub struct RawWriter<'a> {
+pub struct PartToWrite<'a> {
     /// Build id of the image.
     pub build_id: &'a [u8],
     /// Width of the target's addresses.
@@ -335,49 +348,71 @@ pub struct RawWriter<'a> {
     pub samples: &'a [Sample],
 }
 
-impl RawWriter<'_> {
-    /// Writes the part.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if something is too long for its field, or the sink takes no more.
-    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
-        let too_long = || Error::new(ErrorKind::CannotRepresent, "too long for a raw file");
-        let samples =
-            u32::try_from(self.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
-        let length = u32::try_from(self.build_id.len())
-            .ok()
-            .filter(|&length| length as usize <= raw_header::BUILD_ID_MAX)
-            .ok_or_else(too_long)?;
-        let width = match self.width {
-            Width::Bits32 => file_type::WIDTH_32,
-            Width::Bits64 => file_type::WIDTH_64,
-        };
-        let mut bytes = Vec::with_capacity(
-            raw_header::SIZE
-                + raw_header::BUILD_ID_MAX
-                + self.records.len()
-                + self.samples.len() * 8,
-        );
-        bytes.put(&MAGIC.to_le_bytes())?;
-        bytes.put(&VERSION.to_le_bytes())?;
-        bytes.put(&(file_type::RAW | width).to_le_bytes())?;
-        bytes.put(&u32::from(self.modes.0).to_le_bytes())?;
-        bytes.put(&length.to_le_bytes())?;
-        bytes.put(&samples.to_le_bytes())?;
-        bytes.put(&self.runs.to_le_bytes())?;
-        bytes.put(&(self.records.len() as u64).to_le_bytes())?;
-        debug_assert_eq!(bytes.len(), raw_header::SIZE);
-        bytes.put(self.build_id)?;
-        bytes.resize(bytes.len().next_multiple_of(raw_header::BUILD_ID_ALIGN), 0);
-        bytes.put(self.records)?;
-        for sample in self.samples {
-            bytes.put(&sample.record_offset.to_le_bytes())?;
-            bytes.put(&sample.return_offset.to_le_bytes())?;
-        }
-        let checksum = XxHash3_64::oneshot(&bytes);
-        bytes.put(&checksum.to_le_bytes())?;
-        sink.put(&bytes)
+/// Writes one part of a raw file, as the runtime does. Nothing gets lost.
+///
+/// ```
+/// use profkit_data::mip::{Modes, PartToWrite, RawParts, RawWriteOptions, Width, write_raw};
+///
+/// let part = PartToWrite {
+///     build_id: &[0xab, 0xcd],
+///     width: Width::Bits64,
+///     modes: Modes::FUNCTION_COVERAGE,
+///     runs: 1,
+///     records: &[0, 0xff],
+///     samples: &[],
+/// };
+/// let mut file = Vec::new();
+/// write_raw(&part, &RawWriteOptions::new(), &mut file)?;
+/// for part in RawParts::new(&file) {
+///     assert_eq!(part?.records, [0, 0xff]);
+/// }
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] if something is too long for its field, and those of the sink.
+pub fn write_raw(
+    part: &PartToWrite<'_>,
+    _options: &RawWriteOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
+    let too_long = || Error::new(ErrorKind::CannotRepresent, "too long for a raw file");
+    let samples = u32::try_from(part.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
+    let length = u32::try_from(part.build_id.len())
+        .ok()
+        .filter(|&length| length as usize <= raw_header::BUILD_ID_MAX)
+        .ok_or_else(too_long)?;
+    let width = match part.width {
+        Width::Bits32 => file_type::WIDTH_32,
+        Width::Bits64 => file_type::WIDTH_64,
+    };
+    let mut bytes = Vec::with_capacity(
+        raw_header::SIZE + raw_header::BUILD_ID_MAX + part.records.len() + part.samples.len() * 8,
+    );
+    bytes.put(&MAGIC.to_le_bytes())?;
+    bytes.put(&VERSION.to_le_bytes())?;
+    bytes.put(&(file_type::RAW | width).to_le_bytes())?;
+    bytes.put(&u32::from(part.modes.0).to_le_bytes())?;
+    bytes.put(&length.to_le_bytes())?;
+    bytes.put(&samples.to_le_bytes())?;
+    bytes.put(&part.runs.to_le_bytes())?;
+    bytes.put(&(part.records.len() as u64).to_le_bytes())?;
+    assert_planned(
+        "header of the raw file",
+        raw_header::SIZE as u64,
+        bytes.len() as u64,
+    );
+    bytes.put(part.build_id)?;
+    bytes.resize(bytes.len().next_multiple_of(raw_header::BUILD_ID_ALIGN), 0);
+    bytes.put(part.records)?;
+    for sample in part.samples {
+        bytes.put(&sample.record_offset.to_le_bytes())?;
+        bytes.put(&sample.return_offset.to_le_bytes())?;
     }
+    let checksum = XxHash3_64::oneshot(&bytes);
+    bytes.put(&checksum.to_le_bytes())?;
+    sink.put(&bytes)?;
+    Ok(Losses::default())
 }
 
 /// What one record says of the entry of its function.

@@ -310,7 +310,7 @@ pub(super) fn write(
         };
         let profile = if unnamed { &directives } else { profile };
         output::write_bytes(session, output, name, |sink| {
-            text::write(profile, &options, sink).map(Ok)
+            text::write(profile, &options, sink).map(|_| Ok(()))
         })?;
         if unnamed {
             let text = "malformed instrumentation profile data: symbol name is empty";

@@ -2,7 +2,9 @@
 use super::*;
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::{Id, IndexVec};
-use profkit_data::memprof::raw::{DumpToWrite, RawBlock, RawMemProf, Segment, Version, write};
+use profkit_data::memprof::raw::{
+    DumpToWrite, RawBlock, RawMemProf, RawMemProfOptions, Segment, Version, write,
+};
 use profkit_data::memprof::{
     AddressId, Context, Field, Frame, MemInfoBlock, MemProfile, build, yaml,
 };
@@ -49,7 +51,8 @@ fn dump(contexts: &[(u8, Vec<u8>)], base: u64) -> Vec<u8> {
             .collect(),
     };
     let mut out = Vec::new();
-    write(&dump, Version::new(4).unwrap(), &mut out).unwrap();
+    let options = RawMemProfOptions::for_version(Version::new(4).unwrap());
+    write(&dump, &options, &mut out).unwrap();
     out
 }
 
@@ -118,7 +121,7 @@ fn sum_of(profiles: &[MemProfile]) -> MemProfile {
 
 fn text(profile: &MemProfile) -> String {
     let mut out = Vec::new();
-    yaml::write(profile, &mut out).unwrap();
+    yaml::write(profile, &yaml::YamlOptions::new(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

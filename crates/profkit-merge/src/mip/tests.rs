@@ -3,8 +3,8 @@ use crate::{Inputs, Report, Weight};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::index_vec::Id;
 use profkit_data::mip::{
-    CallEdge, Function, FunctionId, ImageFacts, MipMap, MipProfile, Modes, ProfileVersion,
-    RawParts, Width,
+    CallEdge, Function, FunctionId, ImageFacts, MipMap, MipProfile, MipWriteOptions, Modes,
+    ProfileVersion, RawParts, Width, write,
 };
 use profkit_data::tables::{Frame, StackFlags};
 use profkit_testkit::mip::{
@@ -66,7 +66,12 @@ fn the_published_vector_of_version_8() {
     let empty = created(V8_MAP, &ImageFacts::new());
     let bytes = |profile: &MipProfile| {
         let mut out = Vec::new();
-        profile.write(ProfileVersion::V8, &mut out).unwrap();
+        write(
+            &profile,
+            &MipWriteOptions::new().version(ProfileVersion::V8),
+            &mut out,
+        )
+        .unwrap();
         out
     };
     let before = bytes(&empty);
@@ -202,7 +207,7 @@ proptest! {
         prop_assert_eq!(add_profile(&mut added, &back), vec![]);
         prop_assert_eq!(&added, &whole);
         let mut written = Vec::new();
-        back.write(ProfileVersion::V9, &mut written).unwrap();
+        write(&back, &MipWriteOptions::new(), &mut written).unwrap();
         prop_assert_eq!(&merged(&front, &files([written])).0, &whole);
     }
 
@@ -344,13 +349,13 @@ fn what_is_dropped_and_why() {
     modes.patch_u32("modes", 1);
     let mut written = Vec::new();
     let mut foreign = profile_of(&other);
-    foreign.write(ProfileVersion::V9, &mut written).unwrap();
+    write(&foreign, &MipWriteOptions::new(), &mut written).unwrap();
     foreign.identity = profile_of(&image).identity;
     let second = FunctionId::from_index(1);
     foreign.functions[second].signature = 7;
     foreign.functions[second].called_runs = 7;
     let mut unlike = Vec::new();
-    foreign.write(ProfileVersion::V9, &mut unlike).unwrap();
+    write(&foreign, &MipWriteOptions::new(), &mut unlike).unwrap();
     let mut inputs = files([
         whole.clone(),
         Vec::new(),

@@ -49,4 +49,4 @@ pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
 pub use header::IndexedHeader;
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
 pub use record::NameRecords;
-pub use writer::{IndexedPlan, IndexedWriteOptions, Losses, Summaries, write};
+pub use writer::{IndexedPlan, IndexedWriteOptions, Summaries, write};

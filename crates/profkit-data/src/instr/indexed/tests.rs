@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::releases::Release;
 use crate::instr::{
-    FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
+    FunctionTable, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection, NewRecord, Record,
     TemporalTrace, TemporalTraces, ValueData, ValueEntry,
 };
 use crate::{Error, ErrorKind};

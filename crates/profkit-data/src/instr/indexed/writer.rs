@@ -1,12 +1,13 @@
 use super::header::{self, IndexedHeader};
 use super::record::RecordLayout;
 use super::{record, sections};
-use crate::bytes::Sink;
+use crate::bytes::{Sink, assert_planned};
 use crate::hash_table::{Lengths, TablePlan};
 use crate::ids::BuildId;
 use crate::instr::releases::{self, Release};
 use crate::instr::{
-    FunctionId, FunctionRef, InstrKind, InstrProfile, MemProfSection, RecordRef, TemporalTraces,
+    FunctionId, FunctionRef, InstrKind, InstrProfile, Losses, MemProfSection, RecordRef,
+    TemporalTraces,
 };
 use crate::llvm_order::{self, NumberHash};
 use crate::memprof_section as memprof;
@@ -116,47 +117,6 @@ fn known_flags(release: Release) -> u64 {
             releases::first_release_of_flags(flag).is_some_and(|first| first <= release)
         })
         .sum()
-}
-
-/// What the chosen version could not hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Losses {
-    /// Flags of the kind that the reader does not know.
-    pub flags: InstrKind,
-    /// Records that lost their MC/DC bitmap.
-    pub bitmaps: u64,
-    /// Records that lost their vtable value sites.
-    pub vtable_sites: u64,
-    /// Names of vtables.
-    pub vtable_names: u64,
-    /// Temporal traces.
-    pub traces: u64,
-    /// Build ids.
-    pub binary_ids: u64,
-    /// Whether the MemProf section was dropped.
-    pub memprof: bool,
-}
-
-impl Losses {
-    /// Whether everything was written.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// What was lost, as counts with a plural noun, for messages. Flags are apart.
-    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
-        [
-            (self.bitmaps, "MC/DC bitmaps"),
-            (self.vtable_sites, "value profiles of vtables"),
-            (self.vtable_names, "vtable names"),
-            (self.traces, "temporal traces"),
-            (self.binary_ids, "build ids"),
-            (u64::from(self.memprof), "MemProf sections"),
-        ]
-        .into_iter()
-        .filter(|&(count, _)| count != 0)
-    }
 }
 
 /// Writes a profile in LLVM's bytes for the version.
@@ -382,6 +342,7 @@ impl<'p> IndexedPlan<'p> {
 
     /// Appends header and summaries.
     pub fn encode_head(&self, summaries: Summaries, out: &mut Vec<u8>) {
+        let before = out.len();
         let mut header = self.header;
         let Summaries {
             plain,
@@ -399,6 +360,13 @@ impl<'p> IndexedPlan<'p> {
                 sections::encode_summary(&context_sensitive.finish(), out);
             }
         }
+        let written = (out.len() - before) as u64;
+        let planned = self.payload_offset();
+        assert_planned(
+            "header and summaries of the indexed profile",
+            planned,
+            written,
+        );
     }
 
     /// The end of a range that begins at `from` and encodes to `bytes` bytes or some more.
@@ -443,12 +411,14 @@ impl<'p> IndexedPlan<'p> {
             },
             out,
         )?;
-        debug_assert_eq!(out.len() as u64 - before, expected);
+        let written = out.len() as u64 - before;
+        assert_planned("records of the indexed profile", expected, written);
         Ok(())
     }
 
     /// Appends what follows the function table's payload: its index and the other sections.
     pub fn encode_tail(&self, out: &mut Vec<u8>) {
+        let before = out.len();
         self.table.encode_index(self.payload_offset(), out);
         for section in [&self.memprof, &self.binary_ids, &self.vtable_names] {
             out.extend_from_slice(section.as_deref().unwrap_or_default());
@@ -456,6 +426,12 @@ impl<'p> IndexedPlan<'p> {
         if let Some(traces) = self.traces {
             sections::encode_traces(traces, out);
         }
+        let start = self.payload_offset() + self.table.payload_len();
+        assert_planned(
+            "sections after the records of the indexed profile",
+            self.total_len - start,
+            (out.len() - before) as u64,
+        );
     }
 
     /// Writes everything, about a megabyte at a time.
@@ -477,7 +453,7 @@ impl<'p> IndexedPlan<'p> {
         }
         self.encode_tail(&mut chunk);
         written += chunk.len() as u64;
-        debug_assert_eq!(written, self.total_len);
+        assert_planned("indexed profile", self.total_len, written);
         sink.put(&chunk)
     }
 }

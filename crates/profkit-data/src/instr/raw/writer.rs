@@ -3,9 +3,9 @@ use super::header::{RawDialect, RawHeader};
 use super::image::{RawImage, RawImageRecord};
 use super::layout::{RecordLayout, VTableLayout};
 use super::sections::padding_to_8;
-use crate::bytes::Sink;
+use crate::bytes::{Sink, assert_planned};
 use crate::ids::NameRef;
-use crate::instr::{ValueData, value_data};
+use crate::instr::{Losses, ValueData, value_data};
 use crate::names::{NAME_SEPARATOR, encode_blob_stored, encode_blob_zlib};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{value_kind, variant};
@@ -17,32 +17,48 @@ const FIRST_ADDRESS: u64 = 0x1_0000;
 /// The largest page of any machine.
 const MAX_PAGE: u64 = 1 << 30;
 
-impl RawImage {
-    /// Writes the profile.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] for what the version or format cannot hold; nothing is written then. Else as the
-    /// sink.
-    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
-        let plan = Plan::of(self)?;
-        let mut head = Vec::with_capacity(plan.header.len);
-        plan.header.encode(&mut head);
-        debug_assert_eq!(head.len(), plan.header.len);
-        sink.put(&head)?;
-        for (bytes, padding) in plan.sections {
-            sink.put(&bytes)?;
-            put_zeros(sink, padding)?;
-        }
-        Ok(())
-    }
+/// How to write a raw profile. There is nothing to choose: the [form](RawImage::form) is the program's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawWriteOptions {}
 
-    /// The profile's bytes.
+impl RawWriteOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Writes a raw profile. Nothing gets lost: what the version cannot hold is an error.
+///
+/// # Errors
+/// [`ErrorKind::CannotRepresent`] for what the version or format cannot hold; nothing is written then. Otherwise those
+/// of the sink.
+pub fn write(image: &RawImage, _options: &RawWriteOptions, sink: &mut dyn Sink) -> Result<Losses> {
+    let plan = Plan::of(image)?;
+    let mut head = Vec::with_capacity(plan.header.len);
+    plan.header.encode(&mut head);
+    assert_planned(
+        "header of the raw profile",
+        plan.header.len as u64,
+        head.len() as u64,
+    );
+    sink.put(&head)?;
+    for (bytes, padding) in plan.sections {
+        sink.put(&bytes)?;
+        put_zeros(sink, padding)?;
+    }
+    Ok(Losses::default())
+}
+
+impl RawImage {
+    /// The bytes that [`write()`] writes.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write()`].
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.write(&mut bytes)?;
+        write(self, &RawWriteOptions::new(), &mut bytes)?;
         Ok(bytes)
     }
 }
@@ -135,6 +151,7 @@ impl Plan {
             };
             (records.encode(), values(image)?, vtables(image))
         };
+        assert_planned("data records", data_len, data.len() as u64);
         header.num_vtables = (vtables.len() / VTableLayout::of(image.dialect.width).stride) as u64;
         if matches!(image.dialect.version, 2 | 3) {
             header.value_data_size = values.len() as u64;

@@ -18,7 +18,7 @@ mod tests;
 mod writer;
 
 pub use reader::TextReader;
-pub use writer::{TextOptions, TextWriter, write};
+pub use writer::{TextOptions, TextWriter, losses, write};
 
 /// Stands for a target that has no name in the program (value 0).
 pub const EXTERNAL_SYMBOL: &[u8] = b"** External Symbol **";

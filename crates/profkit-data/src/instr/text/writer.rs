@@ -3,7 +3,7 @@ use super::EXTERNAL_SYMBOL;
 use crate::Result;
 use crate::bytes::Sink;
 use crate::ids::{FuncHash, NameRef};
-use crate::instr::{InstrKind, InstrProfile, TemporalTraces, ValueData};
+use crate::instr::{InstrKind, InstrProfile, Losses, TemporalTraces, ValueData};
 use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;
 
@@ -37,12 +37,12 @@ impl TextOptions {
 }
 
 /// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
-/// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold (binary ids, MemProf, the function-entry
-/// flag) is left out, as LLVM does; the caller may want to say so.
+/// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold is left out, as LLVM does, and is in the
+/// [`losses`].
 ///
 /// # Errors
 /// Those of the sink.
-pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<()> {
+pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut functions: Vec<_> = profile
         .tables
         .iter()
@@ -88,7 +88,23 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
             )?;
         }
     }
-    writer.finish()
+    writer.finish()?;
+    Ok(losses(profile))
+}
+
+/// What text has no place for in a profile.
+pub fn losses(profile: &InstrProfile) -> Losses {
+    let entries_only = profile.kind.contains(InstrKind::FUNCTION_ENTRY_ONLY);
+    Losses {
+        flags: if entries_only {
+            InstrKind::FUNCTION_ENTRY_ONLY
+        } else {
+            InstrKind::UNKNOWN
+        },
+        binary_ids: profile.binary_ids.len() as u64,
+        memprof: profile.memprof.is_some(),
+        ..Losses::default()
+    }
 }
 
 /// Writes a text profile piece by piece: header, traces, then records in the caller's order.

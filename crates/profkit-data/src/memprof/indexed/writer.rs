@@ -154,6 +154,7 @@ impl Writer<'_> {
             header.push(self.offset());
             header.push(self.stack_table()?);
         }
+        assert_eq!(header.len(), offsets, "offsets of the MemProf section");
         self.patch(first, &header);
         Ok(())
     }
@@ -190,6 +191,8 @@ impl Writer<'_> {
                 None => header.push(0),
             }
         }
+        let offsets = if version >= 4 { 4 } else { 3 };
+        assert_eq!(header.len(), offsets, "offsets of the MemProf section");
         self.patch(1, &header);
         Ok(())
     }

@@ -40,4 +40,4 @@ mod writer;
 pub use header::{HEADER_LEN, MAGIC, Version};
 pub use histogram::{decode_element, encode_element};
 pub use reader::{Blocks, Pcs, RawBlock, RawDump, RawMemProf, Segment, Stacks};
-pub use writer::{DumpToWrite, SegmentToWrite, write};
+pub use writer::{DumpToWrite, RawMemProfOptions, SegmentToWrite, write};

@@ -58,7 +58,12 @@ fn read(dump: &RawDump<'_>) -> DumpToWrite {
 
 fn encoded(version: Version) -> Vec<u8> {
     let mut out = Vec::new();
-    write(&sample(version), version, &mut out).unwrap();
+    write(
+        &sample(version),
+        &RawMemProfOptions::for_version(version),
+        &mut out,
+    )
+    .unwrap();
     out
 }
 

@@ -2,8 +2,9 @@
 use super::header::{BUILD_ID_LEN, Elements, HEADER_LEN, MAGIC, Version};
 use super::histogram::encode_element;
 use super::reader::{RawBlock, Segment};
-use crate::bytes::Sink;
+use crate::bytes::{Sink, assert_planned};
 use crate::memprof::block::Field;
+use crate::memprof::losses::Losses;
 use crate::{Error, ErrorKind, Result, Structure};
 
 /// A mapping of code to write.
@@ -20,12 +21,32 @@ pub struct DumpToWrite {
     pub stacks: Vec<(u64, Vec<u64>)>,
 }
 
-/// Writes a dump in a version.
+/// How to write a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawMemProfOptions {
+    /// The version.
+    pub version: Version,
+}
+
+impl RawMemProfOptions {
+    /// A version, with the defaults for all else.
+    pub fn for_version(version: Version) -> Self {
+        RawMemProfOptions { version }
+    }
+}
+
+/// Writes a dump. Nothing gets lost: what the version cannot hold is an error.
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for a build id or a histogram that the version has no room for, and what the sink
 /// returns.
-pub fn write(dump: &DumpToWrite, version: Version, sink: &mut dyn Sink) -> Result<()> {
+pub fn write(
+    dump: &DumpToWrite,
+    options: &RawMemProfOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
+    let version = options.version;
     let mut segments = count(dump.segments.len());
     for segment in &dump.segments {
         for word in [segment.start, segment.end, segment.offset] {
@@ -90,10 +111,18 @@ pub fn write(dump: &DumpToWrite, version: Version, sink: &mut dyn Sink) -> Resul
     header.push(offset);
     header.append(&mut offsets);
     let header: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert_planned(
+        "header of the MemProf dump",
+        HEADER_LEN as u64,
+        header.len() as u64,
+    );
+    let mut written = 0;
     for part in [header, segments, blocks, stacks] {
+        written += part.len() as u64;
         sink.put(&part)?;
     }
-    Ok(())
+    assert_planned("MemProf dump", offset, written);
+    Ok(Losses::default())
 }
 
 fn count(items: usize) -> Vec<u8> {

@@ -6,4 +6,4 @@ mod reader;
 mod writer;
 
 pub use reader::{is_yaml, parse};
-pub use writer::write;
+pub use writer::{YamlOptions, write};

@@ -2,6 +2,7 @@
 use crate::Result;
 use crate::bytes::Sink;
 use crate::memprof::data_access::{DataAccess, Datum};
+use crate::memprof::losses::Losses;
 use crate::memprof::profile::{MemProfile, Record, StackId};
 use std::fmt::Write as _;
 
@@ -12,11 +13,24 @@ const WRAP_COLUMN: usize = 80;
 /// The column of values, after their key.
 const VALUE_COLUMN: usize = 16;
 
-/// Writes a profile in LLVM's bytes: one document. Sampled data come by falling counts, cold data sorted.
+/// How to write YAML. There is nothing to choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct YamlOptions {}
+
+impl YamlOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Writes a profile in LLVM's bytes: one document. Sampled data come by falling counts, cold data sorted. Histograms and
+/// names of functions are left out: LLVM's YAML has no place for them.
 ///
 /// # Errors
 /// What the sink returns.
-pub fn write(profile: &MemProfile, sink: &mut dyn Sink) -> Result<()> {
+pub fn write(profile: &MemProfile, _options: &YamlOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut writer = Writer {
         profile,
         out: String::from("---\n"),
@@ -42,7 +56,8 @@ pub fn write(profile: &MemProfile, sink: &mut dyn Sink) -> Result<()> {
         writer.data(data);
     }
     writer.out.push_str("...\n");
-    sink.put(writer.out.as_bytes())
+    sink.put(writer.out.as_bytes())?;
+    Ok(Losses::without_histograms_and_names(profile))
 }
 
 struct Writer<'a> {

@@ -102,6 +102,6 @@ fn full() -> MipProfile {
 
 fn encoded(profile: &MipProfile, version: ProfileVersion) -> Vec<u8> {
     let mut out = Vec::new();
-    profile.write(version, &mut out).unwrap();
+    write(profile, &MipWriteOptions::new().version(version), &mut out).unwrap();
     out
 }

@@ -46,9 +46,8 @@ fn what_version_8_cannot_hold() {
     let refused = |change: &dyn Fn(&mut MipProfile)| {
         let mut profile = created(V8_MAP, &ImageFacts::new()).unwrap().profile;
         change(&mut profile);
-        let error = profile
-            .write(ProfileVersion::V8, &mut Vec::new())
-            .unwrap_err();
+        let options = MipWriteOptions::new().version(ProfileVersion::V8);
+        let error = write(&profile, &options, &mut Vec::new()).unwrap_err();
         format!("{error} {}", error.hint().unwrap_or_default())
     };
     insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 has no place for a build id in MIP profile version 8 can be written of profiles that were made of a version 8 map");

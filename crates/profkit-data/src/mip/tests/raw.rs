@@ -58,7 +58,7 @@ fn the_writer_writes_what_the_builder_builds() {
     let image = mixed_image();
     let records = image.run(&[(0, 7, 1), (3, 2, 0)]);
     let mut written = Vec::new();
-    RawWriter {
+    let part = PartToWrite {
         build_id: &image.build_id,
         width: Width::Bits64,
         modes: Modes(image.modes()),
@@ -68,9 +68,8 @@ fn the_writer_writes_what_the_builder_builds() {
             record_offset: 12,
             return_offset: 9,
         }],
-    }
-    .write(&mut written)
-    .unwrap();
+    };
+    write_raw(&part, &RawWriteOptions::new(), &mut written).unwrap();
     assert_eq!(written, image.raw_with(&records, 2, &[(12, 9)]).finish());
 }
 

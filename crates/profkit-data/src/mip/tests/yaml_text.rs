@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn text(profile: &MipProfile, version: ProfileVersion) -> String {
     let mut out = Vec::new();
-    yaml::write(profile, version, &mut out).unwrap();
+    yaml::write(profile, &MipWriteOptions::new().version(version), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

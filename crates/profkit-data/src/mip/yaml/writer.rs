@@ -1,6 +1,7 @@
 //! Writing YAML.
+use super::super::losses::Losses;
 use super::super::model::{Function, Identity, MipProfile, Modes, Width};
-use super::super::profile::ProfileVersion;
+use super::super::profile::{MipWriteOptions, ProfileVersion};
 use super::super::profile_v8::call_count;
 use crate::bytes::Sink;
 use crate::ids::NameRef;
@@ -12,11 +13,16 @@ use std::fmt::Write as _;
 /// How many functions are put together before they go to the sink.
 const BATCH: usize = 1 << 16;
 
-/// Writes a profile in the dialect of a version.
+/// Writes a profile in the dialect of a version. Version 9 holds everything; what version 8 leaves out is in the losses.
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if version 8 is asked for and has no place for something, or the sink takes no more.
-pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut dyn Sink) -> Result<()> {
+pub fn write(
+    profile: &MipProfile,
+    options: &MipWriteOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
+    let version = options.version;
     let mut writer = Writer {
         profile,
         version,
@@ -37,7 +43,17 @@ pub fn write(profile: &MipProfile, version: ProfileVersion, sink: &mut dyn Sink)
         }
     }
     writer.out.push_str("...\n");
-    sink.put(writer.out.as_bytes())
+    sink.put(writer.out.as_bytes())?;
+    Ok(match version {
+        ProfileVersion::V8 => Losses::of_version_8(profile, |function| {
+            // One frame without column and flags.
+            let mut frames = profile.tables.frames(function.location);
+            let first = frames.next();
+            first.is_some_and(|frame| frame.column == 0 && frame.flags == StackFlags::default())
+                && frames.next().is_none()
+        }),
+        ProfileVersion::V9 => Losses::default(),
+    })
 }
 
 struct Writer<'a> {

@@ -8,6 +8,7 @@ use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
 use super::names::{Mapping, NamePlan, NameTable};
+use super::options::BinaryOptions;
 use super::{header, numbers};
 use crate::bytes::{Cursor, Endian, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -163,7 +164,11 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
-pub fn write(profile: &SampleProfile, sink: &mut dyn Sink) -> Result<Losses> {
+pub fn write(
+    profile: &SampleProfile,
+    _options: &BinaryOptions,
+    sink: &mut dyn Sink,
+) -> Result<Losses> {
     refuse_contexts_and_probes(profile, "binary")?;
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);

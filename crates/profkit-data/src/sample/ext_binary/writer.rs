@@ -1,6 +1,6 @@
 //! Writing extensible binary profiles (LLVM's `SampleProfileWriterExtBinary` in `SampleProfWriter.cpp`).
 use super::sections::{self, Section};
-use crate::bytes::Sink;
+use crate::bytes::{Sink, assert_planned};
 use crate::sample::binary::body::{Encoder, count_facts};
 use crate::sample::binary::header;
 use crate::sample::binary::names::NamePlan;
@@ -173,11 +173,11 @@ pub fn write(
         writer.part(part, &mut bytes);
         let offset = out.len();
         sections::put_contents(&mut out, &bytes, options.compress)?;
-        let slot = table
-            .iter()
-            .position(|&in_table| in_table == part)
-            .and_then(|index| sections.get_mut(index));
-        if let Some(slot) = slot {
+        for (slot, _) in sections
+            .iter_mut()
+            .zip(table)
+            .filter(|(_, in_table)| **in_table == part)
+        {
             *slot = Section {
                 kind: part.kind(),
                 flags: writer.flags(part),
@@ -186,12 +186,21 @@ pub fn write(
             };
         }
     }
+    let written: u64 = sections.iter().map(|section| section.size).sum();
+    let start = entries + table.len() * SECTION_ENTRY_SIZE;
+    let planned = (out.len() - start) as u64;
+    assert_planned("sections of the section table", planned, written);
     let encoded: Vec<u8> = sections
         .iter()
         .flat_map(|section| [section.kind, section.flags, section.offset, section.size])
         .flat_map(u64::to_le_bytes)
         .collect();
-    if let Some(slot) = out.get_mut(entries..entries + encoded.len()) {
+    assert_planned(
+        "section table",
+        (start - entries) as u64,
+        encoded.len() as u64,
+    );
+    if let Some(slot) = out.get_mut(entries..start) {
         slot.copy_from_slice(&encoded);
     }
     sink.put(&out)?;

@@ -67,7 +67,7 @@ fn the_published_vector_of_version_8() {
     let bytes = |profile: &MipProfile| {
         let mut out = Vec::new();
         write(
-            &profile,
+            profile,
             &MipWriteOptions::new().version(ProfileVersion::V8),
             &mut out,
         )

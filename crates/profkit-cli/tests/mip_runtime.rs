@@ -658,7 +658,7 @@ fn a_target_that_the_compiler_lacks_is_explained() {
     assert_eq!(code, 1);
     assert_eq!(
         message,
-        "error: the MIP runtime for armv7-unknown-linux-gnueabi: cannot start /nowhere/rustc: No such file or directory (os error 2)\n\
+        "error: the MIP runtime for armv7-unknown-linux-gnueabi: cannot start /nowhere/rustc: No such file or directory\n\
          hint: install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc\n"
     );
     let (code, message) = run("riscv64-linux-gnu", "rustc");

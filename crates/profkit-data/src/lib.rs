@@ -69,6 +69,7 @@ pub mod remap;
 pub mod sample;
 mod structure;
 pub mod summary;
+mod system;
 #[cfg(feature = "mip")]
 pub mod tables;
 #[cfg(any(feature = "memprof", feature = "mip"))]
@@ -78,3 +79,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use memprof_section::MemProfSection;
 pub use open::{Profile, ReadOptions, open};
 pub use structure::Structure;
+pub use system::system_text;

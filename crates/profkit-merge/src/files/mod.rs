@@ -14,13 +14,4 @@ pub use list::{
     InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
 };
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
-
-/// The text of an I/O error without Rust's "(os error N)".
-pub fn system_text(error: &std::io::Error) -> String {
-    let mut text = error.to_string();
-    // Errors of `tempfile` have the path of its own file after it, which means nothing to the user.
-    if let Some(end) = text.find(" (os error ") {
-        text.truncate(end);
-    }
-    text
-}
+pub use profkit_data::system_text;

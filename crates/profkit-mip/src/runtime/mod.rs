@@ -83,7 +83,15 @@ impl fmt::Display for Error {
                 "there is no MIP runtime for {target}: it is for Linux on x86-64, AArch64 and 32-bit Arm"
             ),
             Error::Compile { target, error, .. } => {
-                write!(f, "the MIP runtime for {target}: {error}")
+                write!(f, "the MIP runtime for {target}: ")?;
+                match error {
+                    // The build script, which shares the compiler's error, has no access to system_text.
+                    CompileError::NoCompiler(name, error) => {
+                        write!(f, "cannot start {name}: {}", system_text(error))
+                    }
+                    CompileError::Io(path, error) => write!(f, "{path}: {}", system_text(error)),
+                    error => error.fmt(f),
+                }
             }
             Error::Folder(error) => write!(
                 f,

@@ -1,6 +1,7 @@
 //! One download into the cache.
 use super::{Client, Miss, states_id};
 use profkit_data::ids::BuildId;
+use profkit_data::system_text;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl Client {
             Miss::Over(format!(
                 "the file cannot be kept in {}: {}; set DEBUGINFOD_CACHE_PATH to a folder with room",
                 folder.display(),
-                plain(error)
+                system_text(error)
             ))
         };
         create_folder(folder).map_err(|error| no_room(&error))?;
@@ -116,7 +117,7 @@ impl Client {
     fn transport(&self, error: &ureq::Error, most: Duration) -> Miss {
         match error {
             ureq::Error::Timeout(timeout) => self.timed_out(*timeout, most),
-            ureq::Error::Io(error) => Miss::Dead(plain(error)),
+            ureq::Error::Io(error) => Miss::Dead(system_text(error)),
             error => Miss::Dead(error.to_string()),
         }
     }
@@ -142,19 +143,10 @@ impl Client {
             ureq::Error::Timeout(timeout) => self.timed_out(timeout, most),
             ureq::Error::Io(error) => Miss::Failed(format!(
                 "it stopped after {got}{of} bytes: {}",
-                plain(&error)
+                system_text(&error)
             )),
             error => Miss::Failed(format!("it stopped after {got}{of} bytes: {error}")),
         }
-    }
-}
-
-/// The text of an error without Rust's "(os error N)".
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(end) => text.get(..end).unwrap_or_default().to_owned(),
-        None => text,
     }
 }
 

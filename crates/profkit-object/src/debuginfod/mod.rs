@@ -306,7 +306,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
 /// Whether a file states this build id; if not, what is wrong with it.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
     let wrong = |what: String| format!("what it gives is another file: {what}");
-    let file = BinaryFile::open(path).map_err(|error| error.to_string())?;
+    let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;
     let images = file.images().map_err(|error| wrong(error.to_string()))?;
     let mut ids = Vec::new();
     for image in &images {

@@ -10,8 +10,8 @@ use crate::correlate::CounterSection;
 use crate::correlate::binary::{SectionSet, has_sections};
 use crate::debug_files::DebugFolders;
 use object::Object;
-use profkit_data::ErrorKind;
 use profkit_data::ids::BuildId;
+use profkit_data::{ErrorKind, system_text};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, Metadata};
 use std::io;
@@ -128,7 +128,7 @@ impl BinaryIndex {
         for path in paths {
             let failed = |error: &io::Error| IndexError {
                 path: path.clone(),
-                reason: error.to_string(),
+                reason: format!("cannot be read: {}", system_text(error)),
                 hint: None,
             };
             let metadata = fs::metadata(path).map_err(|error| failed(&error))?;
@@ -229,7 +229,7 @@ impl BinaryIndex {
             self.push(path.to_owned(), ids, contents, true);
             return Ok(());
         }
-        let file = BinaryFile::open(path).map_err(|error| failed(error.to_string(), None))?;
+        let file = BinaryFile::open(path).map_err(|error| failed(system_text(&error), None))?;
         let images = file
             .images()
             .map_err(|error| failed(error.to_string(), error.hint().map(str::to_owned)))?;
@@ -304,7 +304,7 @@ fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(system_text(&error)),
     };
     match file.images() {
         Ok(images) => facts(&images).map(Some),

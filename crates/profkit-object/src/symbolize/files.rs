@@ -2,7 +2,7 @@
 use super::{Bytes, Options, SplitFiles, Symbolizer};
 use crate::binary::{BinaryFile, Image};
 use crate::debug_files::{DebugFolders, DebugLink, Rejected, dwo_file, dwp_file};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn open(path: &Path) -> Result<BinaryFile> {
     BinaryFile::open(path).map_err(|error| {
         Error::new(
             ErrorKind::UnrecognizedFormat,
-            format!("cannot be opened: {error}"),
+            format!("cannot be opened: {}", system_text(&error)),
         )
         .within(path.display().to_string())
     })

@@ -1,4 +1,5 @@
 //! Names for people: demangled, and safe to print.
+pub use profkit_data::printable;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -103,29 +104,6 @@ impl fmt::Write for Capped {
         }
         self.0.push_str(text);
         Ok(())
-    }
-}
-
-/// Bytes as text that cannot control a terminal.
-pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) => Cow::Borrowed(text),
-        _ => {
-            let mut text = String::with_capacity(bytes.len() + 8);
-            for chunk in bytes.utf8_chunks() {
-                for one in chunk.valid().chars() {
-                    if one.is_control() {
-                        text.extend(one.escape_default());
-                    } else {
-                        text.push(one);
-                    }
-                }
-                for byte in chunk.invalid() {
-                    let _ = write!(text, "\\x{byte:02x}");
-                }
-            }
-            Cow::Owned(text)
-        }
     }
 }
 

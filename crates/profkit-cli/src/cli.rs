@@ -3,7 +3,7 @@ use crate::memprof::diff;
 use crate::{completions, doctor, exit, matching, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
-use profkit_abi::{indexed, raw};
+use profkit_abi::{indexed, mip as mip_abi, raw};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -55,7 +55,7 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
     Convert(merge::ConvertArgs),
-    /// Coverage and call order of optimised builds, from one instruction a function
+    /// Coverage and call order of optimised builds, from one instruction per function
     Mip(mip::MipArgs),
     /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = profkit_llvm::profdata::EXAMPLE)]
@@ -98,13 +98,19 @@ fn long_version() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         format!(
-            "{}\nreads   raw {}-{}, indexed {}-{} and text profiles (LLVM 3.5 to 23)\nwrites  indexed 3-{} and text profiles (LLVM 3.8 to 22)",
+            "{}\n\
+             instrumentation profiles: reads raw {}-{}, indexed {}-{} and text (LLVM 3.5 to 23); writes indexed 3-{} and text (LLVM 3.8 to 22)\n\
+             sample profiles: reads and writes text, binary, compact binary (LLVM 7 to 16), extensible binary (LLVM 10 to 22) and GCC's .afdo\n\
+             heap profiles: reads raw 1-5; reads and writes MemProf sections 0-4 of indexed profiles and YAML (LLVM 14 to 22)\n\
+             MIP profiles: reads and writes versions {} and {} and YAML",
             env!("CARGO_PKG_VERSION"),
             raw::VERSION_FIRST,
             raw::VERSION_LAST,
             indexed::VERSION_FIRST,
             indexed::VERSION_LAST,
             indexed::VERSION_LAST,
+            mip_abi::v8::VERSION,
+            mip_abi::VERSION,
         )
     })
 }

@@ -44,7 +44,7 @@ pub fn man(args: &ManArgs) -> Result {
             .map_err(|error| Failure::print(&error))?;
         return print(&page);
     };
-    let name = folder.display();
+    let name = profkit_data::path_text(folder);
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::io("cannot make the folder", &name, &error))?;
     clap_mangen::generate_to(Cli::command(), folder)

@@ -53,3 +53,30 @@ fn text_does() {
         .expect("profkit runs");
     assert!(status.success());
 }
+
+/// Control characters of names are escaped on a terminal, and stay in files and pipes as they are.
+#[test]
+fn text_is_escaped() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let profile = folder.path().join("evil.proftext");
+    std::fs::write(&profile, b":ir\nevil\x1b[2Jname\n12\n1\n90\n\n").expect("a profile is written");
+    let profile = profile.display().to_string();
+    let merge = |to: &str| {
+        let program = env!("CARGO_BIN_EXE_profkit");
+        format!("{program} merge --text --quiet {profile} -o {to}")
+    };
+    for to in ["-", "/dev/stdout"] {
+        // `script` runs a command on a terminal of its own, and copies what the terminal gets to its own output.
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &merge(to), "/dev/null"])
+            .stdin(Stdio::null());
+        let seen = script.output().expect("script (util-linux) runs").stdout;
+        let seen = String::from_utf8_lossy(&seen);
+        assert!(seen.contains("evil\\u{1b}[2Jname"), "{to}: {seen:?}");
+        assert!(!seen.contains('\x1b'), "{to}: {seen:?}");
+    }
+    let piped = Command::new("sh").args(["-c", &merge("-")]).output();
+    let piped = piped.expect("sh runs").stdout;
+    assert!(String::from_utf8_lossy(&piped).contains("evil\x1b[2Jname"));
+}

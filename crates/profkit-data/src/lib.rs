@@ -61,6 +61,7 @@ mod memprof_section;
 pub mod mip;
 pub mod names;
 mod open;
+mod printable;
 mod quote;
 pub mod releases;
 #[cfg(any(feature = "instr", feature = "sample"))]
@@ -78,5 +79,6 @@ mod yaml;
 pub use error::{Error, ErrorKind, Result};
 pub use memprof_section::MemProfSection;
 pub use open::{Profile, ReadOptions, open};
+pub use printable::{path_text, printable};
 pub use structure::Structure;
 pub use system::system_text;

@@ -256,7 +256,7 @@ fn data_error(name: &str, error: DataError) -> Error {
 
 fn open_binary(path: &Path) -> Result<BinaryFile, Error> {
     BinaryFile::open(path).map_err(|error| Error {
-        name: path.display().to_string(),
+        name: profkit_data::path_text(path),
         problem: Problem::Io(error),
     })
 }
@@ -312,7 +312,7 @@ pub struct Located {
 /// # Errors
 /// If the file is neither a program nor a debug file, or belongs to another build.
 pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located, Error> {
-    let name = path.display().to_string();
+    let name = profkit_data::path_text(path);
     let fail = |error| data_error(&name, error);
     let note = |kind| Note {
         name: name.clone(),

@@ -322,7 +322,7 @@ impl Binaries {
                 ErrorKind::MissingCorrelation,
                 "the profile states no build id, so it is not known which binary wrote it",
             )
-            .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| binary.path.display()))))
+            .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| profkit_data::path_text(&binary.path)))))
             .with_hint("merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen")),
         }
     }
@@ -347,7 +347,11 @@ impl Binaries {
                 self.index.binaries.len()
             )),
             1..=3 => error.found(named(with_ids.map(|binary| {
-                format!("{} in {}", named(binary.ids.iter()), binary.path.display())
+                format!(
+                    "{} in {}",
+                    named(binary.ids.iter()),
+                    profkit_data::path_text(&binary.path)
+                )
             }))),
             count => error.found(format_args!("{count} others")),
         };
@@ -367,7 +371,7 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     /// Reads the metadata of a binary, or of the debug file that it points to.
     fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, Correlated)> {
-        let of = |error: Error| error.within(path.display().to_string());
+        let of = |error: Error| error.within(profkit_data::path_text(path));
         let file = BinaryFile::open(path).map_err(|error| of(unreadable(&error)))?;
         let image = file
             .image(|image| self.fits(image, ids))
@@ -403,7 +407,7 @@ impl Wanted<'_> {
         Err(match located.rejected.first() {
             Some(rejected) => error.found(format_args!(
                 "{} instead, but it is another one: {}",
-                rejected.path.display(),
+                profkit_data::path_text(&rejected.path),
                 rejected.reason
             )),
             None => error,
@@ -490,7 +494,7 @@ fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
         "two binaries state the same build id, but describe different functions",
     )
     .within(named(key.ids.iter()))
-    .found(format_args!("{} and {}", first.display(), second.display()))
+    .found(format_args!("{} and {}", profkit_data::path_text(first), profkit_data::path_text(second)))
     .with_hint("leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
 }
 

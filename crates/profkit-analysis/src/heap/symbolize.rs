@@ -125,7 +125,7 @@ impl BinarySource for IndexedBinaries<'_> {
                     )
                     .found(format_args!(
                         "{} and {} more",
-                        several.first().map_or_else(String::new, |path| path.display().to_string()),
+                        several.first().map_or_else(String::new, |path| profkit_data::path_text(path)),
                         several.len() - 1
                     ))
                     .with_hint("raw profiles of LLVM 14 to 17 have no build ids: merge those of one program at a time, with its binary alone")),
@@ -525,7 +525,7 @@ fn frames_of(
         return Err(match files.rejected().first() {
             Some(rejected) => error.found(format_args!(
                 "{}, which is of another build: {}",
-                rejected.path.display(),
+                profkit_data::path_text(&rejected.path),
                 rejected.reason
             )),
             None => error,

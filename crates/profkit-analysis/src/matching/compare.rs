@@ -151,7 +151,7 @@ impl BinaryFunctions {
 
     fn add_image(&mut self, path: &Path, image: &Image<'_>) -> Result<()> {
         let list = functions(image, path)?;
-        self.add(path.display().to_string(), build_id(image)?, list);
+        self.add(profkit_data::path_text(path), build_id(image)?, list);
         Ok(())
     }
 

@@ -23,10 +23,10 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "FOLDER", default_value = SYSTEM_DEBUG_FOLDER)]
     pub debug_file_directory: Vec<PathBuf>,
 
-    /// Ask the debuginfod servers in DEBUGINFOD_URLS for binaries that are in no folder
+    /// Ask the debuginfod servers in DEBUGINFOD_URLS for binaries that --binaries does not find
     ///
     /// Files are kept in the cache of debuginfod-find, in DEBUGINFOD_CACHE_PATH or ~/.cache/debuginfod_client, and taken
-    /// from there without asking. DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE count as they do there.
+    /// from there without asking. DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE mean what they mean there.
     #[arg(long)]
     pub debuginfod: bool,
 
@@ -60,8 +60,11 @@ impl BinaryArgs {
             _ => IndexCache::none(),
         };
         let index = BinaryIndex::build(&self.binaries, &mut cache).map_err(|error| {
-            let failure =
-                Failure::input(format_args!("{}: {}", error.path.display(), error.reason));
+            let failure = Failure::input(format_args!(
+                "{}: {}",
+                profkit_data::path_text(&error.path),
+                error.reason
+            ));
             match error.hint {
                 Some(hint) => failure.with_hint(hint),
                 None => failure,
@@ -74,7 +77,10 @@ impl BinaryArgs {
             ));
         }
         for (path, reason) in index.unreadable.iter().take(MOST_NOTES) {
-            notes.push(format!("{}: passed over: {reason}", path.display()));
+            notes.push(format!(
+                "{}: passed over: {reason}",
+                profkit_data::path_text(path)
+            ));
         }
         let servers = if self.debuginfod {
             let budget = Duration::from_secs(self.debuginfod_budget);

@@ -66,7 +66,7 @@ impl CorrelationReport {
                     "binary"
                 },
                 inputs: inputs.map(|&input| name(input).to_owned()).collect(),
-                binary: matched.map(|matched| matched.path.display().to_string()),
+                binary: matched.map(|matched| profkit_data::path_text(&matched.path)),
                 functions: matched.map(|matched| matched.functions as u64),
                 warnings: matched.map_or(Vec::new(), |matched| {
                     let warnings = matched.warnings.list.iter();

@@ -104,7 +104,7 @@ impl<W: io::Write> Reporter<W> {
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => {
-                return self.report(&folder.display().to_string(), &unreadable(&error));
+                return self.report(&profkit_data::path_text(folder), &unreadable(&error));
             }
         };
         entries.sort();

@@ -51,12 +51,12 @@ pub fn input_note(note: &InputNote) -> String {
         }
         InputNote::OutputInFolder { path } => format!(
             "{} is left out: it is the output, found in a folder that is an input",
-            path.display()
+            profkit_data::path_text(path)
         ),
         InputNote::EmptyFolder { name } => format!("the folder {name} holds no files to merge"),
         InputNote::Repeated { path, other, times } => {
             let also = match other {
-                Some(other) => format!(" (also as {})", other.display()),
+                Some(other) => format!(" (also as {})", profkit_data::path_text(other)),
                 None => String::new(),
             };
             let times = match times {
@@ -65,7 +65,7 @@ pub fn input_note(note: &InputNote) -> String {
             };
             format!(
                 "{} is named {times}{also}: its counts are added {times}",
-                path.display()
+                profkit_data::path_text(path)
             )
         }
         InputNote::MoreRepeated(count) => {

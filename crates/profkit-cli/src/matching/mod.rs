@@ -63,7 +63,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
     let mut binaries = BinaryFunctions::default();
     for path in &args.binaries {
         let opened = binaries.open(path);
-        opened.map_err(|error| Failure::file(path.display(), &error))?;
+        opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
     }
     let report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     let printed = match args.format {

@@ -34,12 +34,12 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
         );
         let place = module_name(module).unwrap_or_else(|| "no module".to_owned());
         let why = match (&module.error, &module.binary) {
-            (Some(error), Some(binary)) => format!("{}: {error}", binary.display()),
+            (Some(error), Some(binary)) => format!("{}: {error}", profkit_data::path_text(binary)),
             (Some(error), None) => error.to_string(),
             (None, Some(binary)) => {
                 format!(
                     "{} has no debug info of {}",
-                    binary.display(),
+                    profkit_data::path_text(binary),
                     functions_without_debug_info(module)
                 )
             }

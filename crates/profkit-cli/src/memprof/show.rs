@@ -37,18 +37,18 @@ pub struct HeapArgs {
 
     /// Print folded stacks for flame graphs instead, with this as their weight
     ///
-    /// One line a call stack: functions from the outermost one, separated by semicolons, and a number. inferno-flamegraph,
+    /// One line per call stack: its functions from the outermost one on, separated by semicolons, then a number. inferno-flamegraph,
     /// flamegraph.pl and speedscope read them.
     #[arg(long, value_enum, value_name = "WEIGHT", conflicts_with = "flamegraph")]
     pub folded: Option<Weight>,
 
-    /// Write a flame graph, to be looked at in a browser; functions are coloured by how cold and hot their contexts are
+    /// Write a flame graph for a browser; the colour of a function shows how cold or hot its contexts are
     ///
     /// Needs a profkit that is built with the cargo feature `flamegraph`.
     #[arg(long, value_name = "FILE.svg")]
     pub flamegraph: Option<PathBuf>,
 
-    /// What is wide in the flame graph
+    /// What the width of a function stands for in the flame graph
     #[arg(
         long,
         value_enum,

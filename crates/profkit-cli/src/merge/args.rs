@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, heap
 profiles (.memprofraw with --binaries, MemProf YAML), or sample profiles of any encoding
-(text, binary, extensible binary, GCC's .afdo), told by content, never by name. Damaged
+(text, binary, extensible binary, GCC's .afdo), recognised by content, never by name. Damaged
 inputs are kept as far as they are sound; the report on
 stderr says what was repaired or dropped and why.
 
@@ -35,7 +35,7 @@ pub struct MergeArgs {
     #[arg(value_name = "[WEIGHT,]INPUT")]
     pub(super) inputs: Vec<OsString>,
 
-    /// Take inputs from a list too: one [WEIGHT,]PATH a line; - reads the list from standard input
+    /// Take inputs from a list too: one [WEIGHT,]PATH per line; - reads the list from standard input
     ///
     /// Empty lines and lines that begin with # are skipped. Paths are relative to the working folder.
     #[arg(short = 'f', long, value_name = "LIST")]
@@ -87,7 +87,7 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) memprof_full_schema: bool,
 
-    /// Threads to use; by default one a core, as far as there are inputs for them
+    /// Threads to use; by default one per core, but no more than there are inputs
     ///
     /// The number does not change the result, but for value profiles with weights under --llvm: see there.
     #[arg(short = 'j', long, value_name = "N")]
@@ -116,7 +116,7 @@ pub struct Destination {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// Write one profile a program instead, named by build id, into this folder
+    /// Write one profile per program instead, named by build id, into this folder
     #[arg(long, value_name = "DIR")]
     pub(super) by_build_id: Option<PathBuf>,
 }
@@ -175,7 +175,7 @@ pub enum Format {
     Gcov,
 }
 
-/// How damage is treated and told.
+/// What to do with damaged inputs, and how to report them.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Write nothing and end with exit code 1 if anything has to be repaired or dropped

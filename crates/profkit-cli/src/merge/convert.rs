@@ -24,7 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// A raw, indexed or text profile, or a sample profile of any encoding, told by its content; - is standard input
+    /// A raw, indexed or text profile, or a sample profile of any encoding, recognised by its content; - is standard input
     #[arg(value_name = "INPUT")]
     input: PathBuf,
 

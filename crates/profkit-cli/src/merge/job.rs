@@ -138,7 +138,11 @@ impl Job<'_> {
             }
             Destination::Folder(folder) => {
                 fs::create_dir_all(folder).map_err(|error| {
-                    Failure::io("cannot make the folder", folder.display(), &error)
+                    Failure::io(
+                        "cannot make the folder",
+                        profkit_data::path_text(folder),
+                        &error,
+                    )
                 })?;
                 &move |merged| {
                     let name = program_name(&merged.build_ids, content);
@@ -226,7 +230,7 @@ impl Job<'_> {
         match &self.destination {
             Destination::File(output) if output == report => Err(Failure::usage(format_args!(
                 "the profile and the report cannot both be written to {}",
-                report.display()
+                profkit_data::path_text(report)
             ))),
             _ => Ok(()),
         }

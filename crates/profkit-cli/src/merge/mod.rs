@@ -110,7 +110,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         (None, None) if reporting == Reporting::Only => Destination::File(PathBuf::from("-")),
         (None, None) => {
             return Err(Failure::usage("an output is needed")
-                .with_hint("-o FILE, or --by-build-id DIR for one profile a program"));
+                .with_hint("-o FILE, or --by-build-id DIR for one profile per program"));
         }
     };
     let format = match args.form.text {
@@ -303,7 +303,7 @@ fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>> {
 }
 
 fn read_remapping(path: &Path) -> Result<Remapping> {
-    let name = path.display();
+    let name = profkit_data::path_text(path);
     let mut buffer = Vec::new();
     let map =
         read_into(path, &mut buffer).map_err(|error| Failure::io("cannot read", &name, &error))?;

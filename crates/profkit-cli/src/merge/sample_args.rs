@@ -44,7 +44,7 @@ pub struct SampleArgs {
     #[arg(long)]
     pub(super) partial: bool,
 
-    /// Add the names of this file, one a line, to the list of the program's symbols
+    /// Add the names of this file, one per line, to the list of the program's symbols
     #[arg(long, value_name = "FILE")]
     pub(super) symbol_list: Option<PathBuf>,
 

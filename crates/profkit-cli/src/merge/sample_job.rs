@@ -196,7 +196,7 @@ impl SampleJob<'_> {
         if self.report.strict && !losses.is_empty() {
             let mut failure = Failure::input(format_args!(
                 "{}: {}",
-                self.output.display(),
+                profkit_data::path_text(&self.output),
                 losses.join("; ")
             ));
             failure = failure
@@ -204,7 +204,7 @@ impl SampleJob<'_> {
             return Err(failure);
         }
         let mut written = Written {
-            path: self.output.display().to_string(),
+            path: profkit_data::path_text(&self.output),
             format: self.form.name(),
             functions: profile.functions().len() as u64,
             losses,
@@ -224,7 +224,7 @@ impl SampleJob<'_> {
         };
         let mut buffer = Vec::new();
         let map = read_into(path, &mut buffer)
-            .map_err(|error| Failure::io("cannot read", path.display(), &error))?;
+            .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))?;
         add_symbols(profile, map.as_deref().unwrap_or(&buffer));
         Ok(())
     }
@@ -235,7 +235,7 @@ impl SampleJob<'_> {
         profile: &mut SampleProfile,
         inputs: &dyn Inputs,
     ) -> Result<(Vec<u8>, Vec<String>)> {
-        let name = self.output.display().to_string();
+        let name = profkit_data::path_text(&self.output);
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
             Ok(match self.form {
                 SampleForm::Text => {

@@ -97,7 +97,7 @@ impl Supplement {
             notes.push(format!(
                 "{}: static function {} is in several files: it is not corrected",
                 self.name,
-                String::from_utf8_lossy(name)
+                profkit_data::printable(name)
             ));
         }
         if done.overflows > 0 {

@@ -32,7 +32,7 @@ pub struct CreateArgs {
     #[command(flatten)]
     image: ImageArgs,
 
-    /// The build id, where the input does not tell: in hexadecimal digits
+    /// The build id in hexadecimal digits, for an input that does not state its own
     #[arg(long, value_name = "HEX")]
     build_id: Option<String>,
 
@@ -71,7 +71,7 @@ pub fn run(args: &CreateArgs) -> Result {
     let _ = writeln!(
         stderr,
         "wrote {}: an empty profile of {}",
-        args.profile.display(),
+        profkit_data::path_text(&args.profile),
         plural(made.profile.function_counts().0, "function")
     );
     Ok(Status::Done)

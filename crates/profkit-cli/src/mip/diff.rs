@@ -5,6 +5,7 @@ use crate::exit::{Failure, Result, Status};
 use crate::print;
 use clap::Args;
 use profkit_analysis::mip_diff::{Difference, Moved, diff};
+use profkit_analysis::names::printable;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -62,17 +63,12 @@ fn text(out: &mut impl Write, difference: &Difference<'_>) -> io::Result<()> {
     let names = |names: &[&[u8]]| {
         names
             .iter()
-            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .map(|name| printable(name).into_owned())
             .collect()
     };
     let moved = |moved: &[Moved<'_>]| {
         let line = |moved: &Moved<'_>| {
-            format!(
-                "{} ({} -> {})",
-                String::from_utf8_lossy(moved.name),
-                moved.old,
-                moved.new
-            )
+            format!("{} ({} -> {})", printable(moved.name), moved.old, moved.new)
         };
         moved.iter().map(line).collect()
     };

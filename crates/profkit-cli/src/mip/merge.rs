@@ -33,7 +33,7 @@ pub struct MergeArgs {
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Take inputs from a list too: one path a line; - reads the list from standard input
+    /// Take inputs from a list too: one path per line; - reads the list from standard input
     #[arg(short = 'f', long, value_name = "LIST")]
     input_files: Vec<PathBuf>,
 
@@ -66,7 +66,7 @@ pub struct MergeArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Threads to use; by default one a core, as far as there are inputs for them
+    /// Threads to use; by default one per core, but no more than there are inputs
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
@@ -172,7 +172,7 @@ pub fn run(args: &MergeArgs) -> Result {
         let bytes = write(&place.path, &target.profile, version)?;
         let (functions, covered) = target.profile.function_counts();
         written.push(Written {
-            path: place.path.display().to_string(),
+            path: profkit_data::path_text(&place.path),
             bytes,
             format: "MIP",
             functions,
@@ -197,7 +197,7 @@ impl Profiles {
             } else if profiles.new_file.replace(path.clone()).is_some() {
                 return Err(Failure::usage(format_args!(
                     "{}: of several profiles that are not there yet, nobody knows which is whose",
-                    path.display()
+                    profkit_data::path_text(path)
                 ))
                 .with_hint("give a folder: -p FOLDER"));
             }
@@ -205,7 +205,13 @@ impl Profiles {
         let mut binaries = Vec::new();
         for path in &args.binary {
             if path.is_dir() {
-                let failed = |error| Failure::io("cannot read the folder", path.display(), &error);
+                let failed = |error| {
+                    Failure::io(
+                        "cannot read the folder",
+                        profkit_data::path_text(path),
+                        &error,
+                    )
+                };
                 for entry in fs::read_dir(path).map_err(failed)? {
                     let path = entry.map_err(failed)?.path();
                     // Binaries without a map are passed over, damaged ones are not.
@@ -236,7 +242,7 @@ impl Profiles {
             return Err(Failure::usage(format_args!(
                 "{} and {} are profiles of the same build, {}",
                 other.name,
-                path.display(),
+                profkit_data::path_text(path),
                 opened.profile.identity
             ))
             .with_hint("make one the profile (-p), the other an input"));
@@ -259,9 +265,20 @@ impl Profiles {
                 "-p names several folders: new profiles go into one",
             ));
         }
-        fs::create_dir_all(folder)
-            .map_err(|error| Failure::io("cannot make the folder", folder.display(), &error))?;
-        let failed = |error| Failure::io("cannot read the folder", folder.display(), &error);
+        fs::create_dir_all(folder).map_err(|error| {
+            Failure::io(
+                "cannot make the folder",
+                profkit_data::path_text(folder),
+                &error,
+            )
+        })?;
+        let failed = |error| {
+            Failure::io(
+                "cannot read the folder",
+                profkit_data::path_text(folder),
+                &error,
+            )
+        };
         let mut found = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
@@ -293,13 +310,13 @@ impl Profiles {
             (None, None) => {
                 return Err(Failure::usage(format_args!(
                     "{}: a binary of another build ({identity}) than the profile",
-                    path.display()
+                    profkit_data::path_text(path)
                 ))
                 .with_hint("profiles of several builds go into a folder: -p FOLDER"));
             }
         };
         self.targets.push(MipTarget {
-            name: target.display().to_string(),
+            name: profkit_data::path_text(&target),
             profile: made.profile,
         });
         self.places.push(Place {

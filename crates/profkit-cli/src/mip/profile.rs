@@ -90,7 +90,7 @@ pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
         &MipWriteOptions::new().version(version),
         &mut bytes,
     )
-    .map_err(|error| Failure::file(path.display(), &error))?;
+    .map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
     Ok(output.write(|sink| sink.put(&bytes))?)
 }
 
@@ -109,7 +109,7 @@ pub struct Made {
 /// If the file is neither, or damaged.
 pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
     let made = create(path, &args.options().build_id(build_id))?;
-    let name = path.display();
+    let name = profkit_data::path_text(path);
     let dropped = made.dropped.iter();
     Ok(Made {
         notes: made.notes.iter().map(ToString::to_string).collect(),

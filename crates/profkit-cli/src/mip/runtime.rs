@@ -38,7 +38,7 @@ pub fn run(args: &RuntimeArgs) -> Result {
         _ => {
             return Err(Failure::usage(format_args!(
                 "{}: the name must end in .a (static library) or .o (object file)",
-                args.output.display()
+                profkit_data::path_text(&args.output)
             )));
         }
     };

@@ -6,6 +6,7 @@ use crate::print;
 use clap::{ArgGroup, Args, ValueEnum};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
+use profkit_analysis::names::printable;
 use profkit_data::bytes::Endian;
 use profkit_data::mip::{ImageFacts, MapReadOptions, MipMap, MipProfile};
 use profkit_data::sample::ext_binary::ExtBinaryOptions;
@@ -114,7 +115,7 @@ pub fn run(args: &UseArgs) -> Result {
 }
 
 fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Output) -> Result {
-    let name = args.binary.display().to_string();
+    let name = profkit_data::path_text(&args.binary);
     let bad = |error: profkit_data::Error| Failure::file(&name, &error);
     let file = open(&args.binary)?;
     let image = only_image(&file, &name)?;
@@ -215,7 +216,7 @@ fn first_names(names: &[&[u8]]) -> String {
     let mut shown: Vec<String> = names
         .iter()
         .take(SHOWN)
-        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .map(|name| printable(name).into_owned())
         .collect();
     if names.len() > SHOWN {
         shown.push("…".to_owned());
@@ -224,7 +225,7 @@ fn first_names(names: &[&[u8]]) -> String {
 }
 
 fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
-    let name = args.binary.display().to_string();
+    let name = profkit_data::path_text(&args.binary);
     let bad = |error: profkit_data::Error| Failure::file(&name, &error);
     let file = open(&args.binary)?;
     let image = only_image(&file, &name)?;
@@ -242,7 +243,7 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     if let Some(debug) = &args.debug {
         files = files
             .with_debug_file(debug)
-            .map_err(|error| Failure::file(debug.display(), &error))?;
+            .map_err(|error| Failure::file(profkit_data::path_text(debug), &error))?;
     }
     let symbolizer = files
         .symbolizer(&Options::default().symbol_names(false))
@@ -323,7 +324,8 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
 }
 
 fn open(path: &Path) -> Result<BinaryFile> {
-    BinaryFile::open(path).map_err(|error| Failure::io("cannot read", path.display(), &error))
+    BinaryFile::open(path)
+        .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))
 }
 
 fn only_image<'f>(file: &'f BinaryFile, name: &str) -> Result<Image<'f>> {

@@ -93,7 +93,7 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
     let _ = writeln!(
         print::stderr(),
         "wrote {}: a profile of {}",
-        args.profile.display(),
+        profkit_data::path_text(&args.profile),
         plural(profile.functions.len() as u64, "function")
     );
     Ok(Status::Done)

@@ -1,9 +1,10 @@
 //! What all commands print with: numbers for people, and outputs that let no control character of a file through.
 mod numbers;
-mod screen;
+mod outputs;
 
 pub use numbers::{grouped, percent, plural};
-pub use screen::{Screen, json_stdout, stderr, stdout, stdout_for};
+pub use outputs::{json_stdout, stderr, stdout, stdout_for};
+pub use profkit_merge::files::Screen;
 
 use clap::ValueEnum;
 

@@ -20,7 +20,10 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
             Err(error) => return Err(Failure::file(input.name(), error)),
         };
         let warnings = matched.warnings.list.iter();
-        notes.extend(warnings.map(|warning| format!("{}: {warning}", matched.path.display())));
+        notes.extend(
+            warnings
+                .map(|warning| format!("{}: {warning}", profkit_data::path_text(&matched.path))),
+        );
     }
     for note in &notes {
         // Nobody is left to read it if stderr is closed.

@@ -37,7 +37,7 @@ pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Ou
     }
     let output = files::Output::new(&path_from_bytes(name), content);
     output
-        .map(Output::File)
+        .map(|output| Output::File(output.as_is(true)))
         .map_err(|error| fault(name, &error))
 }
 

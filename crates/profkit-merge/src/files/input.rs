@@ -43,7 +43,7 @@ impl Input {
         let name = if is_stdio(path) {
             STDIN_NAME.to_owned()
         } else {
-            path.display().to_string()
+            profkit_data::path_text(path)
         };
         match Self::load(path) {
             Ok(data) => Ok(Input { name, data }),

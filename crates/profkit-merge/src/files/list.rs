@@ -35,7 +35,7 @@ impl InputFile {
         let name = if is_stdio(&path) {
             STDIN_NAME.to_owned()
         } else {
-            path.display().to_string()
+            profkit_data::path_text(&path)
         };
         InputFile { path, name, weight }
     }
@@ -174,7 +174,7 @@ impl fmt::Display for ListError {
             ListError::Folder { path, error } => write!(
                 f,
                 "cannot read the folder {}: {}",
-                path.display(),
+                profkit_data::path_text(path),
                 system_text(error)
             ),
             ListError::Missing(missing) => {
@@ -267,7 +267,7 @@ impl InputList {
             self.take_stdin()?;
             STDIN_NAME.to_owned()
         } else {
-            path.display().to_string()
+            profkit_data::path_text(path)
         };
         let mut buffer = Vec::new();
         let map = match read_into(path, &mut buffer) {
@@ -505,7 +505,7 @@ fn split_weight(
     let path = PathBuf::from(os_string(&bytes[comma + 1..]));
     match weight.parse() {
         Ok(weight) => Ok(InputFile::new(path, weight)),
-        Err(error) => Err(format!("{}: {error}", path.display())),
+        Err(error) => Err(format!("{}: {error}", profkit_data::path_text(&path))),
     }
 }
 

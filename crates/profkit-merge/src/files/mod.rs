@@ -7,6 +7,7 @@ mod indexed;
 mod input;
 mod list;
 mod output;
+mod screen;
 
 pub use indexed::write_indexed;
 pub use input::{Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, read_into};
@@ -15,3 +16,4 @@ pub use list::{
 };
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use profkit_data::system_text;
+pub use screen::Screen;

@@ -1,5 +1,5 @@
 //! Writing outputs: whole or not at all.
-use super::{is_stdio, system_text};
+use super::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 use std::fmt;
@@ -18,7 +18,7 @@ const MOST_LINKS: usize = 40;
 pub enum Content {
     /// Not for eyes: refused on a terminal.
     Binary,
-    /// Text.
+    /// Text. Names in it come from files: on a terminal control characters are escaped.
     Text,
 }
 
@@ -33,6 +33,7 @@ pub struct Output {
     name: String,
     content: Content,
     target: Target,
+    as_is: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Output {
     /// If the output is a terminal that must not get this content, a folder, a file that may not be written, or in a
     /// folder that takes no files.
     pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
-        let name = path.display().to_string();
+        let name = profkit_data::path_text(path);
         if name.is_empty() {
             return Err(OutputError::new(name, OutputProblem::EmptyPath));
         }
@@ -61,9 +62,17 @@ impl Output {
                 name,
                 content,
                 target,
+                as_is: false,
             }),
             Err(problem) => Err(OutputError::new(name, problem)),
         }
+    }
+
+    /// Whether a terminal gets the text as it is, control characters included, as from LLVM's tools.
+    #[must_use]
+    pub fn as_is(mut self, as_is: bool) -> Self {
+        self.as_is = as_is;
+        self
     }
 
     fn check(path: &Path, content: Content) -> Result<Target, OutputProblem> {
@@ -119,10 +128,12 @@ impl Output {
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
     ) -> Result<u64, OutputProblem> {
+        let escapes = |terminal: bool| terminal && self.content == Content::Text && !self.as_is;
         match self.target {
             Target::Stdout => {
-                let (bytes, _) = fill(io::stdout().lock(), write)?;
-                Ok(bytes)
+                let file = io::stdout().lock();
+                let terminal = file.is_terminal();
+                fill_file(file, escapes(terminal), write)
             }
             Target::Direct(path) => {
                 let file = OpenOptions::new()
@@ -131,8 +142,8 @@ impl Output {
                     .open(&path)
                     .map_err(OutputProblem::Io)?;
                 refuse_terminal(&file, self.content)?;
-                let (bytes, _) = fill(file, write)?;
-                Ok(bytes)
+                let terminal = file.is_terminal();
+                fill_file(file, escapes(terminal), write)
             }
             Target::Replace { path, permissions } => {
                 let temporary =
@@ -281,7 +292,7 @@ impl OutputError {
             OutputProblem::Terminal => Some("name a file with -o FILE, or ask for text".to_owned()),
             OutputProblem::Data(error) => error.hint().map(str::to_owned),
             OutputProblem::Create { error, folder } => {
-                let folder = folder.display();
+                let folder = profkit_data::path_text(folder);
                 match error.kind() {
                     io::ErrorKind::NotFound => Some(format!("the folder {folder} does not exist")),
                     io::ErrorKind::PermissionDenied => Some(format!(
@@ -324,6 +335,18 @@ pub fn write_to<W: Write>(
         Ok((bytes, _)) => Ok(bytes),
         Err(problem) => Err(OutputError::new(name.to_owned(), problem)),
     }
+}
+
+/// Lets `write` fill `file`, through a screen if control characters are to be escaped.
+fn fill_file(
+    file: impl Write,
+    escape: bool,
+    write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+) -> Result<u64, OutputProblem> {
+    if escape {
+        return fill(Screen::text(file), write).map(|(bytes, _)| bytes);
+    }
+    fill(file, write).map(|(bytes, _)| bytes)
 }
 
 /// Lets `write` fill `file`, and says which side failed if one did.

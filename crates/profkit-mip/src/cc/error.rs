@@ -87,7 +87,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// Makes a closure for `map_err`: the operation failed with this file.
     pub(super) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let name = path.display().to_string();
+        let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }
     }
 

@@ -1,37 +1,6 @@
-//! What goes to standard output and standard error. Names and paths come from files: a control character in one of them
-//! must not reach a terminal, whichever command prints it.
-use super::Format;
-use std::io::{self, BufWriter, Write};
-
-/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
-const BUFFER: usize = 256 << 10;
-
-/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) makes a failure of its errors.
-pub fn stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
-    Screen::text(raw_stdout())
-}
-
-/// Standard output for JSON.
-pub fn json_stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
-    Screen::json(raw_stdout())
-}
-
-/// Standard output for one of the two.
-pub fn stdout_for(format: Format) -> Screen<BufWriter<io::StdoutLock<'static>>> {
-    match format {
-        Format::Text => stdout(),
-        Format::Json => json_stdout(),
-    }
-}
-
-fn raw_stdout() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER, io::stdout().lock())
-}
-
-/// Standard error for messages.
-pub fn stderr() -> Screen<io::StderrLock<'static>> {
-    Screen::text(io::stderr().lock())
-}
+//! Text on its way to a terminal. Names and paths come from files: a control character in one of them must not reach a
+//! terminal.
+use std::io::{self, Write};
 
 /// A writer that escapes control characters, except for line feeds and tabs.
 #[derive(Debug)]
@@ -129,15 +98,5 @@ mod tests {
         assert_eq!(text(b"a\x1b[2Jb\x7f\r"), "a\\u{1b}[2Jb\\u{7f}\\r");
         assert_eq!(text("\u{9b}31m".as_bytes()), "\\u{9b}31m");
         assert_eq!(text(b"a\x9bb"), "a\\x9bb");
-    }
-
-    #[test]
-    fn escaped_json_has_the_same_meaning() {
-        let name = "a\u{1b}\u{7f}\u{9b}\n→";
-        let mut screen = Screen::json(Vec::new());
-        write!(screen, "{}", serde_json::to_string(name).unwrap()).unwrap();
-        assert!(screen.to.iter().all(|&byte| byte != 0x7f && byte != 0x9b));
-        let back: String = serde_json::from_slice(&screen.to).unwrap();
-        assert_eq!(back, name);
     }
 }

@@ -1,0 +1,41 @@
+//! Text of files, made safe to print.
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Bytes as one line of text that cannot control a terminal: control characters, line breaks and bytes that are not UTF-8
+/// are escaped.
+///
+/// ```
+/// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");
+/// ```
+pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(char::is_control) => Cow::Borrowed(text),
+        _ => {
+            let mut text = String::with_capacity(bytes.len() + 8);
+            for chunk in bytes.utf8_chunks() {
+                for one in chunk.valid().chars() {
+                    if one.is_control() {
+                        text.extend(one.escape_default());
+                    } else {
+                        text.push(one);
+                    }
+                }
+                for byte in chunk.invalid() {
+                    let _ = write!(text, "\\x{byte:02x}");
+                }
+            }
+            Cow::Owned(text)
+        }
+    }
+}
+
+/// A path as one line of text, as every message names a file.
+///
+/// ```
+/// assert_eq!(profkit_data::path_text("a\nb".as_ref()), "a\\nb");
+/// ```
+pub fn path_text(path: &Path) -> String {
+    printable(path.as_os_str().as_encoded_bytes()).into_owned()
+}

@@ -58,6 +58,22 @@ fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {
 /// Places are counted among the functions that both call, so that one new function at the start moves no other. Of
 /// those, as few as can be are said to have moved: the others are the longest sequence that both profiles call in the
 /// same order.
+///
+/// ```
+/// use profkit_analysis::mip_diff::diff;
+/// use profkit_data::mip::{Function, MipProfile};
+///
+/// let run = |order: [u64; 2]| {
+///     let function = |(name, order_sum): (&str, u64)| Function {
+///         name: name.into(), calls: 1, called_runs: 1, order_sum, order_runs: 1, ..Function::default()
+///     };
+///     MipProfile { functions: ["a", "b"].into_iter().zip(order).map(function).collect(), ..MipProfile::default() }
+/// };
+/// let (old, new) = (run([1, 2]), run([2, 1]));
+/// let difference = diff(&old, &new);
+/// assert_eq!(difference.earlier.len() + difference.later.len(), 1);
+/// assert_eq!(difference.unchanged, 1);
+/// ```
 pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
     let (old_keys, new_keys) = (keys(old), keys(new));
     let called = |profile, keys: &IndexVec<FunctionId, Key<'p>>| -> Vec<Key<'p>> {

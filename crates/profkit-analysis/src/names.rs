@@ -8,6 +8,14 @@ const MOST: usize = 16 << 10;
 
 /// A name as it is printed: demangled unless `mangled`, with what precedes a local function's name (`file.c;name`,
 /// up to LLVM 16 `file.c:name`) left as it is. Control characters and bytes that are no UTF-8 are escaped.
+///
+/// ```
+/// use profkit_analysis::names;
+///
+/// assert_eq!(names::display(b"_ZN2ns5parseEi", false), "ns::parse(int)");
+/// assert_eq!(names::display(b"_ZN2ns5parseEi", true), "_ZN2ns5parseEi");
+/// assert!(names::is_named(b"file.cpp;_ZN2ns5parseEi", "ns::parse"));
+/// ```
 pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
     if !mangled && let Some(demangled) = demangle(name) {
         return Cow::Owned(demangled);

@@ -1,87 +1,298 @@
 //! Read, merge, explain and write every profile that LLVM-based compilers produce or consume.
 //!
-//! This crate is the way in: it has profkit's libraries under one name, and this guide. The programs in its folder
-//! `examples` show each task as a whole.
+//! This crate is the way in: it has profkit's libraries under one name, and this guide, with a section for each task. The
+//! programs in its folder `examples` show each task as a whole. Add it with `profkit = { path = "…/crates/profkit" }`.
 //!
-//! | you want to | look at | example |
+//! | module | crate | what it is for |
 //! |---|---|---|
-//! | open a profile of any kind | [`open`], [`detect`](data::detect) | `read_and_print` |
-//! | merge profiles | [`merge`]: `merge_instr`, `sample`, `memprof`, `mip` | `merge_in_memory` |
-//! | write what an older LLVM reads | [`data::instr::indexed`] | `merge_files_for_llvm_16` |
-//! | know what a merge kept and why | `merge::Report` | `what_a_merge_repaired` |
-//! | find the functions and lines of addresses | `object::symbolize` | `symbolize` |
-//! | join profiles to the programs that wrote them | `analysis::correlate` | `correlate` |
-//! | convert sample profiles | [`data::sample`] | `sample_to_another_encoding` |
-//! | see who allocates | `analysis::heap` | `heap_contexts` |
-//! | know whether a profile fits a build | `analysis::matching` | `stale_for_this_binary` |
-//! | know what a file is and what is wrong with it | `analysis::doctor` | |
-//! | run `llvm-profdata` inside your process | `llvm::profdata` | |
+//! | [`data`] | `profkit_data` | every format: readers, models, writers |
+//! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
+//! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
+//! | [`analysis`] | `profkit_analysis` | questions asked of profiles |
+//! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
+//! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
-//! # Opening
-//! [`open`] finds out by content what a file is. Readers borrow the bytes; nothing is read twice.
+//! | you want to | start from | then | example |
+//! |---|---|---|---|
+//! | open a profile of any kind | [`open`], [`detect`](data::detect::detect) | [`Profile`], [`InstrSource`](data::instr::InstrSource) | `read_and_print` |
+//! | merge profiles | [`merge_instr`](merge::merge_instr) and its like in [`merge`] | [`MergeOutcome`](merge::MergeOutcome) | `merge_in_memory` |
+//! | write what an older LLVM reads | [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) | [`write_indexed`](merge::files::write_indexed) | `merge_files_for_llvm_16` |
+//! | know what a merge kept and why | [`Report`](merge::Report) | [`Event`](merge::Event) | `what_a_merge_repaired` |
+//! | find the functions and lines of addresses | [`ProgramFiles`](object::symbolize::ProgramFiles) | [`Symbolizer`](object::symbolize::Symbolizer) | `symbolize` |
+//! | join profiles to the programs that wrote them | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
+//! | convert sample profiles | [`sample::read`](data::sample::read) | a `write` of [`data::sample`] | `sample_to_another_encoding` |
+//! | see who allocates | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
+//! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | `stale_for_this_binary` |
+//! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
+//! | select, sum up and print functions | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
+//! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
+//! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
+//!
+//! # How a task is done
+//! All tasks have the same steps: inputs, a call, a value with a report, a writer.
+//!
+//! | step | in memory | with files |
+//! |---|---|---|
+//! | inputs of one file | `&[u8]` | `std::fs::read`, or [`Input::open`](merge::files::Input::open), which maps large files |
+//! | inputs of many files | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: each is an [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, folders, `-` for standard input |
+//! | one file where [`Inputs`](merge::Inputs) are wanted | `&[bytes]` | [`SingleInput`](merge::files::SingleInput)`(&input)` |
+//! | output | a `Vec<u8>` is a [`Sink`](data::bytes::Sink) | [`Output`](merge::files::Output), a file that appears whole or not at all |
+//!
+//! | error | from | what code can match |
+//! |---|---|---|
+//! | [`Error`] | every reader and writer | [`kind`](Error::kind) is an [`ErrorKind`], [`offset`](Error::offset) the place, [`hint`](Error::hint) what to do |
+//! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants; what is wrong with one of many inputs is no error but an [`Event`](merge::Event) of the [`Report`](merge::Report) |
+//! | [`ReadError`](merge::files::ReadError), [`ListError`](merge::files::ListError), [`OutputError`](merge::files::OutputError) | files | the system's error |
+//! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
+//!
+//! All of them implement [`std::error::Error`], so that `?` works in a function that returns
+//! `Result<(), Box<dyn std::error::Error>>`. None is to be decided by its words.
+//!
+//! # Read and print
+//! [`open`] finds out by content what a file is and returns a [`Profile`], one variant per kind. Records of an
+//! instrumentation profile come one after another from an [`InstrSource`](data::instr::InstrSource), which raw and text
+//! readers are, and which [`IndexedProfile::records`](data::instr::indexed::IndexedProfile::records) returns. Readers borrow
+//! the bytes.
 //!
 //! ```
+//! # #[cfg(feature = "analysis")] {
+//! use profkit::analysis::names;
 //! use profkit::data::instr::{InstrSource, Record};
 //! use profkit::{Profile, ReadOptions, open};
 //!
-//! let file = b":ir\nmain\n1234\n2\n90\n10\n";
-//! let Profile::InstrText(mut reader) = open(file, &ReadOptions::new())? else {
-//!     panic!("this is an instrumentation profile as text");
-//! };
-//! let mut record = Record::default();
-//! while reader.read_record(&mut record)? {
-//!     println!("{}: {:?}", String::from_utf8_lossy(&record.name), record.counts);
+//! fn print(source: &mut dyn InstrSource) -> profkit::Result<()> {
+//!     let mut record = Record::default();
+//!     while source.read_record(&mut record)? {
+//!         println!("{}: {:?}", names::display(&record.name, false), record.counts);
+//!     }
+//!     Ok(())
 //! }
+//!
+//! let file = b":ir\nmain\n1234\n2\n90\n10\n";
+//! match open(file, &ReadOptions::new())? {
+//!     Profile::InstrRaw(mut reader) => print(&mut *reader)?,
+//!     Profile::InstrText(mut reader) => print(&mut *reader)?,
+//!     Profile::InstrIndexed(profile) => print(&mut profile.records())?,
+//!     other => println!("another kind: {other:?}"),
+//! }
+//! # }
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! No reader panics, whatever the bytes, and none allocates by a count that the file claims. An [`Error`] says where it
-//! is in the file, what was found and what was expected; code decides by its kind ([`ErrorKind`]) and structure
-//! ([`Structure`]), never by its words.
+//! [`InstrReader`](analysis::instr::InstrReader) is the same for instrumentation profiles alone, and reads damaged ones as
+//! far as they are sound. No reader panics, whatever the bytes, and none allocates by a count that the file claims.
 //!
-//! # Merging
-//! Inputs are slices in memory or files. A damaged input does not void a merge: what is sound is kept, and the report
-//! says what was not, with a reason that code can match.
+//! # Merge in memory
+//! [`merge_instr`](merge::merge_instr) merges instrumentation profiles of any form. The result is in
+//! [`profiles`](merge::MergeOutcome::profiles): one, unless one per build id is asked for.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
 //! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use profkit::merge::{MergeOptions, Reason, merge_instr};
+//! use profkit::data::instr::text::{self, TextOptions};
+//! use profkit::merge::{MergeOptions, Weight, merge_instr};
+//!
+//! let inputs = [
+//!     ("monday", Weight::ONE, b":ir\nmain\n1234\n1\n90\n".as_slice()),
+//!     ("tuesday", Weight::integer(2), b":ir\nmain\n1234\n1\n5\n".as_slice()),
+//! ];
+//! let merged = merge_instr(&inputs, &MergeOptions::new())?;
+//! let mut bytes = Vec::new();
+//! text::write(&merged.profiles[0].profile, &TextOptions::default(), &mut bytes)?;
+//! assert!(String::from_utf8(bytes)?.contains("\n100\n"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Other kinds have calls of their own: [`merge_sample`](merge::sample::merge_sample),
+//! [`merge_heap`](merge::memprof::merge_heap), [`merge_mip`](merge::mip::merge_mip).
+//!
+//! # Merge files for LLVM 16
+//! [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) chooses the version that a release
+//! reads. What this version cannot represent is left out and comes back as losses.
+//! [`indexed::write`](data::instr::indexed::write) writes into any sink;
+//! [`IndexedPlan`](data::instr::indexed::IndexedPlan) with [`write_indexed`](merge::files::write_indexed) does the same on
+//! several threads.
+//!
+//! ```no_run
+//! # #[cfg(not(feature = "merge"))] fn main() {}
+//! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+//! use profkit::data::instr::releases::Release;
+//! use profkit::merge::files::{Content, InputList, Output, write_indexed};
+//! use profkit::merge::{MergeOptions, merge_instr};
+//! use std::path::Path;
+//!
+//! let inputs = InputList::from_paths(["a.profraw", "more/"]);
+//! let options = MergeOptions::new();
+//! let merged = merge_instr(&inputs, &options)?;
+//! let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
+//! let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_llvm(Release::new(16)))?;
+//! for (count, what) in plan.losses().counts() {
+//!     eprintln!("not written: {count} {what}");
+//! }
+//! let output = Output::new(Path::new("merged.profdata"), Content::Binary)?;
+//! output.write(|sink| write_indexed(&plan, &options.run.threads, sink))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a merge repaired
+//! A damaged input does not void a merge. The [`Report`](merge::Report) counts inputs in
+//! [`totals`](merge::Report::totals) and has one [`Event`](merge::Event) per thing that was not taken as it is: the file,
+//! an [`Action`](merge::Action), a [`Reason`](merge::Reason) for code, a message and perhaps a hint for people. An event
+//! prints as one line.
+//!
+//! ```
+//! # #[cfg(not(feature = "merge"))] fn main() {}
+//! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::merge::{Action, MergeOptions, Reason, merge_instr};
 //!
 //! let inputs = [
 //!     ("good", b":ir\nmain\n1234\n2\n90\n10\n".as_slice()),
 //!     ("cut", b":ir\nmain\n1234\n2\n90\n".as_slice()),
 //! ];
-//! let merged = merge_instr(&inputs, &MergeOptions::new())?;
-//! assert_eq!(merged.report.totals.files_kept, 1);
-//! assert_eq!(merged.report.events[0].reason, Reason::Truncated);
+//! let report = merge_instr(&inputs, &MergeOptions::new())?.report;
+//! assert_eq!((report.totals.files, report.totals.files_kept), (2, 1));
+//! let event = &report.events[0];
+//! assert_eq!((event.file.as_str(), event.action, event.reason), ("cut", Action::Dropped, Reason::Truncated));
+//! println!("{event}");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Writing
-//! A writer takes a model, options and a sink, which can be a `Vec<u8>`. What the format cannot represent comes back as
-//! losses, never silently. `merge::files::Output` is a file that appears whole or not at all.
+//! # Symbolise addresses
+//! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
+//! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are those of the file as it was linked.
+//! The frames of an address are the innermost inlined function first.
 //!
+//! ```no_run
+//! # #[cfg(not(feature = "object"))] fn main() {}
+//! # #[cfg(feature = "object")] fn main() -> profkit::Result<()> {
+//! use profkit::object::debug_files::DebugFolders;
+//! use profkit::object::symbolize::{Options, ProgramFiles};
+//!
+//! let files = ProgramFiles::open("a.out".as_ref(), &DebugFolders::default())?;
+//! let symbolizer = files.symbolizer(&Options::default())?;
+//! let locations = symbolizer.symbolize(&[0x1139, 0x1150]);
+//! for frame in locations.stack(0) {
+//!     println!("{} at {}:{}", frame.function_text(), frame.file_text(), frame.line);
+//! }
+//! # Ok(())
+//! # }
 //! ```
-//! # #[cfg(not(feature = "merge"))] fn main() {}
-//! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use profkit::data::instr::indexed::{IndexedWriteOptions, write};
-//! use profkit::data::instr::releases::Release;
+//!
+//! # Correlate
+//! Programs that were built with `-profile-correlate` write raw profiles that hold counters only. A
+//! [`Plan`](analysis::correlate::Plan) finds the binary of each; the merge takes the functions from
+//! [`Plan::joined`](analysis::correlate::Plan::joined).
+//!
+//! ```no_run
+//! # #[cfg(not(feature = "analysis"))] fn main() {}
+//! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::analysis::correlate::{Binaries, Plan};
+//! use profkit::merge::files::InputList;
 //! use profkit::merge::{MergeOptions, merge_instr};
+//! use std::sync::Arc;
 //!
-//! let inputs = [b":ir\nmain\n1234\n2\n90\n10\n".as_slice()];
-//! let merged = merge_instr(&inputs, &MergeOptions::new())?;
-//! let mut bytes = Vec::new();
-//! let options = IndexedWriteOptions::for_llvm(Release::new(16));
-//! let losses = write(&merged.profiles[0].profile, &options, &mut bytes)?;
-//! assert!(losses.is_empty());
+//! let inputs = InputList::from_paths(["default.profraw"]);
+//! let binaries = Binaries::open(&["build/".into()])?;
+//! let plan = Plan::new(&inputs, &binaries);
+//! for assignment in &plan.assignments {
+//!     match &assignment.outcome {
+//!         Ok(found) => println!("{}: {} functions", found.path.display(), found.functions),
+//!         Err(error) => println!("no binary: {error}"),
+//!     }
+//! }
+//! let options = MergeOptions::new().correlation(Arc::new(plan.joined));
+//! let merged = merge_instr(&inputs, &options)?;
+//! # let _ = merged;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Asking
-//! Modules of `analysis` take profiles or binaries and return values; they print nothing.
+//! # Sample profile to another encoding
+//! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
+//! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a module
+//! with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary),
+//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov).
+//!
+//! ```
+//! use profkit::data::sample::ext_binary::{self, ExtBinaryOptions};
+//! use profkit::data::sample::{SampleProfile, read};
+//!
+//! let mut profile = SampleProfile::new();
+//! let weight = 1;
+//! let report = read(b"main:100:5\n 1: 3\n", &mut profile, weight);
+//! assert!(report.faults.is_empty());
+//! let mut bytes = Vec::new();
+//! ext_binary::write(&profile, &ExtBinaryOptions::default(), &mut bytes)?;
+//! # Ok::<(), profkit::Error>(())
+//! ```
+//!
+//! # Heap contexts
+//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile of any form. That of an indexed profile is opened with
+//! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). Raw dumps and YAML are added up by
+//! [`load_heap`](analysis::heap::load_heap), raw ones with the binaries that ran
+//! ([`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of)), and then given to
+//! [`from_loaded`](analysis::heap::HeapProfile::from_loaded).
+//!
+//! ```
+//! # #[cfg(not(feature = "analysis"))] fn main() {}
+//! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::analysis::heap::{ContextOrder, HeapProfile, NoBinaries, load_heap, top_contexts};
+//! use profkit::analysis::names;
+//! use profkit::data::memprof::{Field, Thresholds};
+//! use profkit::merge::RunOptions;
+//!
+//! let yaml = b"---
+//! HeapProfileRecords:
+//! - GUID: main
+//!   AllocSites:
+//!   - Callstack:
+//!     - { Function: main, LineOffset: 1, Column: 2, IsInlineFrame: false }
+//!     MemInfoBlock: { AllocCount: 3, TotalSize: 96 }
+//!   CallSites: []
+//! ";
+//! // With raw dumps: `IndexedBinaries::of(&Binaries::open(&["build/".into()])?)` for `NoBinaries`.
+//! let loaded = load_heap(&[yaml.as_slice()], &RunOptions::new(), &NoBinaries::default())?;
+//! let heap = HeapProfile::from_loaded(loaded);
+//! let contexts = heap.profile.contexts();
+//! for context in top_contexts(&contexts, ContextOrder::Bytes, 10) {
+//!     let hotness = Thresholds::default().hotness(&context.block, true);
+//!     println!("{} bytes, {hotness:?}", context.block.get(Field::TotalSize));
+//!     for frame in heap.frames(context.stack) {
+//!         println!("  {}", names::display(frame.name.unwrap_or(b"??"), false));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Is this profile stale for this binary?
+//! [`ProfileFunctions`](analysis::matching::ProfileFunctions) are compared with the functions that binaries were built with,
+//! [`BinaryFunctions`](analysis::matching::BinaryFunctions). [`MatchShares`](analysis::matching::MatchShares) is the answer.
+//!
+//! ```no_run
+//! # #[cfg(not(feature = "analysis"))] fn main() {}
+//! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+//!
+//! let profile = ProfileFunctions::parse(&std::fs::read("old.profdata")?)?;
+//! let mut binaries = BinaryFunctions::default();
+//! binaries.open("build/app".as_ref())?;
+//! let shares = MatchShares::new(&profile, &binaries);
+//! println!("{:.1} % of all counts match", shares.counts.matched_percent());
+//! for lost in &shares.hot_lost {
+//!     println!("lost: {}", String::from_utf8_lossy(&lost.name));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is wrong with a file
+//! [`doctor::examine`](analysis::doctor::examine) says what a file is, which LLVM releases can use it, what is damaged and
+//! what to do next.
 //!
 //! ```
 //! # #[cfg(feature = "analysis")] {

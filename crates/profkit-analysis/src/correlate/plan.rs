@@ -25,6 +25,16 @@ const MOST_NAMED: usize = 8;
 const FRONT_LEN: u64 = 64 << 10;
 
 /// Where binaries come from.
+///
+/// ```
+/// use profkit_analysis::correlate::Binaries;
+///
+/// // This program, by its path; a folder stands for all binaries below it.
+/// let binaries = Binaries::open(&[std::env::current_exe()?])?;
+/// assert_eq!(binaries.index.binaries.len(), 1);
+/// assert!(Binaries::open(&["no/such/folder".into()]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Binaries {
     /// Those that were named, or lie in folders that were.
@@ -60,6 +70,20 @@ pub struct Match {
 }
 
 /// The whole plan.
+///
+/// ```
+/// use profkit_analysis::correlate::{Binaries, Plan};
+/// use profkit_merge::{MergeOptions, merge_instr};
+/// use std::sync::Arc;
+///
+/// // Profiles that have their functions need no binary, and are merged as they are.
+/// let inputs = [b"main\n1234\n1\n7\n\n".as_slice()];
+/// let plan = Plan::new(&inputs, &Binaries::open(&[std::env::current_exe()?])?);
+/// assert_eq!((plan.complete, plan.bare, plan.is_complete()), (1, 0, true));
+/// let options = MergeOptions::new().correlation(Arc::new(plan.joined));
+/// assert_eq!(merge_instr(&inputs, &options)?.report.totals.files_kept, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Plan {
     /// One entry per program and dialect, sorted by their first input.

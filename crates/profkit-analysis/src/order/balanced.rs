@@ -45,6 +45,23 @@ struct Node {
 /// Orders the functions of the traces. The same traces give the same order on every machine, whatever the number of
 /// threads.
 ///
+/// ```
+/// use profkit_analysis::order::{Partitioning, balanced, trace};
+/// use profkit_data::mip::{Function, MipProfile};
+///
+/// // Two runs of one program, each of which calls two of its four functions.
+/// let run = |ordinals: [u64; 4]| MipProfile {
+///     functions: ordinals.into_iter().map(|order_sum| Function {
+///         calls: order_sum.min(1), called_runs: order_sum.min(1), order_sum, order_runs: order_sum.min(1),
+///         ..Function::default()
+///     }).collect(),
+///     ..MipProfile::default()
+/// };
+/// let traces = [trace(&run([1, 0, 2, 0])), trace(&run([0, 1, 0, 2]))];
+/// let order = balanced(4, &traces, &Partitioning::default());
+/// assert_eq!(order.len(), 4);
+/// ```
+///
 /// # Panics
 /// If a trace has a function that is none of that many.
 pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<FunctionId> {

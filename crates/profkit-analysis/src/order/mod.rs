@@ -45,6 +45,19 @@ const GOLD_PREFIXES: [&[u8]; 4] = [
 /// Means are compared exactly, without division or overflow. Functions of equal means stay in the order of the profile,
 /// which is link order. Functions that were called in runs without ordinals only (coverage, which knows no order) come
 /// last, in the order of the profile.
+///
+/// ```
+/// use profkit_analysis::order::{OrderFile, by_mean, names};
+/// use profkit_data::mip::{Function, MipProfile};
+///
+/// let function = |name: &str, order_sum| Function {
+///     name: name.into(), calls: 1, called_runs: 1, order_sum, order_runs: 1, ..Function::default()
+/// };
+/// let profile = MipProfile { functions: vec![function("late", 9), function("early", 2)].into_iter().collect(), ..MipProfile::default() };
+/// let order = by_mean(&profile);
+/// let names = names(&profile, &order);
+/// assert_eq!(OrderFile::Lld.write(&names.names), b"early\nlate\n");
+/// ```
 pub fn by_mean(profile: &MipProfile) -> Vec<FunctionId> {
     let functions = &profile.functions;
     let mut order: Vec<FunctionId> = functions.ids().collect();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// Raised when a member is renamed, removed or changes its meaning. New members do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
@@ -81,5 +81,5 @@ pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
         "unsupported": counts.unsupported,
         "passed_over": counts.passed_over,
     });
-    writeln!(out, "\n],\n\"tally\":{counts}}}")
+    writeln!(out, "\n],\n\"totals\":{counts}}}")
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -69,7 +69,7 @@ struct Lost {
     count: u64,
     percent: f64,
     /// `changed` or `gone`.
-    fate: &'static str,
+    outcome: &'static str,
 }
 
 impl MatchReport {
@@ -90,7 +90,7 @@ impl MatchReport {
             function: String::from_utf8_lossy(&lost.name).into_owned(),
             count: lost.count,
             percent: counts.percent(lost.count.into()),
-            fate: match lost.outcome {
+            outcome: match lost.outcome {
                 Outcome::Changed => "changed",
                 _ => "gone",
             },
@@ -204,7 +204,7 @@ impl fmt::Display for MatchReport {
                 f,
                 "  {:6.2} %  {}  {}",
                 lost.percent,
-                lost.fate,
+                lost.outcome,
                 printable(lost.function.as_bytes())
             )?;
         }

@@ -78,7 +78,7 @@ pub fn convert(args: ConvertArgs) -> Result {
     let threads = options.run.threads.clone();
     Job {
         correlation: None,
-        correlation_told: false,
+        correlation_reported: false,
         options,
         section: SectionChoice::new(),
         symbolize: &|parts, report, _| {

@@ -29,7 +29,7 @@ pub struct Job<'a> {
     /// Which profile went to which binary.
     pub correlation: Option<CorrelationReport>,
     /// Whether that was printed already.
-    pub correlation_told: bool,
+    pub correlation_reported: bool,
     /// How the MemProf section is to be written.
     pub section: SectionChoice,
     /// Makes a profile of the heap profiles among the inputs.
@@ -310,7 +310,7 @@ impl Job<'_> {
         let full = FullReport {
             report,
             correlation: self.correlation.as_ref(),
-            correlation_printed: self.correlation_told,
+            correlation_printed: self.correlation_reported,
             notes,
             outputs,
         };

@@ -157,25 +157,25 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let plan = run
             .threads
             .install(|| Plan::with_paths(&correlated, &paths, &binaries));
-        let told = CorrelationReport::new(&plan, |input| {
+        let found = CorrelationReport::new(&plan, |input| {
             let file = rest.get(input).and_then(|&index| inputs.files.get(index));
             file.map_or("", |file| &file.name)
         });
         match reporting {
-            Reporting::Only => return tell_only(&plan, &told, &notes, &args.report),
+            Reporting::Only => return report_only(&plan, &found, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
                 // If stderr is closed, there is nobody to report to.
-                let _ = write!(print::stderr(), "{told}");
+                let _ = write!(print::stderr(), "{found}");
             }
             _ => {}
         }
         options = options.correlation(Arc::new(plan.joined));
-        correlation = Some(told);
+        correlation = Some(found);
     }
     Job {
         options,
         correlation,
-        correlation_told: reporting == Reporting::First,
+        correlation_reported: reporting == Reporting::First,
         section: SectionChoice::new()
             .version(args.memprof_version)
             .full_schema(args.memprof_full_schema),
@@ -264,9 +264,9 @@ fn merge_samples(
 }
 
 /// Ends `correlate --dry-run`.
-fn tell_only(
+fn report_only(
     plan: &Plan,
-    told: &CorrelationReport,
+    found: &CorrelationReport,
     notes: &[String],
     report: &args::ReportArgs,
 ) -> Result {
@@ -274,10 +274,10 @@ fn tell_only(
         let _ = writeln!(print::stderr(), "note: {note}");
     }
     if let Some(path) = &report.report {
-        report::write_json(path, told)?;
+        report::write_json(path, found)?;
     }
     if !report.quiet && !report.report.as_deref().is_some_and(is_stdio) {
-        write!(print::stdout(), "{told}").map_err(|error| Failure::print(&error))?;
+        write!(print::stdout(), "{found}").map_err(|error| Failure::print(&error))?;
     }
     Ok(match plan.is_complete() {
         true => Status::Done,

@@ -239,14 +239,14 @@ impl SampleJob<'_> {
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
             Ok(match self.form {
                 SampleForm::Text => {
-                    told(&text::write(profile, &text::TextOptions::default(), bytes)?)
+                    described(&text::write(profile, &text::TextOptions::default(), bytes)?)
                 }
-                SampleForm::Binary => told(&binary::write(
+                SampleForm::Binary => described(&binary::write(
                     profile,
                     &binary::BinaryOptions::new(),
                     bytes,
                 )?),
-                SampleForm::CompactBinary => told(&binary::write_compact(
+                SampleForm::CompactBinary => described(&binary::write_compact(
                     profile,
                     &binary::BinaryOptions::new(),
                     bytes,
@@ -258,7 +258,7 @@ impl SampleJob<'_> {
                         .split_layout(self.args.split_layout)
                         .partial(self.args.partial)
                         .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES));
-                    told(&ext_binary::write(profile, &options, bytes)?)
+                    described(&ext_binary::write(profile, &options, bytes)?)
                 }
                 SampleForm::Gcov(version) => {
                     let options = gcov_options(version, profile, inputs);
@@ -336,7 +336,7 @@ fn left_out(count: u64, what: &str) -> String {
 }
 
 /// Losses in words.
-fn told(losses: &Losses) -> Vec<String> {
+fn described(losses: &Losses) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(

@@ -22,6 +22,17 @@ const MOST_ENTRIES: usize = 1 << 20;
 const FRESH_NANOS: u64 = 2_000_000_000;
 
 /// What earlier walks found.
+///
+/// ```
+/// use profkit_object::index::{BinaryIndex, IndexCache};
+///
+/// // `IndexCache::open` reads a file, and `save` writes it; this one is kept nowhere.
+/// let mut cache = IndexCache::none();
+/// let index = BinaryIndex::build(&[std::env::current_exe()?], &mut cache)?;
+/// assert_eq!((index.from_cache, index.binaries.len()), (0, 1));
+/// cache.save()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct IndexCache {
     file: Option<PathBuf>,

@@ -7,7 +7,7 @@
     reason = "a test that cannot go on fails"
 )]
 
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, has_profile_runtime, or_skip, require_or_skip, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -219,6 +219,7 @@ fn said_by(built: &Built, option: &str, raw: &Path) -> Output {
 fn every_release_kind_and_linker_gives_llvms_bytes() {
     for release in [16, 19, 22] {
         let llvm = require_or_skip!(release, continue);
+        or_skip!(has_profile_runtime(&llvm), continue);
         for linker in linkers() {
             for kind in [Kind::Binary, Kind::DebugInfo] {
                 if let Some(built) = Built::new(&llvm, kind, linker, &[]) {
@@ -232,6 +233,7 @@ fn every_release_kind_and_linker_gives_llvms_bytes() {
 #[test]
 fn dwarf_4_compressed_and_split_debug_info_are_read() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     let lld = *linkers().last().unwrap();
     for (linker, more) in [
         ("-fuse-ld=bfd", "-gdwarf-4"),
@@ -294,6 +296,7 @@ fn dwarf_4_compressed_and_split_debug_info_are_read() {
 #[test]
 fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
     let built = Built::new(&llvm, Kind::DebugInfo, "-fuse-ld=bfd", &[]).unwrap();
     let (raw, binary) = built.raws().remove(0);
@@ -346,6 +349,7 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
 #[test]
 fn wrong_missing_and_contradicting_binaries_are_told() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     let built = Built::new(
         &llvm,
         Kind::Binary,
@@ -483,6 +487,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
 #[test]
 fn match_counts_what_a_changed_program_loses() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     let built = Built::new(&llvm, Kind::Binary, "-fuse-ld=bfd", &[]).unwrap();
     let folder = built.folder.path();
     let raws = built.raws();
@@ -530,7 +535,8 @@ fn match_counts_what_a_changed_program_loses() {
     assert!(symbols.contains("symbols only"), "{symbols}");
     let (_, json) = matched(&["new", "liblibrary.so", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["schema"], 1);
+    assert_eq!(json["schema"], 2);
+    assert_eq!(json["hot_lost"][0]["outcome"], "changed");
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
     // Both raw profiles' ids are in the profile.
     assert_eq!(json["build_ids"].as_array().map(Vec::len), Some(2));
@@ -542,6 +548,7 @@ fn match_counts_what_a_changed_program_loses() {
 #[test]
 fn programs_of_32_bits_are_correlated_like_llvm_does() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     for kind in [Kind::Binary, Kind::DebugInfo] {
         compare(&Built::new(&llvm, kind, "-fuse-ld=bfd", &["-m32"]).unwrap());
     }
@@ -550,6 +557,7 @@ fn programs_of_32_bits_are_correlated_like_llvm_does() {
 #[test]
 fn show_takes_functions_from_binaries() {
     let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
     let built = Built::new(&llvm, Kind::Binary, "-fuse-ld=bfd", &[]).unwrap();
     let folder = built.folder.path();
     let show = |args: &[&str]| {

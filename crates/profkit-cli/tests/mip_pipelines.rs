@@ -8,7 +8,7 @@
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::section;
-use profkit_testkit::{repo_root, require_or_skip, skip};
+use profkit_testkit::{links_c, links_cxx, or_skip, repo_root, require_or_skip, skip};
 use std::path::Path;
 use std::process::Command;
 
@@ -51,9 +51,7 @@ fn installed(program: &str) -> bool {
 fn a_program_of_rustc() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    if !installed("cc") {
-        return;
-    }
+    or_skip!(links_c("cc", &[]));
     write(
         folder,
         "words.rs",
@@ -123,9 +121,7 @@ fn dead_cxx_functions_are_dropped_by_linkers() {
         ("clang++-22", "--ld-path=/usr/bin/ld.lld-22"),
         ("g++-12", "-fuse-ld=bfd"),
     ] {
-        if !installed(compiler) {
-            continue;
-        }
+        or_skip!(links_cxx(compiler, &[linker]), continue);
         let compile = ["cc", "--", compiler, "-O1", "-ffunction-sections"];
         let link = [linker, "-Wl,--gc-sections", "dead.cpp", "-o", "program"];
         profkit(folder, &[&compile[..], &link].concat());
@@ -152,9 +148,7 @@ fn gnu_ld_drops_sections_of_all_images() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let gcc = "gcc-12";
-    if !installed(gcc) {
-        return;
-    }
+    or_skip!(links_c(gcc, &["-fuse-ld=bfd"]));
     write(
         folder,
         "library.c",
@@ -338,7 +332,8 @@ fn a_linked_mach_o_file() {
 /// A debug file has the map and the build id: the stripped program and its raw file need no more.
 #[test]
 fn a_profile_of_a_debug_file_alone() {
-    if !installed("gcc") || !installed("objcopy") {
+    or_skip!(links_c("gcc", &[]));
+    if !installed("objcopy") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,7 +2,7 @@
 //! `create_gcov` without branch stacks. LLVM's tool, clang and gcc make the same of what profkit writes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use profkit_testkit::{Llvm, fixture_path, on_path, repo_root, require_or_skip, skip};
+use profkit_testkit::{Llvm, fixture_path, links_cxx, or_skip, repo_root, require_or_skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -69,6 +69,7 @@ fn conversions_and_merges_have_llvm_22s_bytes() {
 #[test]
 fn clang_22_compiles_the_same() {
     let llvm = require_or_skip!(22);
+    or_skip!(links_cxx(llvm.clangxx(), &[]));
     let folder = TempDir::new().unwrap();
     let profiles = merged(
         &llvm,
@@ -78,7 +79,7 @@ fn clang_22_compiles_the_same() {
     );
     let object = folder.path().join("object.o");
     let compile = |profile: Option<&Path>| {
-        let mut command = Command::new(llvm.clang().with_file_name("clang++-22"));
+        let mut command = Command::new(llvm.clangxx());
         command.args(["-O2", "-gline-tables-only", "-fdebug-info-for-profiling"]);
         command.args(["-c", "run.cpp", "-o"]).arg(&object);
         command.current_dir(repo_root().join("tests/programs/station"));
@@ -95,9 +96,8 @@ fn clang_22_compiles_the_same() {
 
 #[test]
 fn gcc_12_takes_the_profile_in_its_own_version() {
-    let Some(gcc) = on_path("g++-12") else {
-        return skip("g++-12 is not installed");
-    };
+    let gcc = "g++-12";
+    or_skip!(links_cxx(gcc, &[]));
     let folder = TempDir::new().unwrap();
     let profile = folder.path().join("merged.afdo");
     run(Command::new(env!("CARGO_BIN_EXE_profkit"))
@@ -106,7 +106,7 @@ fn gcc_12_takes_the_profile_in_its_own_version() {
         .args(PROFILES.map(fixture_path)));
     let object = folder.path().join("object.o");
     let compile = |profile: Option<&Path>| {
-        let mut command = Command::new(&gcc);
+        let mut command = Command::new(gcc);
         command.args(["-O2", "-g", "-c", "run.cpp", "-o"]);
         command.arg(&object);
         command.current_dir(repo_root().join("tests/programs/station"));

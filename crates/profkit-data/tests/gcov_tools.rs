@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
-use profkit_testkit::{fixture, on_path, repo_root, require_or_skip, skip};
+use profkit_testkit::{fixture, links_c, on_path, or_skip, repo_root, require_or_skip, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -25,13 +25,12 @@ fn run(program: &Path, args: &[&str]) -> Output {
 
 #[test]
 fn gcc_12_takes_version_2_and_no_other() {
-    let Some(gcc) = on_path("gcc-12") else {
-        return skip("gcc-12 is not installed");
-    };
+    let gcc = "gcc-12";
+    or_skip!(links_c(gcc, &[]));
     let folder = TempDir::new().unwrap();
     let compile = |profile: Option<&Path>| {
         let object = folder.path().join("object.o");
-        let mut command = Command::new(&gcc);
+        let mut command = Command::new(gcc);
         command
             .args(["-O2", "-g", "-c", "inlined.c", "-o"])
             .arg(&object);

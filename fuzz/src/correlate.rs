@@ -39,10 +39,7 @@ pub(crate) fn correlate(data: &[u8]) {
         }
     }
     for details in [false, true] {
-        let options = DwarfOptions {
-            details,
-            split: None,
-        };
+        let options = DwarfOptions::new().details(details);
         let warnings = CorrelationWarnings::new(3);
         if let Ok((probes, warnings)) = dwarf::probes(&image, counters, options, warnings) {
             assert!(!probes.is_empty() && warnings.list.len() <= 3);

@@ -461,7 +461,7 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     -- a fault of the server
     no binary: debuginfod has no debuginfo of build id ID (URL: it answers with status 503)
     -- a page
-    no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: the file is not an ELF, PE, COFF or Mach-O file in the first bytes at offset 0x0)
+    no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
     -- another file
     no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: found build id abcd)
     -- cut

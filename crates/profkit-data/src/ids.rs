@@ -6,6 +6,12 @@ use std::fmt;
 ///
 /// "Low" means the first eight digest bytes read as little-endian (`IndexedInstrProf::ComputeHash` in LLVM's
 /// `InstrProf.h`).
+///
+/// ```
+/// use profkit_data::ids::NameRef;
+///
+/// assert_eq!(NameRef::of(b"main").to_string(), "0xdb956436e78dd5fa");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameRef(pub u64);
 
@@ -44,6 +50,10 @@ impl fmt::Display for FuncHash {
 }
 
 /// A build id as a file holds it (`--build-id` note, Mach-O UUID, PE CodeView id): 1 to some dozens of bytes.
+///
+/// ```
+/// assert_eq!(profkit_data::ids::BuildId(vec![0xab, 0xc]).to_string(), "ab0c");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId(pub Vec<u8>);
 

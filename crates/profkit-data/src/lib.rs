@@ -8,8 +8,8 @@
 //!
 //! - A reader is `parse(bytes)`, and `parse_with(bytes, &options)` where there is something to choose. Sample profiles are
 //!   then [read into](sample::SampleFile::read_into) a sum, because reading several files is merging them.
-//! - A writer is `write(&model, &options, sink)`, without options where there is nothing to choose. It returns what the format
-//!   has no place for (`Losses`), or nothing if the format holds the whole model.
+//! - A writer is `write(&model, &options, sink)`. It returns what the format has no place for (`Losses` of the family): nothing
+//!   if the format holds the whole model. Sizes and offsets that are planned are asserted to be those that are written.
 //! - Options are made with `new` or `default` and changed by setters.
 //! - A [`Sink`](bytes::Sink) takes the bytes; a `Vec<u8>` is one.
 //!

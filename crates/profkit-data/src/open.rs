@@ -198,25 +198,122 @@ fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn opens(data: &[u8], is_right: impl Fn(&Profile<'_>) -> bool) {
+        let profile = open(data, &ReadOptions::new()).unwrap();
+        assert!(is_right(&profile), "{profile:?}");
+    }
+
     #[test]
-    fn every_kind_of_fixture_is_opened() {
-        let options = ReadOptions::new();
-        let kind = |name: &str| {
-            let data = profkit_testkit::fixture(name);
-            open(&data, &options).map(|profile| {
-                let text = format!("{profile:?}");
-                text.split(['(', ' ']).next().unwrap_or_default().to_owned()
-            })
+    #[cfg(feature = "instr")]
+    fn instrumentation_profiles_are_opened() {
+        let fixture = profkit_testkit::fixture;
+        opens(&fixture("raw/clang-22-ir-plain.profraw"), |profile| {
+            matches!(profile, Profile::InstrRaw(_))
+        });
+        let indexed = fixture("indexed/clang-22-temporal-plain.profdata");
+        opens(&indexed, |profile| {
+            matches!(profile, Profile::InstrIndexed(_))
+        });
+        opens(
+            &fixture("text/clang-22-vtables-shapes.proftext"),
+            |profile| matches!(profile, Profile::InstrText(_)),
+        );
+    }
+
+    #[test]
+    #[cfg(feature = "sample")]
+    fn sample_profiles_of_each_encoding_are_opened() {
+        use crate::sample::SampleEncoding;
+        for (name, encoding) in [
+            (
+                "sample/llvm-22-nested-text.sampleprof",
+                SampleEncoding::Text,
+            ),
+            (
+                "sample/llvm-22-nested-binary.sampleprof",
+                SampleEncoding::Binary,
+            ),
+            (
+                "sample/llvm-16-nested-compact.sampleprof",
+                SampleEncoding::CompactBinary,
+            ),
+            (
+                "sample/llvm-22-nested-ext.sampleprof",
+                SampleEncoding::ExtBinary,
+            ),
+            ("gcov/create_gcov-v407.afdo", SampleEncoding::Gcov),
+        ] {
+            opens(
+                &profkit_testkit::fixture(name),
+                |profile| matches!(profile, Profile::Sample(file) if file.encoding() == encoding),
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(all(feature = "memprof", feature = "instr"))]
+    fn heap_profiles_of_each_form_are_opened() {
+        use crate::instr::InstrProfile;
+        use crate::instr::indexed::{self, IndexedWriteOptions};
+        use crate::memprof::indexed::{IndexedMemProfOptions, encode};
+        use crate::memprof::raw::{self, DumpToWrite, RawMemProfOptions, Version};
+        use crate::memprof::{Frame, MemProfile, guid, yaml};
+        let dump = DumpToWrite::default();
+        let mut file = Vec::new();
+        let options = RawMemProfOptions::for_version(Version::new(5).unwrap());
+        raw::write(&dump, &options, &mut file).unwrap();
+        opens(
+            &file,
+            |profile| matches!(profile, Profile::MemProfRaw(raw) if raw.dumps().len() == 1),
+        );
+        let mut heap = MemProfile::default();
+        heap.add_frame(Frame::default());
+        heap.record_mut(guid(b"main"));
+        let mut text = Vec::new();
+        yaml::write(&heap, &yaml::YamlOptions::new(), &mut text).unwrap();
+        opens(
+            &text,
+            |profile| matches!(profile, Profile::MemProf(heap) if heap.record(guid(b"main")).is_some()),
+        );
+        let options = IndexedMemProfOptions::for_version(3, false);
+        let profile = InstrProfile {
+            memprof: Some(encode(&heap, &options).unwrap()),
+            ..InstrProfile::default()
         };
-        assert_eq!(kind("raw/clang-22-ir-plain.profraw").unwrap(), "InstrRaw");
-        assert_eq!(
-            kind("indexed/clang-22-temporal-plain.profdata").unwrap(),
-            "InstrIndexed"
+        let mut file = Vec::new();
+        indexed::write(&profile, &IndexedWriteOptions::for_version(12), &mut file).unwrap();
+        opens(
+            &file,
+            |profile| matches!(profile, Profile::InstrIndexed(file) if file.memprof().is_some()),
         );
-        assert_eq!(
-            kind("text/clang-22-vtables-shapes.proftext").unwrap(),
-            "InstrText"
-        );
+    }
+
+    #[test]
+    #[cfg(feature = "mip")]
+    fn mip_files_of_each_kind_are_opened() {
+        let fixture = profkit_testkit::fixture;
+        for name in ["mip/mixed-1.mipraw", "mip/v8-b.mipraw"] {
+            opens(
+                &fixture(name),
+                |profile| matches!(profile, Profile::MipRaw(parts) if parts.clone().count() == 1),
+            );
+        }
+        for name in ["mip/mixed.mipmap", "mip/v8-a1.mipmap"] {
+            opens(&fixture(name), |profile| {
+                matches!(profile, Profile::MipMap(_))
+            });
+        }
+        for name in [
+            "mip/mixed-empty.mip",
+            "mip/mixed-empty.yaml",
+            "mip/v8-b.mip",
+        ] {
+            opens(
+                &fixture(name),
+                |profile| matches!(profile, Profile::Mip(profile) if !profile.functions.is_empty()),
+            );
+        }
     }
 
     #[test]
@@ -226,15 +323,15 @@ mod tests {
         assert_eq!(message(b""), "the file is empty");
         assert_eq!(
             message(b"\x7fELF\x02\x01\x01\0"),
-            "the file is not a profile in the first bytes at offset 0x0: found a program or object file"
+            "the file is not a profile in first bytes at offset 0x0: found a program or object file"
         );
         assert_eq!(
             message(b"PERFILE2h\0\0\0"),
-            "the file is not a profile in the first bytes at offset 0x0: found a recording of Linux perf"
+            "the file is not a profile in first bytes at offset 0x0: found a recording of Linux perf"
         );
         assert_eq!(
             message(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
-            "the file is not a profile in the first bytes at offset 0x0: found [01, 02, 03, 04, 05, 06, 07, 08], \
+            "the file is not a profile in first bytes at offset 0x0: found [01, 02, 03, 04, 05, 06, 07, 08], \
              expected the magic of a profile, or text"
         );
     }

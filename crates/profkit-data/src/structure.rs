@@ -64,9 +64,9 @@ structures! {
     DebugFile = "debug file",
     DebugPackage = "debug package",
     // Parts that several formats have.
-    FirstBytes = "the first bytes",
-    Magic = "the magic",
-    Version = "the version",
+    FirstBytes = "first bytes",
+    Magic = "magic",
+    Version = "version",
     Header = "header",
     BuildIds = "build ids",
     BuildId = "build id",
@@ -99,15 +99,15 @@ structures! {
     VTableRecords = "vtable records",
     VTableNames = "vtable names",
     ValueData = "value data",
-    AfterProfile = "the bytes after a profile",
+    AfterProfile = "bytes after the profile",
     TemporalTraces = "temporal traces",
     MemProfSection = "MemProf section",
     // Sample profiles.
-    NameTable = "the name table",
-    SectionTable = "the section table",
-    FunctionTable = "the function table",
-    FunctionTableOffset = "the offset of the function table",
-    FirstLine = "a function's first line",
+    NameTable = "name table",
+    SectionTable = "section table",
+    FunctionTable = "function table",
+    FunctionTableOffset = "offset of the function table",
+    FirstLine = "first line of a function",
     Modules = "modules",
     WorkingSets = "working sets",
     // Heap profiles.
@@ -145,11 +145,11 @@ structures! {
     /// A function, by its name.
     Function(String) = |name, f| write!(f, "function {name}"),
     /// A function of a text profile, by its name in quotes.
-    RecordOf(String) = |name, f| write!(f, "the record of {name}"),
+    RecordOf(String) = |name, f| write!(f, "record of {name}"),
     /// A function of a sample profile, by the offset where it begins in its section.
-    FunctionAt(u64) = |offset, f| write!(f, "the function at {offset:#x}"),
+    FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
     /// An entry of a list, by the offset where it begins.
-    EntryAt(u64) = |offset, f| write!(f, "the entry at offset {offset:#x}"),
+    EntryAt(u64) = |offset, f| write!(f, "entry at offset {offset:#x}"),
     /// A counter, by its number from 0 in the function.
     Counter(u64) = |index, f| write!(f, "counter {index}"),
     /// A byte of a bitmap, by its number from 0 in the function.
@@ -177,7 +177,7 @@ structures! {
     /// A section of an object file, by its name.
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
     /// The bytes between a section and the next.
-    After(Box<Structure>) = |section, f| write!(f, "the bytes after the {section}"),
+    After(Box<Structure>) = |section, f| write!(f, "bytes after the {section}"),
     /// Something that has its name from outside: a file, a compilation unit.
     Named(String) = |name, f| f.write_str(name),
 }

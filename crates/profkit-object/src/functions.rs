@@ -55,10 +55,7 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function
         }
     }
     if let Ok(counters) = CounterSection::of(image) {
-        let options = DwarfOptions {
-            details: false,
-            split: Some(path),
-        };
+        let options = DwarfOptions::new().split(Some(path));
         let warnings = CorrelationWarnings::default();
         if let Ok((probes, _)) = dwarf::probes(image, counters, options, warnings) {
             let function = |probe: dwarf::Probe| Function {

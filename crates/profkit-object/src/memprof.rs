@@ -46,6 +46,19 @@ fn is_runtime_symbol(name: &[u8]) -> bool {
 }
 
 /// What is known of the addresses of one module.
+///
+/// ```
+/// use profkit_object::debug_files::DebugFolders;
+/// use profkit_object::memprof::{Answer, ModuleFrames};
+/// use profkit_object::symbolize::ProgramFiles;
+///
+/// let program = std::env::current_exe()?;
+/// let files = ProgramFiles::open(&program, &DebugFolders::default())?;
+/// // No code is at the last address.
+/// let frames = ModuleFrames::new(&files, &[u64::MAX])?;
+/// assert_eq!(frames.answer(0, true), Answer::Unknown);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ModuleFrames {
     locations: Locations,

@@ -11,6 +11,16 @@ use profkit_data::mip::{Width, has_magic};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
 /// What a binary knows of its MIP records.
+///
+/// ```
+/// use profkit_object::binary::BinaryFile;
+/// use profkit_object::mip_sections::MipSections;
+///
+/// let file = BinaryFile::open(&std::env::current_exe()?)?;
+/// // This program has no MIP map.
+/// assert_eq!(MipSections::of(&file.image(|_| true)?)?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipSections {
     /// The bytes of the map, with addresses as the linker gave them.
@@ -37,7 +47,7 @@ impl MipSections {
         if image.kind() == ObjectKind::Relocatable {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                "an object file that is not linked: its map has no addresses yet",
+                "the object file is not linked: its map has no addresses yet",
             )
             .within(Structure::NamedSection(section::MAP.into()))
             .with_hint("give the program or library that was linked from it"));
@@ -46,10 +56,10 @@ impl MipSections {
         if bytes.is_empty() && map.size() > 0 {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                "the map's section is there, but not its contents",
+                "the map's section is empty: its contents were stripped",
             )
             .within(Structure::NamedSection(section::MAP.into()))
-            .with_hint("give the program as it was linked, or a map that objcopy --dump-section took out of it"));
+            .with_hint("give the linked program before it was stripped, or a map that objcopy --dump-section extracted from it"));
         }
         let mut bytes = bytes.into_owned();
         if let object::File::MachO64(file) = image

@@ -174,8 +174,8 @@ fn what_is_no_binary_is_called_that() {
             .unwrap_err()
             .to_string()
     };
-    insta::assert_snapshot!(message(b"int main;"), @"the file is not an ELF, PE, COFF or Mach-O file in the first bytes at offset 0x0");
-    insta::assert_snapshot!(message(b""), @"the file is not an ELF, PE, COFF or Mach-O file in the first bytes at offset 0x0");
+    insta::assert_snapshot!(message(b"int main;"), @"the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0");
+    insta::assert_snapshot!(message(b""), @"the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0");
     insta::assert_snapshot!(message(b"!<arch>\n/               0           0     0     0       4         `\n\0\0\0\0"), @"the file is an archive of object files");
     insta::assert_snapshot!(message(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0\0"), @"Invalid ELF header size or alignment in object file");
     let mut fat = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1];

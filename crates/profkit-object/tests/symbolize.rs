@@ -309,7 +309,7 @@ fn split_debug_info() {
             "the file has no unit of this id in split part of unit at 0x0 of .debug_info"
         );
         assert!(
-            warnings[1].starts_with("this is no object file: "),
+            warnings[1].starts_with("this is not an object file: "),
             "{warnings:?}"
         );
         assert!(warnings[1].ends_with(" in shapes_more.dwo"), "{warnings:?}");
@@ -577,9 +577,9 @@ fn damage_is_said_and_the_rest_is_kept() {
         .collect();
     insta::assert_snapshot!(report.join("\n"), @r"
     nothing: 0 addresses known
-      this is no object file that can be symbolised: Could not read file magic in binary: expected an ELF, Mach-O or COFF file
+      this object file cannot be symbolised: Could not read file magic in binary: expected an ELF, Mach-O or COFF file
     text: 0 addresses known
-      this is no object file that can be symbolised: Unknown file magic in binary: expected an ELF, Mach-O or COFF file
+      this object file cannot be symbolised: Unknown file magic in binary: expected an ELF, Mach-O or COFF file
     unit version: 0 addresses known
       debug info cannot be read: unknown DWARF version: 77 in unit headers of .debug_info
     unit length: 0 addresses known

@@ -489,10 +489,7 @@ impl Wanted<'_> {
         counters: CounterSection,
         program: &Path,
     ) -> Result<Correlated> {
-        let options = DwarfOptions {
-            details: false,
-            split: Some(program),
-        };
+        let options = DwarfOptions::new().split(Some(program));
         dwarf::correlate(image, counters, options, CorrelationWarnings::default())
     }
 }

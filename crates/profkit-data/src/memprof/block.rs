@@ -205,7 +205,7 @@ impl Schema {
             let Some(field) = Field::from_id(id) else {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a field of the schema is not known, and neither is its width",
+                    "a field of the schema is unknown, and so is its width",
                 )
                 .at(at)
                 .within(Structure::MemProfSchema)
@@ -216,7 +216,7 @@ impl Schema {
             };
             if fields.contains(&field) {
                 return Err(
-                    Error::new(ErrorKind::Malformed, "a field is in the schema twice")
+                    Error::new(ErrorKind::Malformed, "a field occurs twice in the schema")
                         .at(at)
                         .within(Structure::MemProfSchema)
                         .found(field.name()),
@@ -242,6 +242,18 @@ impl Schema {
 }
 
 /// The figures of one context.
+///
+/// ```
+/// use profkit_data::memprof::{Field, MemInfoBlock, Schema};
+///
+/// let mut block = MemInfoBlock::default();
+/// block.set(Field::TotalSize, 4096);
+/// assert!(!block.has(Field::AllocCount));
+/// let schema = Schema::hot_cold();
+/// let mut bytes = Vec::new();
+/// schema.write(&block, &mut bytes);
+/// assert_eq!(bytes.len(), schema.block_len());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MemInfoBlock {
     values: [u64; FIELD_COUNT],

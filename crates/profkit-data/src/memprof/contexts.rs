@@ -29,6 +29,19 @@ pub struct Context<'a> {
 /// An allocation belongs to each function of the innermost address, a call to each function of its address but the one
 /// that allocates. Equal frame lists of two addresses are two call sites, as LLVM has it.
 ///
+/// ```
+/// use profkit_data::index_vec::IndexVec;
+/// use profkit_data::memprof::{AddressId, Context, Frame, MemInfoBlock, MemProfile, build};
+///
+/// let mut profile = MemProfile::default();
+/// let main = profile.add_frame(Frame { function: 1, ..Frame::default() });
+/// let mut frames = IndexVec::<AddressId, _>::new();
+/// let address = frames.push(vec![main]);
+/// let context = Context { addresses: &[address], block: MemInfoBlock::default(), histogram: &[] };
+/// build(&mut profile, &frames, [context]);
+/// assert_eq!(profile.records().len(), 1);
+/// ```
+///
 /// # Panics
 /// If an address has no list, or a list names a frame of another profile.
 pub fn build<'a>(

@@ -145,7 +145,7 @@ impl DataAccess {
         if named.checked_add(cold).is_none_or(|sum| sum != found) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the strings are not as many as the section states",
+                "the number of strings is not what the section states",
             )
             .at(base)
             .found(format_args!("{found}"))

@@ -41,6 +41,27 @@ pub struct Single {
 /// inlined. What is left over is paired by functions alone, where that leaves no choice.
 ///
 /// Time and memory are those of the two profiles.
+///
+/// ```
+/// use profkit_data::memprof::{AllocSite, Field, Frame, MemInfoBlock, MemProfile, diff::diff};
+///
+/// let profile_of = |bytes| {
+///     let mut profile = MemProfile::default();
+///     let frame = profile.add_frame(Frame { function: 1, line_offset: 3, ..Frame::default() });
+///     let stack = profile.add_stack(&[frame]);
+///     let mut block = MemInfoBlock::default();
+///     block.set(Field::TotalSize, bytes);
+///     let site = AllocSite { stack, block, histogram: Vec::new() };
+///     profile.record_mut(1).alloc_sites.push(site);
+///     profile
+/// };
+/// let difference = diff(&profile_of(10), &profile_of(30));
+/// let sizes = difference.both.iter().map(|pair| {
+///     let size = |block: &MemInfoBlock| block.get(Field::TotalSize);
+///     (size(&pair.old.block), size(&pair.new.block))
+/// });
+/// assert!(sizes.eq([(10, 30)]));
+/// ```
 pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     let old_sums = old.allocations_by_stack();
     let mut unpaired: FxHashMap<StackId, Allocations> =

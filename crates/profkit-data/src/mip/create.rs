@@ -5,6 +5,13 @@ use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
 /// What the binary knows beyond its map.
+///
+/// ```
+/// use profkit_data::mip::{ImageFacts, Width};
+///
+/// let facts = ImageFacts::new().width(Some(Width::Bits64)).section_size(Some(0x200));
+/// assert_eq!(facts.build_id, None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageFacts {
@@ -120,7 +127,7 @@ impl MipProfile {
 fn outside(function: &Function, at: u64, end: u64) -> Error {
     Error::new(
         ErrorKind::Malformed,
-        "a record outside of the record section",
+        "a record lies outside the record section",
     )
     .at(at)
     .within(Structure::MapEntry)
@@ -162,7 +169,7 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
             if start < end {
                 *refuse = true;
                 dropped.push(
-                    Error::new(ErrorKind::Malformed, "a record that lies across another")
+                    Error::new(ErrorKind::Malformed, "a record overlaps another")
                         .at(places.get(index).copied().unwrap_or(0))
                         .within(Structure::MapEntry)
                         .within(name_of(function))

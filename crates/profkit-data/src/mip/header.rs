@@ -61,7 +61,11 @@ pub fn has_magic(data: &[u8]) -> bool {
 /// # Errors
 /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`].
 pub fn preamble(data: &[u8]) -> Result<Preamble> {
-    read(data).map_err(|error| error.within(Structure::Header))
+    read(data).map_err(|error| match error.kind() {
+        // The file is of another format, so it has no such header.
+        ErrorKind::BadMagic => error,
+        _ => error.within(Structure::Header),
+    })
 }
 
 fn read(data: &[u8]) -> Result<Preamble> {
@@ -70,6 +74,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
     if magic != MAGIC {
         return Err(Error::new(ErrorKind::BadMagic, "not a MIP file")
             .at(0)
+            .within(Structure::FirstBytes)
             .found(format_args!("magic {magic:#010x}"))
             .expected(format_args!("{MAGIC:#010x}")));
     }
@@ -112,13 +117,14 @@ fn read(data: &[u8]) -> Result<Preamble> {
                 width: None,
             })
         }
-        _ => Err(
-            Error::new(ErrorKind::UnsupportedVersion, "a version that is not known")
-                .at(4)
-                .found(version)
-                .expected(format_args!("{} or {VERSION}", v8::VERSION))
-                .with_hint("a newer profkit may know it"),
-        ),
+        _ => Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "the version is not supported",
+        )
+        .at(4)
+        .found(version)
+        .expected(format_args!("{} or {VERSION}", v8::VERSION))
+        .with_hint("a newer version of profkit may support this format version")),
     }
 }
 
@@ -190,9 +196,9 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
 #[cold]
 pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
     let hint = match preamble.kind {
-        MipKind::Raw => "raw files are merged into a profile: profkit mip merge -p PROFILE RAW",
-        MipKind::Map => "a profile is made of a map first: profkit mip create -p PROFILE MAP",
-        MipKind::Profile => "profkit mip show looks into a profile",
+        MipKind::Raw => "merge raw files into a profile first",
+        MipKind::Map => "create a profile from the map first",
+        MipKind::Profile => "give the map, or the raw files that runs of the program wrote",
         MipKind::ReturnAddresses => {
             "no tool ever wrote such files for version 8, so that their layout is not known"
         }

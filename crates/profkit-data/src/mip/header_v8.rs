@@ -39,13 +39,10 @@ impl HeaderV8 {
             .map(Modes)
             .filter(|modes| modes.entry().is_some())
             .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::BadHeader,
-                    "a profile type that version 8 does not have",
-                )
-                .at(at)
-                .found(format_args!("{modes:#x}"))
-                .expected("0x1, 0x3, 0xc or 0xe")
+                Error::new(ErrorKind::BadHeader, "version 8 has no such profile type")
+                    .at(at)
+                    .found(format_args!("{modes:#x}"))
+                    .expected("0x1, 0x3, 0xc or 0xe")
             })?;
         let module_hash = cursor.u32()?;
         let at = cursor.offset();

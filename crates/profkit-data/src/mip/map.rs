@@ -30,6 +30,18 @@ impl MapReadOptions {
 }
 
 /// A map: a section `__llvm_mipmap` of a linked image, or a file that was made of one.
+///
+/// ```
+/// use profkit_data::mip::MipMap;
+///
+/// let file = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/mip/mixed.mipmap"));
+/// let map = MipMap::parse(file)?;
+/// assert_eq!(map.version(), 9);
+/// for entry in map.entries() {
+///     assert!(!entry?.name.is_empty());
+/// }
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MipMap<'data> {
     data: &'data [u8],
@@ -171,18 +183,19 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
             } else {
                 format!("{address:#x}, as the anchor before")
             };
-            return Err(
-                Error::new(ErrorKind::Malformed, "an anchor points elsewhere")
-                    .at(at)
-                    .found(format_args!("{:#x}", entry.record))
-                    .expected(expected)
-                    .with_hint("take the map of the linked image, not of its object files"),
-            );
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "an anchor entry points to another place",
+            )
+            .at(at)
+            .found(format_args!("{:#x}", entry.record))
+            .expected(expected)
+            .with_hint("take the map of the linked image, not of its object files"));
         }
         found = Some(entry.record);
     }
     found.ok_or_else(|| {
-        Error::new(ErrorKind::Malformed, "a map without an anchor")
+        Error::new(ErrorKind::Malformed, "the map has no anchor entry")
             .at(data.len() as u64)
             .expected("an entry of mode 0 that says where the record section is")
             .with_hint("give the binary instead of the map")
@@ -230,16 +243,17 @@ fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> 
     let size = ahead.u32()?;
     if (size as usize) < map_entry::FIXED_SIZE || !(size as usize).is_multiple_of(map_entry::ALIGN)
     {
-        return Err(
-            Error::new(ErrorKind::Malformed, "a map entry of impossible size")
-                .at(start)
-                .found(size)
-                .expected(format_args!(
-                    "a multiple of {} from {}",
-                    map_entry::ALIGN,
-                    map_entry::FIXED_SIZE
-                )),
-        );
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the size of a map entry is impossible",
+        )
+        .at(start)
+        .found(size)
+        .expected(format_args!(
+            "a multiple of {} from {}",
+            map_entry::ALIGN,
+            map_entry::FIXED_SIZE
+        )));
     }
     let window = cursor
         .window(u64::from(size))
@@ -254,13 +268,19 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let modes = Modes(cursor.u16()?);
     let reserved = cursor.u16()?;
     if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || reserved != 0 {
-        return Err(
-            Error::new(ErrorKind::Malformed, "mode flags that do not go together")
-                .at(at)
-                .within(Structure::MapEntry)
-                .found(format_args!("{:#x}", u32::from(reserved) << 16 | u32::from(modes.0)))
-                .expected("coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10"),
-        );
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the mode flags are not a valid combination",
+        )
+        .at(at)
+        .within(Structure::MapEntry)
+        .found(format_args!(
+            "{:#x}",
+            u32::from(reserved) << 16 | u32::from(modes.0)
+        ))
+        .expected(
+            "coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10",
+        ));
     }
     let record = cursor.u64()?;
     let address = cursor.u64()?;
@@ -291,7 +311,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let name = cursor.take_u64(u64::from(name))?;
     let at = cursor.offset();
     if cursor.rest().iter().any(|&byte| byte != 0) {
-        return Err(Error::new(ErrorKind::Malformed, "padding that is not zero")
+        return Err(Error::new(ErrorKind::Malformed, "the padding is not zero")
             .at(at)
             .within(Structure::MapEntry));
     }

@@ -6,6 +6,15 @@ use profkit_abi::mip::{mode, record};
 use std::fmt;
 
 /// What records hold: a set of mode flags.
+///
+/// ```
+/// use profkit_data::mip::{EntryKind, Modes};
+///
+/// let modes = Modes::CALLS.union(Modes::BLOCK_COVERAGE);
+/// assert_eq!(modes.entry(), Some(EntryKind::Calls));
+/// // Coverage and counts of one function exclude each other.
+/// assert_eq!(Modes::FUNCTION_COVERAGE.union(Modes::CALLS).entry(), None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Modes(pub u16);
 

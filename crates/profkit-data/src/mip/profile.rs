@@ -71,7 +71,7 @@ impl MipProfile {
     /// If the file is not a profile, cut short, or damaged: of a profile that does not match its checksum nothing is
     /// used.
     pub fn parse(data: &[u8]) -> Result<Self> {
-        Self::parse_inner(data).map_err(|error| error.within(Structure::MipProfile))
+        Self::parse_inner(data).map_err(within_profile)
     }
 
     fn parse_inner(data: &[u8]) -> Result<Self> {
@@ -138,7 +138,7 @@ impl MipProfile {
                 identity: header.identity,
             })
         };
-        inner().map_err(|error| error.within(Structure::MipProfile))
+        inner().map_err(within_profile)
     }
 }
 
@@ -200,6 +200,14 @@ pub fn write(
     .map_err(|error| error.within(Structure::MipProfile))
 }
 
+fn within_profile(error: Error) -> Error {
+    match error.kind() {
+        // The file is of another format.
+        ErrorKind::BadMagic => error,
+        _ => error.within(Structure::MipProfile),
+    }
+}
+
 struct Header {
     identity: Identity,
     section_address: Option<u64>,
@@ -228,22 +236,23 @@ impl Header {
                 .at(at)
                 .found(format_args!("{flags:#x}"))
                 .expected(format_args!("bits of {:#x}", flag::ALL))
-                .with_hint("a newer profkit may know them"));
+                .with_hint("a newer version of profkit may support these flags"));
         }
         let at = cursor.offset();
         let length = cursor.u32()?;
         let hashed = flags & flag::MODULE_HASH != 0;
         if length > LONGEST_ID || hashed && length != 4 {
-            return Err(
-                Error::new(ErrorKind::BadHeader, "an identity of impossible length")
-                    .at(at)
-                    .found(format_args!("{length} bytes"))
-                    .expected(if hashed {
-                        "4, for a module hash".to_owned()
-                    } else {
-                        format!("at most {LONGEST_ID}")
-                    }),
-            );
+            return Err(Error::new(
+                ErrorKind::BadHeader,
+                "the length of the identity is impossible",
+            )
+            .at(at)
+            .found(format_args!("{length} bytes"))
+            .expected(if hashed {
+                "4, for a module hash".to_owned()
+            } else {
+                format!("at most {LONGEST_ID}")
+            }));
         }
         let sections = cursor.u32()?;
         let runs = cursor.u64()?;
@@ -286,7 +295,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
         let (kind, message, hint) = if cut {
             (
                 ErrorKind::Truncated,
-                "a file that is cut short",
+                "the file is cut short",
                 "the file lost its end after it was written: copy it again, or merge the raw files again",
             )
         } else {
@@ -351,7 +360,7 @@ fn read_section<'data>(
                 .at(at)
                 .found(kind)
                 .expected(format_args!("1 to {}", SECTIONS.len()))
-                .with_hint("a newer profkit may know it"),
+                .with_hint("a newer version of profkit may support this kind of section"),
         );
     };
     let mut window = Cursor::new(data, 0, Endian::Little);
@@ -359,17 +368,15 @@ fn read_section<'data>(
         .take_u64(offset)
         .and_then(|_| window.window(size))
         .map_err(|_| {
-            Error::new(ErrorKind::Malformed, "a section outside of the file")
+            Error::new(ErrorKind::Malformed, "a section lies outside the file")
                 .at(at)
                 .found(format_args!("{size} bytes at {offset:#x}"))
                 .expected(format_args!("an end up to {:#x}", data.len()))
         })?;
     if slot.replace(window).is_some() {
-        return Err(
-            Error::new(ErrorKind::Malformed, "a section that is there twice")
-                .at(at)
-                .found(format_args!("another section {kind}")),
-        );
+        return Err(Error::new(ErrorKind::Malformed, "a section occurs twice")
+            .at(at)
+            .found(format_args!("another section {kind}")));
     }
     Ok(())
 }
@@ -426,10 +433,13 @@ fn read_function(
     let at = fields.offset();
     let name = fields.u32()?;
     let name = names.get(StringId(name)).ok_or_else(|| {
-        Error::new(ErrorKind::Malformed, "a name that there is not")
-            .at(at)
-            .found(name)
-            .expected(format_args!("a number below {}", names.len()))
+        Error::new(
+            ErrorKind::Malformed,
+            "the number of a name is out of bounds",
+        )
+        .at(at)
+        .found(name)
+        .expected(format_args!("a number below {}", names.len()))
     })?;
     let at = fields.offset();
     let modes = fields.u32()?;
@@ -438,10 +448,15 @@ fn read_function(
         .map(Modes)
         .filter(|modes| modes.entry().is_some())
         .ok_or_else(|| {
-            Error::new(ErrorKind::Malformed, "mode flags that do not go together")
-                .at(at)
-                .found(format_args!("{modes:#x}"))
-                .expected("coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10")
+            Error::new(
+                ErrorKind::Malformed,
+                "the mode flags are not a valid combination",
+            )
+            .at(at)
+            .found(format_args!("{modes:#x}"))
+            .expected(
+                "coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10",
+            )
         })?;
     let mut function = Function {
         name: name.to_vec(),
@@ -467,12 +482,13 @@ fn read_function(
     let location = fields.u32()?;
     function.location = location.checked_sub(1).map(StackId);
     if location as usize > stacks {
-        return Err(
-            Error::new(ErrorKind::Malformed, "a stack entry that there is not")
-                .at(at)
-                .found(location)
-                .expected(format_args!("at most {stacks}")),
-        );
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the number of a stack entry is out of bounds",
+        )
+        .at(at)
+        .found(location)
+        .expected(format_args!("at most {stacks}")));
     }
     function.raw_runs = fields.u64()?;
     function.called_runs = fields.u64()?;
@@ -509,10 +525,13 @@ fn read_edges(
                 let weight = cursor.u64()?;
                 let function = |number| {
                     functions.id(number).ok_or_else(|| {
-                        Error::new(ErrorKind::Malformed, "a function that there is not")
-                            .at(at)
-                            .found(number)
-                            .expected(format_args!("a number below {}", functions.len()))
+                        Error::new(
+                            ErrorKind::Malformed,
+                            "the number of a function is out of bounds",
+                        )
+                        .at(at)
+                        .found(number)
+                        .expected(format_args!("a number below {}", functions.len()))
                     })
                 };
                 let edge = CallEdge {
@@ -527,7 +546,11 @@ fn read_edges(
                 };
                 let key = |edge: &CallEdge| (edge.caller, edge.call_site, edge.callee);
                 if read.last().is_some_and(|last| key(last) >= key(&edge)) {
-                    return Err(Error::new(ErrorKind::Malformed, "call edges out of order").at(at));
+                    return Err(Error::new(
+                        ErrorKind::Malformed,
+                        "the call edges are out of order",
+                    )
+                    .at(at));
                 }
                 Ok(edge)
             };

@@ -17,12 +17,12 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
     if header.preamble.layout != Layout::V8B {
         return Err(Error::new(
             ErrorKind::Unsupported,
-            "a profile of layout A, of which only drafts that contradict each other are known",
+            "a profile of layout A is not supported: its only descriptions are drafts that contradict each other",
         )
         .at(profkit_abi::mip::v8::header_a::OFFSET_TO_DATA as u64)
         .within(Structure::Header)
         .with_hint(
-            "make it again from the map and the raw files: profkit mip create, profkit mip merge",
+            "create the profile again from the map and the raw files",
         ));
     }
     let mut cursor = Cursor::new(data, 0, Endian::Little);
@@ -99,7 +99,7 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
         if covered > 1 {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a block that is neither covered nor not",
+                "a block's coverage is neither 0 nor 1",
             )
             .at(at)
             .found(covered)

@@ -182,7 +182,7 @@ impl<'data> RawParts<'data> {
             let records = header.records.min(left);
             part.records = cursor.take_u64(records)?;
             part.damage = Some(
-                Error::new(ErrorKind::Truncated, "a raw file that is cut short")
+                Error::new(ErrorKind::Truncated, "the end is missing")
                     .at(at_records + left)
                     .within(Structure::MipRaw)
                     .found(format_args!(
@@ -256,7 +256,7 @@ impl Header {
         let at = cursor.offset();
         let samples = cursor.u32()?;
         if !(samples as usize).is_multiple_of(ring::SAMPLE_SIZE) {
-            return bad("samples that are not whole", at).map_err(|error: Error| {
+            return bad("the samples are cut", at).map_err(|error: Error| {
                 error
                     .found(format_args!("{samples} bytes"))
                     .expected(format_args!("a multiple of {}", ring::SAMPLE_SIZE))
@@ -265,7 +265,7 @@ impl Header {
         let at = cursor.offset();
         let runs = cursor.u32()?;
         if runs == 0 {
-            return bad("records of no run", at)
+            return bad("the number of runs is 0", at)
                 .map_err(|error: Error| error.found(0).expected("at least 1"));
         }
         let records = cursor.u64()?;

@@ -68,6 +68,14 @@ impl fmt::Display for SampleName<'_> {
 /// All names of a profile: functions, inlined functions, call targets, vtables.
 ///
 /// Memory: the bytes of the names once, and about 30 bytes per name.
+///
+/// ```
+/// use profkit_data::sample::{SampleName, SampleNames};
+///
+/// let mut names = SampleNames::new();
+/// let main = names.insert(SampleName::Text(b"main"));
+/// assert_eq!(names.find(SampleName::Text(b"main")), main);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleNames {
     bytes: Vec<u8>,

@@ -186,8 +186,11 @@ impl Depths {
 
 #[cold]
 fn out_of_range(what: &'static str, table: Structure, index: u32, len: usize) -> Error {
-    Error::new(ErrorKind::Malformed, format!("{what} that there is not"))
-        .within(table)
-        .found(index)
-        .expected(format_args!("a number below {len}"))
+    Error::new(
+        ErrorKind::Malformed,
+        format!("the number of {what} is out of bounds"),
+    )
+    .within(table)
+    .found(index)
+    .expected(format_args!("a number below {len}"))
 }

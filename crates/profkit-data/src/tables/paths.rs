@@ -87,7 +87,7 @@ impl Node {
         {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a folder that does not stand before what is in it",
+                "a folder does not come before its contents",
             )
             .found(folder)
             .expected(format_args!("a number below {index}")));

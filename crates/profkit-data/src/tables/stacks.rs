@@ -78,7 +78,7 @@ impl StackEntry {
         {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a frame that does not stand before those that it is around",
+                "a frame does not come before the frames inside it",
             )
             .found(parent)
             .expected(format_args!("a number below {index}")));

@@ -46,10 +46,12 @@ impl<'data> StringTable<'data> {
         let at = cursor.offset();
         let bytes = cursor.take_u64(u64::from(size))?;
         if start != size {
-            return Err(Error::new(ErrorKind::Malformed, "bytes that no string has")
-                .at(at + u64::from(start))
-                .found(format_args!("{} bytes", size - start))
-                .expected("none"));
+            return Err(
+                Error::new(ErrorKind::Malformed, "some bytes belong to no string")
+                    .at(at + u64::from(start))
+                    .found(format_args!("{} bytes", size - start))
+                    .expected("none"),
+            );
         }
         Ok(StringTable { ends, bytes })
     }
@@ -125,7 +127,7 @@ impl Strings {
         let Ok(end) = u32::try_from(end) else {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "the strings are too long together",
+                "the strings are too long in total",
             )
             .within(TABLE)
             .found(format_args!("{end} bytes"))

@@ -360,10 +360,7 @@ pub fn show(
     let found = with_image(&path_from_bytes(name), Kind::DebugInfo, |image| {
         let counters = CounterSection::of(image)?;
         check_format(image, Kind::DebugInfo)?;
-        let options = DwarfOptions {
-            details: yaml,
-            split: None,
-        };
+        let options = DwarfOptions::new().details(yaml);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let warnings = CorrelationWarnings::new(limit);
         let found = dwarf::probes(image, counters, options, warnings);

@@ -651,10 +651,7 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
 #[cold]
 fn not_mip(kind: FileKind) -> Error {
     let (found, hint) = if kind == FileKind::MipMap {
-        (
-            "a map",
-            "a profile is made of a map first: profkit mip create -p PROFILE MAP",
-        )
+        ("a map", "create a profile from the map first")
     } else if kind == FileKind::ObjectFile {
         (
             kind.description(),

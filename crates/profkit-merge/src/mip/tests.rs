@@ -378,11 +378,11 @@ fn what_is_dropped_and_why() {
     insta::assert_snapshot!(events(&report), @r"
 1.mipraw: dropped: the file is empty
   hint: the program ended before it wrote its records, or another still holds the file open
-2.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found a program or object file
+2.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a program or object file
   hint: binaries are given with --binary; raw files are what the program wrote when it ran
-3.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found a map
-  hint: a profile is made of a map first: profkit mip create -p PROFILE MAP
-4.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found text
+3.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a map
+  hint: create a profile from the map first
+4.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
   hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
 5.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
@@ -392,7 +392,7 @@ fn what_is_dropped_and_why() {
 8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
 9.mipraw: dropped: records of another mode in raw file at offset 0x0: found 0x1, expected bits of 0x3f
-10.mipraw: repaired: a raw file that is cut short in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
+10.mipraw: repaired: the end is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
 11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
@@ -481,7 +481,7 @@ fn a_profile_without_build_id_takes_the_first() {
     let (profile, report) = merged(&empty, &inputs);
     assert_eq!(profile.runs, 1);
     insta::assert_snapshot!(events(&report), @r"
-0.mipraw: dropped: not a MIP raw file or profile in the first bytes at offset 0x0: found text
+0.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
   hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
 1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from here, because it was made of a map without its binary
 2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab

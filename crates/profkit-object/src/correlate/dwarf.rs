@@ -57,12 +57,34 @@ pub struct Probe {
 
 /// How debug info is searched.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct DwarfOptions<'a> {
     /// Whether linkage names, files and lines are looked up.
     pub details: bool,
     /// The program, to find its `.dwp` and `.dwo` files; without it split debug info is not followed, as LLVM does
     /// not.
     pub split: Option<&'a Path>,
+}
+
+impl<'a> DwarfOptions<'a> {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`details`](Self::details).
+    #[must_use]
+    pub fn details(mut self, details: bool) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// Sets [`split`](Self::split).
+    #[must_use]
+    pub fn split(mut self, program: Option<&'a Path>) -> Self {
+        self.split = program;
+        self
+    }
 }
 
 /// Reads the metadata of a program from debug info, as `DwarfInstrProfCorrelator` of LLVM does: of several

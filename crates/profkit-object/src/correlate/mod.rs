@@ -16,6 +16,17 @@ use profkit_data::instr::raw::{PointerWidth, ProgramMetadata};
 use profkit_data::{Error, ErrorKind, Result};
 
 /// Where a program's counters lie: what counter pointers are measured against.
+///
+/// ```
+/// use profkit_object::binary::BinaryFile;
+/// use profkit_object::correlate::CounterSection;
+///
+/// let file = BinaryFile::open(&std::env::current_exe()?)?;
+/// // This program is not instrumented.
+/// let error = CounterSection::of(&file.image(|_| true)?).unwrap_err();
+/// assert_eq!(error.kind(), profkit_data::ErrorKind::CannotCorrelate);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSection {
     /// Address of the first counter byte that the run-time library writes.

@@ -157,6 +157,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Sets [`Options::symbol_names`].
     #[must_use]
     pub fn symbol_names(mut self, on: bool) -> Self {
@@ -315,7 +320,7 @@ fn parse_object<'data>(bytes: &'data [u8], what: Structure) -> Result<object::Fi
     object::File::parse(bytes).map_err(|error| {
         Error::new(
             ErrorKind::UnrecognizedFormat,
-            format!("this is no object file that can be symbolised: {error}"),
+            format!("this object file cannot be symbolised: {error}"),
         )
         .within(what)
         .expected("an ELF, Mach-O or COFF file")

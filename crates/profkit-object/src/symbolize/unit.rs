@@ -111,7 +111,7 @@ impl<'a> Context<'_, 'a> {
             .map_err(|error| {
                 Error::new(
                     ErrorKind::UnrecognizedFormat,
-                    format!("this is no object file: {error}"),
+                    format!("this is not an object file: {error}"),
                 )
             })
             .and_then(|file| Sections::load_split(&file));

@@ -56,6 +56,21 @@ impl IndexedReadOptions {
 /// Hostile input: parsing reads the header, the summaries and the bounds of the sections, and allocates for the
 /// summaries no more than their own size. Nothing is ever allocated by a count that the file claims, and no byte of
 /// the function table is read twice in one pass.
+///
+/// ```
+/// use profkit_data::instr::indexed::IndexedProfile;
+/// use profkit_data::instr::{InstrSource, Record};
+///
+/// let file = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/indexed/clang-16-ir-plain.profdata"));
+/// let profile = IndexedProfile::parse(file)?;
+/// assert!(profile.kind().is_ir());
+/// let mut record = Record::default();
+/// let mut records = profile.records();
+/// while records.read_record(&mut record)? {
+///     assert!(profile.lookup(&record.name)?.is_some());
+/// }
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct IndexedProfile<'data> {
     pub(super) data: &'data [u8],

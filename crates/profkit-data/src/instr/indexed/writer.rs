@@ -124,6 +124,19 @@ fn known_flags(release: Release) -> u64 {
 /// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
 /// occur twice. Value sites are written as they are.
 ///
+/// ```
+/// use profkit_data::instr::InstrProfile;
+/// use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
+/// use profkit_data::releases::Release;
+///
+/// let llvm_16 = Release { major: 16, minor: 0 };
+/// let mut file = Vec::new();
+/// let losses = write(&InstrProfile::default(), &IndexedWriteOptions::for_llvm(llvm_16), &mut file)?;
+/// assert!(losses.is_empty());
+/// assert_eq!(IndexedProfile::parse(&file)?.name_count(), 0);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for a version below 3 or above 13 or for what no version can hold (a site of more
 /// than 255 values), [`ErrorKind::Malformed`] for a MemProf section that contradicts itself, and what the sink

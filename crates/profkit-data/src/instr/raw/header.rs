@@ -117,7 +117,7 @@ impl RawDialect {
                 .within(Structure::Header).within(Structure::RawProfile)
                 .found(version)
                 .expected(format_args!("{} to {}", raw::VERSION_FIRST, raw::VERSION_LAST))
-                .with_hint("the file is damaged, or a newer LLVM than 23 wrote it: a newer profkit may read it")
+                .with_hint("the file is damaged, or LLVM 24 or later wrote it: a newer version of profkit may support it")
                 .llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)));
         }
         Ok(RawDialect {

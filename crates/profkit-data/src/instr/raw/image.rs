@@ -4,6 +4,28 @@ use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::ValueData;
 
 /// One raw profile to be written. All fields are free to set; what a version cannot hold is refused when writing.
+///
+/// ```
+/// use profkit_data::bytes::Endian;
+/// use profkit_data::instr::raw::{
+///     PointerWidth, RawDialect, RawImage, RawImageRecord, RawReader, RawWriteOptions, write,
+/// };
+/// use profkit_data::instr::{InstrSource, Record};
+///
+/// let dialect = RawDialect { endian: Endian::Little, width: PointerWidth::Bits64, version: 10, flags: 0 };
+/// let mut image = RawImage::new(dialect);
+/// image.records.push(RawImageRecord {
+///     name: b"main".to_vec(),
+///     counts: vec![3, 1],
+///     ..RawImageRecord::default()
+/// });
+/// let mut file = Vec::new();
+/// write(&image, &RawWriteOptions::new(), &mut file)?;
+/// let mut record = Record::default();
+/// assert!(RawReader::parse(&file)?.read_record(&mut record)?);
+/// assert_eq!(record.counts, [3, 1]);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawImage {
     /// Byte order, pointer width, version and flags. The flags decide how counters are laid out:

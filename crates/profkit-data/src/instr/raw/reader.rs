@@ -33,6 +33,11 @@ impl Default for RawReadOptions {
 }
 
 impl RawReadOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Sets [`values`](Self::values).
     #[must_use]
     pub fn values(mut self, values: bool) -> Self {
@@ -543,7 +548,7 @@ fn next_profile(
     if magic(start) != magic(profile.offset()) {
         return Err(Error::new(
             ErrorKind::BadMagic,
-            "no profile follows, but something else does",
+            "the bytes that follow are not a profile",
         )
         .at(offset)
         .within(Structure::AfterProfile)

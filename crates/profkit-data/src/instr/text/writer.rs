@@ -18,6 +18,11 @@ pub struct TextOptions {
 }
 
 impl TextOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether targets of calls that have no record in the profile are spelled out where their name is known.
     ///
     /// LLVM knows only the names of the functions that it writes (and virtual tables that it was asked to keep), and
@@ -39,6 +44,17 @@ impl TextOptions {
 /// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
 /// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold is left out, as LLVM does, and is in the
 /// [`losses`].
+///
+/// ```
+/// use profkit_data::instr::text::{TextOptions, write};
+/// use profkit_data::instr::{InstrKind, InstrProfile};
+///
+/// let profile = InstrProfile { kind: InstrKind::IR, ..InstrProfile::default() };
+/// let mut text = Vec::new();
+/// let losses = write(&profile, &TextOptions::new(), &mut text)?;
+/// assert!(text.ends_with(b":ir\n") && losses.is_empty());
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of the sink.

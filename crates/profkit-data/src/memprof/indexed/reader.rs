@@ -15,6 +15,22 @@ use rustc_hash::FxHashMap;
 ///
 /// Hostile input: no panic; a record costs memory in proportion to its bytes, and a call stack to its length, each stack
 /// once.
+///
+/// ```
+/// use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+/// use profkit_data::memprof::{MemProfile, guid};
+///
+/// let mut profile = MemProfile::default();
+/// profile.record_mut(guid(b"main"));
+/// let section = encode(&profile, &IndexedMemProfOptions::for_version(3, false))?;
+/// // In a file the section begins at the offset that the header states.
+/// let mut file = vec![0; 64];
+/// file.extend_from_slice(&section.bytes);
+/// let parsed = IndexedMemProf::parse(&file, section.offset)?;
+/// assert_eq!(parsed.version(), 3);
+/// assert!(parsed.to_profile()?.record(guid(b"main")).is_some());
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct IndexedMemProf<'data> {
     file: &'data [u8],

@@ -108,10 +108,12 @@ impl Header {
         }
         let magic = cursor.u64()?;
         if magic != MAGIC {
-            return Err(Error::new(ErrorKind::BadMagic, "this is no MemProf dump")
-                .at(base)
-                .found(format_args!("{magic:#018x}"))
-                .expected(format_args!("{MAGIC:#018x}")));
+            return Err(
+                Error::new(ErrorKind::BadMagic, "this is not a MemProf dump")
+                    .at(base)
+                    .found(format_args!("{magic:#018x}"))
+                    .expected(format_args!("{MAGIC:#018x}")),
+            );
         }
         let number = cursor.u64()?;
         let version = Version::new(number).ok_or_else(|| unsupported(number, base + 8))?;
@@ -163,7 +165,7 @@ fn unsupported(number: u64, at: u64) -> Error {
     .expected("1 to 5");
     match number {
         6..=64 => error.with_hint(
-            "an LLVM after 22 wrote it: merge it with llvm-profdata of that LLVM, and give profkit the result",
+            "a newer LLVM than 22 wrote it: merge it with llvm-profdata of that LLVM, and use the result",
         ),
         _ => error.with_hint("no LLVM writes such a version: the file is damaged"),
     }

@@ -10,6 +10,21 @@ use crate::{Error, ErrorKind, Result, Structure};
 ///
 /// Parsing looks at headers alone. Hostile input: no panic, and no memory but one small item a dump, each of which takes
 /// at least a header's bytes of the file.
+///
+/// ```
+/// use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, RawMemProfOptions, Version, write};
+///
+/// let version = Version::new(5).expect("LLVM 22 writes it");
+/// let dump = DumpToWrite { stacks: vec![(7, vec![0x1010])], ..DumpToWrite::default() };
+/// let mut file = Vec::new();
+/// write(&dump, &RawMemProfOptions::for_version(version), &mut file)?;
+/// let profile = RawMemProf::parse(&file)?;
+/// for dump in profile.dumps() {
+///     assert_eq!(dump.version(), version);
+///     assert_eq!(dump.stacks()?.count(), 1);
+/// }
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RawMemProf<'data> {
     dumps: Vec<RawDump<'data>>,

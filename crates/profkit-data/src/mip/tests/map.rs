@@ -119,14 +119,14 @@ fn damaged_maps_of_version_8() {
     insta::assert_snapshot!(with("type", 0x0001_0064), @"unknown bits in the file type in header of map at offset 0x6: found 0x64, expected bits of 0x3f");
     insta::assert_snapshot!(with("type", 0x0001_0021), @r"
 a MIP file of another kind in header of map at offset 0x6: found a raw file, expected a map
-hint: raw files are merged into a profile: profkit mip merge -p PROFILE RAW
+hint: merge raw files into a profile first
 ");
     insta::assert_snapshot!(with("type", 0x0001_0022), @r"
 a MIP file of another kind in header of map at offset 0x6: found a file of return-address samples, expected a map
 hint: no tool ever wrote such files for version 8, so that their layout is not known
 ");
-    insta::assert_snapshot!(with("modes", 0x10), @"a profile type that version 8 does not have in header of map at offset 0x8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("modes", 0x8000_0001), @"a profile type that version 8 does not have in header of map at offset 0x8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("modes", 0x10), @"version 8 has no such profile type in header of map at offset 0x8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("modes", 0x8000_0001), @"version 8 has no such profile type in header of map at offset 0x8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
     insta::assert_snapshot!(with("data", 0x1c), @"no layout of version 8 has such an offset to the data in header of map at offset 0x14: found 0x0 at 0x14 and 0x1c at 0x1c, expected 0x18 at 0x14 or 0x20 at 0x1c");
     insta::assert_snapshot!(with("blocks", 1), @"the data end too early in map entry of map at offset 0x3c: found 28 bytes left, expected 7303014 bytes");
     insta::assert_snapshot!(with("length", 5), @"the data end too early in map entry of map at offset 0x54: found 4 bytes left, expected 5 bytes");
@@ -180,33 +180,33 @@ fn damaged_maps_of_version_9() {
         map.patch_u32(label, value);
         refused(&map)
     };
-    insta::assert_snapshot!(with("main", 36), @"a map entry of impossible size in map at offset 0x28: found 36, expected a multiple of 8 from 40");
-    insta::assert_snapshot!(with("main", 60), @"a map entry of impossible size in map at offset 0x28: found 60, expected a multiple of 8 from 40");
+    insta::assert_snapshot!(with("main", 36), @"the size of a map entry is impossible in map at offset 0x28: found 36, expected a multiple of 8 from 40");
+    insta::assert_snapshot!(with("main", 60), @"the size of a map entry is impossible in map at offset 0x28: found 60, expected a multiple of 8 from 40");
     insta::assert_snapshot!(with("never", 1 << 20), @"the data end too early in map entry of map at offset 0x110: found 48 bytes left, expected 1048576 bytes");
-    insta::assert_snapshot!(with("never", 0), @"a map entry of impossible size in map at offset 0x110: found 0, expected a multiple of 8 from 40");
-    insta::assert_snapshot!(with("main.modes", 0x2), @"mode flags that do not go together in map entry of map at offset 0x2c: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
-    insta::assert_snapshot!(with("main.modes", 0xd), @"mode flags that do not go together in map entry of map at offset 0x2c: found 0xd, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
-    insta::assert_snapshot!(with("main.modes", 0x1_000c), @"mode flags that do not go together in map entry of map at offset 0x2c: found 0x1000c, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
+    insta::assert_snapshot!(with("never", 0), @"the size of a map entry is impossible in map at offset 0x110: found 0, expected a multiple of 8 from 40");
+    insta::assert_snapshot!(with("main.modes", 0x2), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
+    insta::assert_snapshot!(with("main.modes", 0xd), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0xd, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
+    insta::assert_snapshot!(with("main.modes", 0x1_000c), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x1000c, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.blocks", u32::MAX), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes and padding to 8");
     insta::assert_snapshot!(with("main.length", 13), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes and padding to 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @r"
-a map without an anchor in map at offset 0x140: expected an entry of mode 0 that says where the record section is
+the map has no anchor entry in map at offset 0x140: expected an entry of mode 0 that says where the record section is
 hint: give the binary instead of the map
 ");
-    insta::assert_snapshot!(with("never.record", 0), @"a record outside of the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end up to 0x10000000000");
-    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record that lies across another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where that of main ends");
+    insta::assert_snapshot!(with("never.record", 0), @"a record lies outside the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end up to 0x10000000000");
+    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where that of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
     insta::assert_snapshot!(refused(&stray), @"the data end too early in map at offset 0x140: found 1 bytes left, expected 4 bytes");
     let mut padding = image.map();
     let name = padding.offset("never.name");
     padding.label_at("padding", name + 5).patch_u8("padding", 1);
-    insta::assert_snapshot!(refused(&padding), @"padding that is not zero in map entry of map at offset 0x13d");
+    insta::assert_snapshot!(refused(&padding), @"the padding is not zero in map entry of map at offset 0x13d");
     insta::assert_snapshot!(refused(&ByteBuilder::new(Endian::Little)), @"the map is empty in map");
     let raw = ByteBuilder::from_bytes(Endian::Little, image.raw(&image.records()));
     insta::assert_snapshot!(refused(&raw), @r"
 a MIP file of another kind in header of map at offset 0x6: found a raw file, expected a map
-hint: raw files are merged into a profile: profkit mip merge -p PROFILE RAW
+hint: merge raw files into a profile first
 ");
     let moved = MipMap::parse_with(
         &image.map().finish(),
@@ -214,7 +214,7 @@ hint: raw files are merged into a profile: profkit mip merge -p PROFILE RAW
     )
     .unwrap_err();
     insta::assert_snapshot!(message(&moved), @r"
-an anchor points elsewhere in map at offset 0x0: found 0x404000, expected 0x1000, where the binary has it
+an anchor entry points to another place in map at offset 0x0: found 0x404000, expected 0x1000, where the binary has it
 hint: take the map of the linked image, not of its object files
 ");
 }
@@ -226,7 +226,7 @@ fn functions_that_share_a_record_stay() {
     // `never` stands where the unary counter is: another mode, so it goes.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
-    insta::assert_snapshot!(refused(&across), @"a record that lies across another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where that of -[Unary counter:] ends");
+    insta::assert_snapshot!(refused(&across), @"a record overlaps another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where that of -[Unary counter:] ends");
     let mut shared = made::MipImage::new(
         b"id",
         ["a", "b", "c"]

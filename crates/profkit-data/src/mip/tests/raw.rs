@@ -86,7 +86,7 @@ fn parts_stand_behind_each_other() {
 error: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee for the bytes before it
 hint: the file was changed after it was written: copy it again
 0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples a raw file that is cut short in raw file at offset 0x15b: found 24 bytes of records, samples and checksum, expected 33 bytes
+0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples the end is missing in raw file at offset 0x15b: found 24 bytes of records, samples and checksum, expected 33 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @r"
@@ -117,22 +117,22 @@ error: the file is empty
 hint: the program ended before it wrote its records, or another still holds the file open
 ");
     insta::assert_snapshot!(parts(b"\xfb"), @"error: the data end too early in header at offset 0x0: found 1 bytes left, expected 4 bytes");
-    insta::assert_snapshot!(with("magic", 7), @"error: not a MIP file in header at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
+    insta::assert_snapshot!(with("magic", 7), @"error: not a MIP file in first bytes at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
     insta::assert_snapshot!(with("version", 0x0011_000a), @r"
-error: a version that is not known in header at offset 0x4: found 10, expected 8 or 9
-hint: a newer profkit may know it
+error: the version is not supported in header at offset 0x4: found 10, expected 8 or 9
+hint: a newer version of profkit may support this format version
 ");
     insta::assert_snapshot!(with("version", 0x0010_0009), @"error: an unknown file type in header at offset 0x6: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
     insta::assert_snapshot!(with("version", 0x0018_0009), @r"
 error: a MIP file of another kind in header at offset 0x6: found a profile, expected a raw file
-hint: profkit mip show looks into a profile
+hint: give the map, or the raw files that runs of the program wrote
 ");
     insta::assert_snapshot!(with("modes", 0x40), @"error: unknown mode flags in header at offset 0x8: found 0x40, expected bits of 0x3f");
     insta::assert_snapshot!(with("id.length", 65), @"error: a build id that is too long in header at offset 0xc: found 65 bytes, expected at most 64");
-    insta::assert_snapshot!(with("samples.size", 9), @"error: samples that are not whole in header at offset 0x10: found 9 bytes, expected a multiple of 8");
-    insta::assert_snapshot!(with("runs", 0), @"error: records of no run in header at offset 0x14: found 0, expected at least 1");
+    insta::assert_snapshot!(with("samples.size", 9), @"error: the samples are cut in header at offset 0x10: found 9 bytes, expected a multiple of 8");
+    insta::assert_snapshot!(with("runs", 0), @"error: the number of runs is 0 in header at offset 0x14: found 0, expected at least 1");
     insta::assert_snapshot!(with("records.size", u32::MAX), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples a raw file that is cut short in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
+0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples the end is missing in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     let mut changed = image.raw_with(&image.records(), 1, &[]);
@@ -144,7 +144,7 @@ hint: the file was changed after it was written: copy it again
     let whole = image.raw(&image.records());
     insta::assert_snapshot!(parts(&whole[..40]), @"error: the data end too early in build id at offset 0x20: found 8 bytes left, expected 20 bytes");
     insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples a raw file that is cut short in raw file at offset 0x58: found 32 bytes of records, samples and checksum, expected 33 bytes
+0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples the end is missing in raw file at offset 0x58: found 32 bytes of records, samples and checksum, expected 33 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     let mut returns = V8_RAW.to_vec();

@@ -88,7 +88,7 @@ impl Document {
                         "8" => ProfileVersion::V8,
                         "9" => ProfileVersion::V9,
                         other => {
-                            return Err(malformed(scalar.place, "a version that is not known")
+                            return Err(malformed(scalar.place, "the version is not supported")
                                 .found(shown(other))
                                 .expected("8 or 9"));
                         }
@@ -242,10 +242,11 @@ impl Document {
             );
         }
         if function.modes.entry().is_none() {
-            return Err(
-                malformed(start, "a Profile Type whose parts do not go together")
-                    .expected("Function Coverage, or Function Timestamp and Function Call Count"),
-            );
+            return Err(malformed(
+                start,
+                "the parts of Profile Type are not a valid combination",
+            )
+            .expected("Function Coverage, or Function Timestamp and Function Call Count"));
         }
         if !nine {
             if function.modes.entry() == Some(EntryKind::Coverage) {
@@ -285,10 +286,11 @@ impl Document {
             Ok(true)
         })?;
         if relative == caller.is_some() {
-            return Err(
-                malformed(start, "a call edge of a known and an unknown caller")
-                    .expected("Caller Index and Call Site, or Section Relative Source Address"),
-            );
+            return Err(malformed(
+                start,
+                "a call edge must have either a known or an unknown caller",
+            )
+            .expected("Caller Index and Call Site, or Section Relative Source Address"));
         }
         if let Some(number) = caller {
             self.callers.push(Caller {
@@ -350,14 +352,16 @@ impl Document {
                     .is_none_or(|name| *name == functions[*id].name)
             };
             let Some(caller) = functions.id(*number).filter(same_name) else {
-                return Err(malformed(*place, "a call edge whose caller is not there")
-                    .found(format_args!(
-                        "number {number}, {}",
-                        shown(&String::from_utf8_lossy(
-                            name.as_deref().unwrap_or_default()
+                return Err(
+                    malformed(*place, "the caller of a call edge is not in the profile")
+                        .found(format_args!(
+                            "number {number}, {}",
+                            shown(&String::from_utf8_lossy(
+                                name.as_deref().unwrap_or_default()
+                            ))
                         ))
-                    ))
-                    .expected("number and name of a function of the profile, numbered from 0"));
+                        .expected("number and name of a function of the profile, numbered from 0"),
+                );
             };
             if let Some(edge) = self.edges.get_mut(*edge) {
                 edge.caller = Some(caller);
@@ -372,9 +376,7 @@ impl Document {
             .windows(2)
             .any(|pair| matches!(pair, [one, two] if same(one, two)))
         {
-            return Err(
-                Error::new(ErrorKind::Malformed, "a call edge is there twice").at_line(1, 1),
-            );
+            return Err(Error::new(ErrorKind::Malformed, "a call edge occurs twice").at_line(1, 1));
         }
         self.profile.edges = self.edges;
         if self.version == ProfileVersion::V8 {
@@ -441,9 +443,12 @@ fn blocks(
                         "true" => true,
                         "false" => false,
                         other => {
-                            return Err(malformed(scalar.place, "Covered is neither")
-                                .found(shown(other))
-                                .expected("true or false"));
+                            return Err(malformed(
+                                scalar.place,
+                                "Covered is neither true nor false",
+                            )
+                            .found(shown(other))
+                            .expected("true or false"));
                         }
                     };
                 }

@@ -15,6 +15,17 @@ const BATCH: usize = 1 << 16;
 
 /// Writes a profile in the dialect of a version. Version 9 holds everything; what version 8 leaves out is in the losses.
 ///
+/// ```
+/// use profkit_data::mip::{MipProfile, MipWriteOptions, yaml};
+///
+/// let profile = MipProfile { section_address: Some(0x4000), ..MipProfile::default() };
+/// let mut text = Vec::new();
+/// yaml::write(&profile, &MipWriteOptions::new(), &mut text)?;
+/// let (read, _) = yaml::parse(&text)?;
+/// assert_eq!(read, profile);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if version 8 is asked for and has no place for something, or the sink takes no more.
 pub fn write(

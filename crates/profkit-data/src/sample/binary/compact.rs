@@ -114,7 +114,7 @@ fn read_rest(
                 report.functions += 1;
             }
             Err(error) => {
-                report.fault(error.within(format!("the function at offset {start:#x}")));
+                report.fault(error.within(Structure::FunctionAt(start)));
                 let next = offsets.partition_point(|&offset| offset <= start);
                 let Some(&next) = offsets.get(next) else {
                     break;

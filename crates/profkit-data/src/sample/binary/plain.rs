@@ -162,6 +162,19 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// by name. Vtables and the symbol list have no place in it, and of attributes and of names known by hash only the
 /// digits of the hash are kept.
 ///
+/// ```
+/// use profkit_data::sample::binary::{self, BinaryOptions};
+/// use profkit_data::sample::{SampleEncoding, SampleProfile, encoding, read};
+///
+/// let mut profile = SampleProfile::new();
+/// read(b"main:100:5\n 1: 100\n", &mut profile, 1).strict()?;
+/// let mut file = Vec::new();
+/// let losses = binary::write(&profile, &BinaryOptions::new(), &mut file)?;
+/// assert!(losses.is_none());
+/// assert_eq!(encoding(&file), Some(SampleEncoding::Binary));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
 pub fn write(

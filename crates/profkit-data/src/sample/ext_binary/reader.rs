@@ -17,6 +17,18 @@ use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
 use std::borrow::Cow;
 
 /// A profile that is open, of which nothing but the section table is read.
+///
+/// ```
+/// use profkit_data::sample::SampleProfile;
+/// use profkit_data::sample::ext_binary::ExtBinaryProfile;
+///
+/// let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/sample/llvm-22-nested-ext.sampleprof"));
+/// let file = ExtBinaryProfile::parse(bytes)?;
+/// let mut profile = SampleProfile::new();
+/// file.read_functions(&[b"main"], &mut profile).strict()?;
+/// assert!(profile.functions().len() <= 1);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ExtBinaryProfile<'data> {
     data: &'data [u8],
@@ -510,12 +522,9 @@ impl<'data> ExtBinaryProfile<'data> {
                     fuel = fuel.saturating_sub(spent);
                     if fuel == 0 {
                         return report.fault(
-                            Error::new(
-                                ErrorKind::LimitExceeded,
-                                "the functions that are damaged overlap",
-                            )
-                            .at(base + start)
-                            .within(section.structure()),
+                            Error::new(ErrorKind::LimitExceeded, "damaged functions overlap")
+                                .at(base + start)
+                                .within(section.structure()),
                         );
                     }
                     let starts = starts.get_or_insert_with(|| {

@@ -270,7 +270,7 @@ fn damaged_functions_that_overlap_end_the_section() {
         bytes.extend((0..50).flat_map(|start| [2, start]));
     });
     let (_, report) = decoded(&file);
-    insta::assert_snapshot!(report.faults.last().unwrap(), @"the functions that are damaged overlap in LBRProfileSection at offset 0x1f4");
+    insta::assert_snapshot!(report.faults.last().unwrap(), @"damaged functions overlap in LBRProfileSection at offset 0x1f4");
     assert!(report.fault_count < 12, "{}", report.fault_count);
 }
 
@@ -539,5 +539,5 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
         2
     );
     let report = opened.read(&mut SampleProfile::new(), 1);
-    insta::assert_snapshot!(report.faults[0], @"the file has no name table, but sections of a kind that is not known in the section table at offset 0xa: found version 105");
+    insta::assert_snapshot!(report.faults[0], @"the file has no name table, but sections of a kind that is not known in section table at offset 0xa: found version 105");
 }

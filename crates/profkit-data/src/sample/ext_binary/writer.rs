@@ -29,6 +29,11 @@ pub struct ExtBinaryOptions {
 }
 
 impl ExtBinaryOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether names are written as hashes.
     #[must_use]
     pub fn md5_names(mut self, yes: bool) -> Self {

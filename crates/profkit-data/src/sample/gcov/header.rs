@@ -123,12 +123,13 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
     let read = |cursor: &mut Cursor<'_>| -> Result<GcovVersion> {
         let magic = cursor.u32()?;
         if magic != MAGIC {
-            return Err(
-                Error::new(ErrorKind::UnrecognizedFormat, "no sample profile of GCC")
-                    .at(0)
-                    .found(format_args!("{magic:#010x}"))
-                    .expected("the magic \"adcg\" or \"gcda\""),
-            );
+            return Err(Error::new(
+                ErrorKind::UnrecognizedFormat,
+                "this is not a sample profile of GCC",
+            )
+            .at(0)
+            .found(format_args!("{magic:#010x}"))
+            .expected("the magic \"adcg\" or \"gcda\""));
         }
         let at = cursor.offset();
         let word = cursor.u32()?;

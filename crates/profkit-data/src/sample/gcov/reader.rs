@@ -110,12 +110,13 @@ impl GcovProfile {
             let at = cursor.offset();
             let file = cursor.u32()?;
             if file != NO_FILE && file as usize >= self.files.len() {
-                return Err(
-                    Error::new(ErrorKind::Malformed, "a file that is not in the table")
-                        .at(at)
-                        .found(file)
-                        .expected(format_args!("below {}, or 0xffffffff", self.files.len())),
-                );
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "a file's number is not in the file table",
+                )
+                .at(at)
+                .found(file)
+                .expected(format_args!("below {}, or 0xffffffff", self.files.len())));
             }
             if known && !name.is_empty() {
                 self.shared_names += 1;
@@ -229,10 +230,12 @@ impl InstanceReader<'_> {
                 let at = cursor.offset();
                 let sort = cursor.u32()?;
                 if sort != INDIRECT_CALLS {
-                    return Err(Error::new(ErrorKind::Malformed, "an unknown sort of value")
-                        .at(at)
-                        .found(sort)
-                        .expected("7, targets of indirect calls"));
+                    return Err(
+                        Error::new(ErrorKind::Malformed, "the sort of a value is unknown")
+                            .at(at)
+                            .found(sort)
+                            .expected("7, targets of indirect calls"),
+                    );
                 }
                 let at = cursor.offset();
                 let index = read_u64(cursor)?;

@@ -284,7 +284,7 @@ fn every_check_has_its_message() {
     ];
     insta::assert_snapshot!(messages.join("\n"), @r#"
     the data end too early in header at offset 0x0: found 3 bytes left, expected 4 bytes
-    no sample profile of GCC in header at offset 0x0: found 0x00000007, expected the magic "adcg" or "gcda"
+    this is not a sample profile of GCC in header at offset 0x0: found 0x00000007, expected the magic "adcg" or "gcda"
     an unknown version of GCC's sample profile in header at offset 0x4: found 0x4, expected 1, 2, 3, 407* or 406p
     the data end too early in header at offset 0x8: found 1 bytes left, expected 4 bytes
     another section than expected in names at offset 0xc: found tag 0x00000007, expected tag 0xaa000000
@@ -293,8 +293,8 @@ fn every_check_has_its_message() {
     a string does not end in names at offset 0x20: found 8 bytes without a zero
     0 functions, then: another section than expected in functions at offset 0x5c: found tag 0x00000007, expected tag 0xac000000
     0 functions, then: a name that is not in the table in functions at offset 0x70: found 99, expected below 6
-    0 functions, then: an unknown sort of value in functions at offset 0xcc: found 0, expected 7, targets of indirect calls
-    0 functions, then: an unknown sort of value in functions at offset 0x8c: found 131073, expected 7, targets of indirect calls
+    0 functions, then: the sort of a value is unknown in functions at offset 0xcc: found 0, expected 7, targets of indirect calls
+    0 functions, then: the sort of a value is unknown in functions at offset 0x8c: found 131073, expected 7, targets of indirect calls
     2 functions, then: the data end too early in functions at offset 0x180: found 0 bytes left, expected 4 bytes
     no fault
     3 functions, then: another section than expected in modules at offset 0x184: found tag 0x00000007, expected tag 0xae000000
@@ -332,7 +332,7 @@ fn summary_files_and_depth_are_checked() {
         Ok(profile) => format!("{:?}", profile.damage.map(|damage| damage.to_string())),
     });
     insta::assert_snapshot!(said.join("\n"), @r#"
-    a file that is not in the table in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
+    a file's number is not in the file table in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
     the data end too early in summary of names at offset 0x40: found 2416 bytes left, expected 85899345900 bytes
     Some("inlined functions nest too deeply in functions at offset 0x2042: expected at most 512 levels")
     "#);

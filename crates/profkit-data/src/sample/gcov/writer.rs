@@ -9,6 +9,7 @@ use profkit_abi::indexed::SUMMARY_CUTOFFS;
 
 /// How to write.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct GcovOptions {
     /// The version.
     pub version: GcovVersion,
@@ -30,10 +31,26 @@ impl GcovOptions {
             file_of: Vec::new(),
         }
     }
+
+    /// Sets the byte order.
+    #[must_use]
+    pub fn endian(mut self, endian: Endian) -> Self {
+        self.endian = endian;
+        self
+    }
+
+    /// Sets the source files, and which of them each name is of.
+    #[must_use]
+    pub fn files(mut self, files: Vec<Box<[u8]>>, file_of: Vec<Option<u32>>) -> Self {
+        self.files = files;
+        self.file_of = file_of;
+        self
+    }
 }
 
 /// What has no place in GCC's encoding and was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GcovLosses {
     /// Lines, targets and inlined calls at places beyond 16 bits of line or of discriminator.
     pub places: u64,
@@ -86,6 +103,19 @@ struct GcovWriter<'p> {
 }
 
 /// Writes a whole file and says what was left out.
+///
+/// ```
+/// use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
+/// use profkit_data::sample::{SampleProfile, read};
+///
+/// let mut profile = SampleProfile::new();
+/// read(b"main:100:5\n 1: 100\n", &mut profile, 1).strict()?;
+/// let mut file = Vec::new();
+/// let losses = write(&profile, &GcovOptions::new(GcovVersion::V2), &mut file)?;
+/// assert_eq!(losses.counts().count(), 0);
+/// assert_eq!(GcovProfile::parse(&file)?.profile.functions().len(), 1);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] for a profile with calling contexts, which are to be nested first;

@@ -19,6 +19,11 @@ pub struct TextOptions {
 }
 
 impl TextOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether vtables are written as LLVM 22 writes them.
     #[must_use]
     pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {

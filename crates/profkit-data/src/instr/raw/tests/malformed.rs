@@ -281,11 +281,11 @@ fn cut_value_data() {
 #[test]
 fn something_else_after_a_profile() {
     insta::assert_snapshot!(message(|file| file.extend([0, 0, 0, 0, 0, 0, 0, 0, 7])), @r"
-    there is no room for another header in the bytes after a profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
+    there is no room for another header in bytes after the profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
     Malformed: not enough space for another header
     ");
     insta::assert_snapshot!(message(|file| file.extend([7; 128])), @r"
-    no profile follows, but something else does in the bytes after a profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
+    the bytes that follow are not a profile in bytes after the profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
     BadMagic: -
     ");
     let unaligned = |file: &mut Vec<u8>| {
@@ -293,7 +293,7 @@ fn something_else_after_a_profile() {
         file.extend(bytes(10));
     };
     insta::assert_snapshot!(message(unaligned), @r"
-    the next profile does not begin at a multiple of 8 in the bytes after a profile at offset 0x264
+    the next profile does not begin at a multiple of 8 in bytes after the profile at offset 0x264
     Malformed: insufficient padding
     ");
 }

@@ -2,6 +2,7 @@
 use crate::names;
 use crate::selection::{Selection, is_sample};
 use profkit_data::Result;
+use profkit_data::index_vec::IndexVec;
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{
@@ -31,7 +32,7 @@ pub struct SampleView<'data> {
     pub report: ReadReport,
     /// The encoding, if it is a known one.
     pub encoding: Option<SampleEncoding>,
-    ranks: Vec<u32>,
+    ranks: IndexVec<NameId, u32>,
 }
 
 /// The functions with the most samples.
@@ -124,7 +125,7 @@ impl<'data> SampleView<'data> {
     pub fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
         let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
-        let rank = |id: NameId| self.ranks.get(id.index()).copied().unwrap_or(0);
+        let rank = |id: NameId| self.ranks.get(id).copied().unwrap_or(0);
         targets.sort_by_key(|&(name, count)| (Reverse(count), rank(name)));
         targets
     }

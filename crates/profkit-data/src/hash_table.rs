@@ -27,7 +27,7 @@ mod plan;
 mod tests;
 mod walk;
 
-pub use plan::TablePlan;
+pub use plan::{ItemId, TablePlan};
 pub use walk::Walk;
 
 /// Which lengths an item states.

@@ -49,6 +49,15 @@ macro_rules! id_type {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis struct $name(u32);
 
+        #[allow(dead_code, reason = "not every table needs it")]
+        impl $name {
+            /// The place in the table, for what is kept apart from it.
+            #[inline]
+            $vis fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
         impl $crate::index_vec::Id for $name {
             const TABLE: &'static str = $table;
 

@@ -1,6 +1,12 @@
 use super::Lengths;
 use crate::bytes::assert_planned;
+use crate::index_vec::Id;
 use crate::{Error, ErrorKind, Result};
+
+crate::id_type! {
+    /// An item of a table, by its place in the order of insertion.
+    pub struct ItemId of "items of a hash table";
+}
 
 /// Where each item of a table goes, before any byte is written: LLVM's order of buckets and chains, from the hashes in
 /// insertion order (`OnDiskChainedHashTableGenerator`).
@@ -8,8 +14,8 @@ use crate::{Error, ErrorKind, Result};
 /// Positions 0 to [`len`](Self::len) are the items in the order in which they are written.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// Items (by insertion index) in the order in which they are written.
-    order: Vec<u32>,
+    /// Items in the order in which they are written.
+    order: Vec<ItemId>,
     /// First position of each bucket, and the end of the last.
     bucket_starts: Vec<u32>,
     /// Offset of each position from the start of the payload, and the end of the last.
@@ -23,14 +29,14 @@ const FIRST_BUCKETS: usize = 64;
 const BUCKET_HEADER_LEN: u64 = 2;
 
 impl TablePlan {
-    /// The plan for items whose hashes come in insertion order. `sizes` gives the length of key and data of an item
-    /// by its insertion index.
+    /// The plan for items whose hashes come in insertion order. `sizes` gives the length of key and data of an
+    /// item.
     ///
     /// # Errors
     /// [`ErrorKind::CannotRepresent`] for 2^32 items, or 65,536 in one bucket.
     pub fn new(
         hashes: impl ExactSizeIterator<Item = u64> + Clone,
-        mut sizes: impl FnMut(u32) -> (u64, u64),
+        mut sizes: impl FnMut(ItemId) -> (u64, u64),
         lengths: Lengths,
     ) -> Result<Self> {
         let count = hashes.len();
@@ -47,6 +53,10 @@ impl TablePlan {
         if buckets != grown {
             (order, bucket_starts) = shrink(&order, &bucket_starts, buckets);
         }
+        let items = order.into_iter();
+        let order: Vec<ItemId> = items
+            .map(|item| ItemId::from_index(item as usize))
+            .collect();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut offset = 0u64;
         let stated = lengths.stated();
@@ -124,8 +134,8 @@ impl TablePlan {
         past.clamp((from + 1).min(self.len()), self.len())
     }
 
-    /// Appends the items at a range of positions, each bucket with its number of items before its first. By insertion
-    /// index, `item` says the hash and the lengths of key and data, and `body` appends key and data.
+    /// Appends the items at a range of positions, each bucket with its number of items before its first. `item`
+    /// says the hash and the lengths of key and data, and `body` appends key and data.
     ///
     /// # Errors
     /// What `body` returns.
@@ -135,8 +145,8 @@ impl TablePlan {
     pub fn encode_payload(
         &self,
         positions: std::ops::Range<usize>,
-        mut item: impl FnMut(u32) -> (u64, u64, u64),
-        mut body: impl FnMut(u32, &mut Vec<u8>) -> Result<()>,
+        mut item: impl FnMut(ItemId) -> (u64, u64, u64),
+        mut body: impl FnMut(ItemId, &mut Vec<u8>) -> Result<()>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let before = out.len();

@@ -2,7 +2,7 @@
     clippy::cast_possible_truncation,
     reason = "small numbers of the test itself"
 )]
-use super::plan::TablePlan;
+use super::plan::{ItemId, TablePlan};
 use super::*;
 
 /// LLVM's generator, step by step: the slow way to the same order.
@@ -49,8 +49,8 @@ fn hashes(count: usize, seed: u64) -> Vec<u64> {
 }
 
 fn encode(hashes: &[u64], lengths: Lengths, start: u64) -> (Vec<u8>, u64) {
-    let key = |index: u32| u64::from(index).to_le_bytes();
-    let data_len = |index: u32| u64::from(index % 5);
+    let key = |item: ItemId| (item.index() as u64).to_le_bytes();
+    let data_len = |item: ItemId| item.index() as u64 % 5;
     let plan = TablePlan::new(
         hashes.iter().copied(),
         |index| (8, data_len(index)),
@@ -65,7 +65,7 @@ fn encode(hashes: &[u64], lengths: Lengths, start: u64) -> (Vec<u8>, u64) {
         let expected = plan.range_len(range.start, range.end);
         plan.encode_payload(
             range,
-            |index| (hashes[index as usize], 8, data_len(index)),
+            |item| (hashes[item.index()], 8, data_len(item)),
             |index, out| {
                 out.extend_from_slice(&key(index));
                 out.extend(std::iter::repeat_n(0xdd, data_len(index) as usize));

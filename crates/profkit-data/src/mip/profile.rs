@@ -5,7 +5,7 @@ use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, 
 use super::profile_v8;
 use crate::bytes::{Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
-use crate::index_vec::{Id, IndexVec};
+use crate::index_vec::IndexVec;
 use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};

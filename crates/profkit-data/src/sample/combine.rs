@@ -9,7 +9,7 @@ pub fn absorb(
     mut report: impl FnMut(&SampleProfile, &Function, AddOutcome),
 ) -> Option<()> {
     let names = sum.names.insert_all(&other.names)?;
-    let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
+    let name = |id: NameId| names.get(id).copied().unwrap_or(id);
     sum.kind |= other.kind;
     sum.symbols.append(&mut other.symbols);
     let mut callers = Vec::new();

@@ -1,5 +1,6 @@
 //! The owned model of a sample profile.
 use super::names::{NameId, SampleName, SampleNames};
+use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -291,8 +292,8 @@ impl SampleProfile {
     }
 
     /// The order in which LLVM writes functions: by total samples descending, then by context (`sortFuncProfiles`).
-    pub fn llvm_order(&self, ranks: &[u32]) -> Vec<u32> {
-        let rank = |name: NameId| ranks.get(name.index()).copied().unwrap_or(u32::MAX);
+    pub fn llvm_order(&self, ranks: &IndexVec<NameId, u32>) -> Vec<u32> {
+        let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32, u32)> = (0u32..)
             .zip(&self.functions)
             .map(|(index, function)| {

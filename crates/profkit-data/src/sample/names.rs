@@ -1,20 +1,15 @@
 //! The names of one sample profile, each held once and known by a number.
 use crate::ids::NameRef;
+use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::fmt;
 use twox_hash::XxHash3_64;
 
-/// The number of a name in the [`SampleNames`] of its profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NameId(pub u32);
-
-impl NameId {
-    /// The number as an index into what runs parallel to the names.
-    #[inline]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
+crate::id_type! {
+    /// The number of a name in the [`SampleNames`] of its profile. The default is the first name.
+    #[derive(Default)]
+    pub struct NameId of "names of a sample profile";
 }
 
 /// A name as a profile holds it: spelled, or only its hash (MD5 name tables). LLVM's `FunctionId`.
@@ -79,7 +74,7 @@ impl fmt::Display for SampleName<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct SampleNames {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: IndexVec<NameId, Entry>,
     /// From a hash of the bytes (the MD5 for hashes) to the name; where two names share one, the later stands at the
     /// next free number.
     ids: FxHashMap<u64, NameId>,
@@ -117,7 +112,7 @@ impl SampleNames {
                 None => break,
             }
         }
-        let id = NameId(u32::try_from(self.entries.len()).ok()?);
+        u32::try_from(self.entries.len()).ok()?;
         let entry = match name {
             SampleName::Guid(guid) => Entry::Guid(guid.0),
             SampleName::Text(text) => {
@@ -127,7 +122,7 @@ impl SampleNames {
                 Entry::Text { start, len }
             }
         };
-        self.entries.push(entry);
+        let id = self.entries.push(entry);
         self.ids.insert(key, id);
         Some(id)
     }
@@ -147,7 +142,7 @@ impl SampleNames {
     /// The name of a number; the empty name for a number of another profile.
     #[inline]
     pub fn get(&self, id: NameId) -> SampleName<'_> {
-        match self.entries.get(id.index()) {
+        match self.entries.get(id) {
             Some(&Entry::Guid(guid)) => SampleName::Guid(NameRef(guid)),
             Some(&Entry::Text { start, len }) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
@@ -160,28 +155,23 @@ impl SampleNames {
 
     /// All names by number.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, SampleName<'_>)> {
-        (0u32..)
-            .map(NameId)
-            .take(self.entries.len())
-            .map(|id| (id, self.get(id)))
+        self.entries.ids().map(|id| (id, self.get(id)))
     }
 
     /// Adds all names of another table and gives their numbers here, by their numbers there. `None` if there are more
     /// than 2^32 − 1 names.
-    pub fn insert_all(&mut self, other: &SampleNames) -> Option<Vec<NameId>> {
+    pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
         other.iter().map(|(_, name)| self.insert(name)).collect()
     }
 
     /// For each name its place in the order of names.
-    pub fn ranks(&self) -> Vec<u32> {
+    pub fn ranks(&self) -> IndexVec<NameId, u32> {
         let mut sorted: Vec<(SampleName<'_>, NameId)> =
             self.iter().map(|(id, name)| (name, id)).collect();
         sorted.sort_unstable();
-        let mut ranks = vec![0; sorted.len()];
+        let mut ranks = IndexVec::parallel_to(&self.entries, 0);
         for (rank, (_, id)) in (0u32..).zip(sorted) {
-            if let Some(slot) = ranks.get_mut(id.index()) {
-                *slot = rank;
-            }
+            ranks[id] = rank;
         }
         ranks
     }
@@ -197,6 +187,7 @@ fn key(name: SampleName<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index_vec::Id;
 
     #[test]
     fn names_are_held_once_and_hashes_sort_first() {
@@ -208,11 +199,12 @@ mod tests {
         assert_eq!(names.find(SampleName::Guid(NameRef(7))), Some(guid));
         assert_eq!(names.find(SampleName::Guid(NameRef(8))), None);
         assert_eq!(names.len(), 3);
-        assert_eq!(names.ranks(), [2, 1, 0]);
+        assert_eq!(names.ranks().as_slice(), [2, 1, 0]);
         let mut other = SampleNames::new();
         other.insert(SampleName::Text(b"c"));
         other.insert(SampleName::Text(b"a"));
-        assert_eq!(names.insert_all(&other).unwrap(), [NameId(3), a]);
+        let all = names.insert_all(&other).unwrap();
+        assert_eq!(all.as_slice(), [NameId::from_index(3), a]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{
     Samples,
 };
 use crate::ids::NameRef;
+use crate::index_vec::IndexVec;
 use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
@@ -11,13 +12,13 @@ use rustc_hash::FxHashMap;
 /// number of each name of `profile`; the copy has the same names.
 fn rename(
     profile: SampleProfile,
-    renamed: &[NameId],
+    renamed: &IndexVec<NameId, NameId>,
     facts: Facts,
     outcome: &mut AddOutcome,
 ) -> SampleProfile {
     let mut profile = profile;
     let functions = profile.take_functions();
-    let name = |id: NameId| renamed.get(id.index()).copied().unwrap_or(id);
+    let name = |id: NameId| renamed.get(id).copied().unwrap_or(id);
     let mut additions = profile.additions();
     for function in functions {
         let callers: Vec<Frame> = match facts {
@@ -100,8 +101,9 @@ pub fn remap(
             SampleName::Guid(_) => None,
         })
         .collect();
-    let renamed: Vec<NameId> = (0u32..)
-        .map(NameId)
+    let ids: Vec<NameId> = profile.names.iter().map(|(id, _)| id).collect();
+    let renamed: IndexVec<NameId, NameId> = ids
+        .into_iter()
         .zip(new_names)
         .map(|(id, new)| match new {
             Some(new) => profile.intern(SampleName::Text(&new)).unwrap_or(id),
@@ -125,13 +127,13 @@ pub fn unify_hashes(profile: &mut SampleProfile, outcome: &mut AddOutcome) -> u6
     if hashes.is_empty() {
         return 0;
     }
-    let mut renamed: Vec<NameId> = (0u32..).map(NameId).take(profile.names.len()).collect();
+    let mut renamed: IndexVec<NameId, NameId> = profile.names.iter().map(|(id, _)| id).collect();
     let mut found = 0;
     let mut left = hashes.len();
     for (id, name) in profile.names.iter() {
         if let SampleName::Text(text) = name
             && let Some(hash) = hashes.get(&NameRef::of(text))
-            && let Some(slot) = renamed.get_mut(hash.index())
+            && let Some(slot) = renamed.get_mut(*hash)
         {
             *slot = id;
             found += 1;

@@ -2,8 +2,9 @@ use super::header::{self, IndexedHeader};
 use super::record::RecordLayout;
 use super::{record, sections};
 use crate::bytes::{Sink, assert_planned};
-use crate::hash_table::{Lengths, TablePlan};
+use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::ids::BuildId;
+use crate::index_vec::{Id, IndexVec};
 use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, Losses, MemProfSection, RecordRef,
@@ -186,9 +187,9 @@ pub struct IndexedPlan<'p> {
     version: u32,
     layout: RecordLayout,
     /// The functions to write, in the order of the tables.
-    functions: Vec<Planned>,
-    /// Their insertion order into the hash table, as indices of `functions`.
-    insertion: Vec<u32>,
+    functions: IndexVec<PlannedId, Planned>,
+    /// Their insertion order into the hash table.
+    insertion: IndexVec<ItemId, PlannedId>,
     table: TablePlan,
     header: IndexedHeader,
     binary_ids: Option<Vec<u8>>,
@@ -197,6 +198,11 @@ pub struct IndexedPlan<'p> {
     memprof: Option<Vec<u8>>,
     total_len: u64,
     losses: Losses,
+}
+
+crate::id_type! {
+    /// A function that is written, by its place in the order of the tables.
+    struct PlannedId of "functions of an indexed profile";
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -337,10 +343,9 @@ impl<'p> IndexedPlan<'p> {
             plain: builder.clone(),
             context_sensitive: builder,
         };
-        for planned in self.functions.get(functions).unwrap_or_default() {
-            let Some(function) = function(self.profile, planned) else {
-                continue;
-            };
+        let functions = self.functions.as_slice().get(functions);
+        for planned in functions.unwrap_or_default() {
+            let function = function(self.profile, planned);
             for record in function.records() {
                 let record = &record;
                 if record.func_hash.is_context_sensitive() {
@@ -401,26 +406,21 @@ impl<'p> IndexedPlan<'p> {
         let expected = self.range_len(range.clone());
         out.reserve(usize::try_from(expected).unwrap_or(0));
         let mut scratch = Vec::new();
-        let lookup = |item: u32| {
-            let planned = self
-                .functions
-                .get(*self.insertion.get(item as usize)? as usize)?;
-            Some((function(self.profile, planned)?, planned.data_len))
+        let lookup = |item| {
+            let planned = &self.functions[self.insertion[item]];
+            (function(self.profile, planned), planned.data_len)
         };
         self.table.encode_payload(
             range,
             |item| {
-                lookup(item).map_or((0, 0, 0), |(function, data_len)| {
-                    let name_len = function.name().len() as u64;
-                    (function.name_ref().0, name_len, data_len)
-                })
+                let (function, data_len) = lookup(item);
+                let name_len = function.name().len() as u64;
+                (function.name_ref().0, name_len, data_len)
             },
-            |item, out| match lookup(item) {
-                Some((function, _)) => {
-                    out.extend_from_slice(function.name());
-                    encode_data(function, self.layout, &mut scratch, out)
-                }
-                None => Ok(()),
+            |item, out| {
+                let (function, _) = lookup(item);
+                out.extend_from_slice(function.name());
+                encode_data(function, self.layout, &mut scratch, out)
             },
             out,
         )?;
@@ -476,10 +476,10 @@ fn choose(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
     losses: &mut Losses,
-) -> Vec<Planned> {
+) -> IndexVec<PlannedId, Planned> {
     let (version, layout) = (options.version, options.layout());
     let count = profile.tables.iter().map(|table| table.function_count());
-    let mut chosen = Vec::with_capacity(count.sum());
+    let mut chosen = IndexVec::with_capacity(count.sum());
     for (table, functions) in (0u32..).zip(&profile.tables) {
         for (index, function) in (0u32..).zip(functions.functions()) {
             let (mut data_len, mut empty) = (0, options.sparse);
@@ -511,9 +511,9 @@ fn choose(
 /// The order in which LLVM inserts the functions into its hash table, as indices.
 fn insertion_order(
     profile: &InstrProfile,
-    functions: &[Planned],
+    functions: &IndexVec<PlannedId, Planned>,
     version: u32,
-) -> Result<Vec<u32>> {
+) -> Result<IndexVec<ItemId, PlannedId>> {
     let count = u32::try_from(functions.len()).map_err(|_| {
         Error::new(
             ErrorKind::CannotRepresent,
@@ -522,20 +522,23 @@ fn insertion_order(
         .found(functions.len())
     })?;
     let mut order: Vec<u32> = (0..count).collect();
-    let function = |index: u32| function(profile, functions.get(index as usize)?);
-    let name = |index: u32| function(index).map_or(&[][..], |function| function.name());
+    let planned = |index: u32| PlannedId::from_index(index as usize);
+    let function = |index: u32| function(profile, &functions[planned(index)]);
+    let name = |index: u32| function(index).name();
     if version >= SORTED_SINCE {
-        let tie = |index: u32| function(index).map_or(0, |function| function.name_ref().0);
+        let tie = |index: u32| function(index).name_ref().0;
         llvm_order::sort_by_name(&mut order, name, tie);
-        return Ok(order);
+        return Ok(order.into_iter().map(planned).collect());
     }
-    order.sort_by_key(|&index| function(index).map_or(0, |function| function.order()));
+    order.sort_by_key(|&index| function(index).order());
     let by_map = llvm_order::string_map_order(
         order.iter().map(|&index| name(index)),
         llvm_order::NameHash::Bernstein,
     );
-    let first_seen = |position: u32| order.get(position as usize).copied().unwrap_or(0);
-    Ok(by_map.into_iter().map(first_seen).collect())
+    let first_seen = by_map
+        .into_iter()
+        .filter_map(|position| order.get(position as usize));
+    Ok(first_seen.map(|&index| planned(index)).collect())
 }
 
 /// First version whose writer (LLVM 17) sorts the names.
@@ -547,34 +550,31 @@ const MIX_SINCE: u32 = 12;
 
 fn plan_table(
     profile: &InstrProfile,
-    functions: &[Planned],
-    insertion: &[u32],
+    functions: &IndexVec<PlannedId, Planned>,
+    insertion: &IndexVec<ItemId, PlannedId>,
 ) -> Result<TablePlan> {
-    let of = |index: u32| {
-        let planned = functions.get(index as usize)?;
-        Some((function(profile, planned)?, planned.data_len))
-    };
     let hashes: Vec<u64> = insertion
         .iter()
-        .map(|&index| of(index).map_or(0, |(function, _)| function.name_ref().0))
+        .map(|&planned| function(profile, &functions[planned]).name_ref().0)
         .collect();
     TablePlan::new(
         hashes.iter().copied(),
         |item| {
-            let planned = insertion.get(item as usize).and_then(|&index| of(index));
-            planned.map_or((0, 0), |(function, data_len)| {
-                (function.name().len() as u64, data_len)
-            })
+            let planned = &functions[insertion[item]];
+            let name = function(profile, planned).name();
+            (name.len() as u64, planned.data_len)
         },
         Lengths::KeyAndData,
     )
 }
 
-fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> Option<FunctionRef<'p>> {
-    profile
-        .tables
-        .get(planned.table as usize)?
-        .function(FunctionId(planned.function))
+/// A function that [`choose`] found in the profile.
+fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p> {
+    let table = profile.tables.get(planned.table as usize);
+    match table.and_then(|table| table.function(FunctionId(planned.function))) {
+        Some(function) => function,
+        None => unreachable!("a function of an indexed profile is in no table of the profile"),
+    }
 }
 
 /// Appends the records of a function, in the order of LLVM's container if there are several.

@@ -1,7 +1,7 @@
 //! Writing the section.
 use super::radix::Layout;
 use crate::MemProfSection;
-use crate::hash_table::{Lengths, TablePlan};
+use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::index_vec::{Id, IndexVec};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
@@ -258,8 +258,10 @@ impl Writer<'_> {
         lengths: Lengths,
         data: impl Fn(&Self, usize, &mut Vec<u8>),
     ) -> Result<u64> {
-        let data_len = |item: u32| data_lengths.get(item as usize).copied().unwrap_or(0);
-        let key = |item: u32| keys.get(item as usize).copied().unwrap_or(0);
+        let keys: IndexVec<ItemId, u64> = keys.iter().copied().collect();
+        let data_lengths: IndexVec<ItemId, u64> = data_lengths.iter().copied().collect();
+        let data_len = |item| data_lengths[item];
+        let key = |item| keys[item];
         let plan = TablePlan::new(keys.iter().copied(), |item| (8, data_len(item)), lengths)?;
         let start = self.offset();
         let mut out = std::mem::take(&mut self.out);
@@ -268,7 +270,7 @@ impl Writer<'_> {
             |item| (key(item), 8, data_len(item)),
             |item, out| {
                 out.extend_from_slice(&key(item).to_le_bytes());
-                data(self, item as usize, out);
+                data(self, item.index(), out);
                 Ok(())
             },
             &mut out,

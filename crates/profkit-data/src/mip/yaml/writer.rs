@@ -5,7 +5,6 @@ use super::super::profile::{MipWriteOptions, ProfileVersion};
 use super::super::profile_v8::call_count;
 use crate::bytes::Sink;
 use crate::ids::NameRef;
-use crate::index_vec::Id;
 use crate::tables::StackFlags;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt::Write as _;

@@ -9,6 +9,7 @@ use super::super::names::{NameId, SampleNames};
 use super::names::{Mapping, NamePlan};
 use super::numbers::{self, put};
 use crate::bytes::Cursor;
+use crate::index_vec::IndexVec;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
@@ -151,7 +152,7 @@ pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> 
 /// Encodes bodies.
 pub(in crate::sample) struct Encoder<'a> {
     pub(in crate::sample) plan: &'a NamePlan,
-    pub(in crate::sample) ranks: &'a [u32],
+    pub(in crate::sample) ranks: &'a IndexVec<NameId, u32>,
     pub(in crate::sample) vtables: bool,
     pub(in crate::sample) losses: Losses,
 }
@@ -239,7 +240,7 @@ impl Encoder<'_> {
     }
 
     fn rank(&self, name: NameId) -> u32 {
-        self.ranks.get(name.index()).copied().unwrap_or(u32::MAX)
+        self.ranks.get(name).copied().unwrap_or(u32::MAX)
     }
 }
 

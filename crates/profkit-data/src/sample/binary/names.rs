@@ -4,6 +4,7 @@ use super::super::names::{NameId, SampleName, SampleNames};
 use super::numbers;
 use crate::bytes::Cursor;
 use crate::ids::NameRef;
+use crate::index_vec::IndexVec;
 use crate::{Error, ErrorKind, Result};
 
 /// The names of a file, by number.
@@ -133,7 +134,7 @@ fn too_long(offset: u64) -> Error {
 pub(in crate::sample) struct Mapping<'a> {
     pub(in crate::sample) table: &'a NameTable,
     pub(in crate::sample) section: &'a [u8],
-    ids: Vec<u32>,
+    ids: Vec<Option<NameId>>,
 }
 
 impl<'a> Mapping<'a> {
@@ -141,7 +142,7 @@ impl<'a> Mapping<'a> {
         Mapping {
             table,
             section,
-            ids: vec![u32::MAX; table.len()],
+            ids: vec![None; table.len()],
         }
     }
 
@@ -158,8 +159,8 @@ impl<'a> Mapping<'a> {
             .ok()
             .and_then(|index| self.ids.get(index));
         match known {
-            Some(&id) if id != u32::MAX => Ok(NameId(id)),
-            Some(_) => self.add(index, start, names),
+            Some(&Some(id)) => Ok(id),
+            Some(None) => self.add(index, start, names),
             None => Err(Error::new(
                 ErrorKind::OutOfTable,
                 "a name's number is beyond the name table",
@@ -173,7 +174,7 @@ impl<'a> Mapping<'a> {
     /// The name of a number that is known to be in the table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
-            Some(&id) if id != u32::MAX => Ok(NameId(id)),
+            Some(&Some(id)) => Ok(id),
             _ => self.add(u64::from(index), 0, names),
         }
     }
@@ -184,7 +185,7 @@ impl<'a> Mapping<'a> {
         let name = self.table.get(index, self.section).ok_or_else(refuse)?;
         let id = names.insert(name).ok_or_else(refuse)?;
         if let Some(slot) = self.ids.get_mut(index) {
-            *slot = id.0;
+            *slot = Some(id);
         }
         Ok(id)
     }
@@ -195,14 +196,18 @@ pub(in crate::sample) struct NamePlan {
     /// By number in the file.
     pub(in crate::sample) order: Vec<NameId>,
     /// By number in the profile.
-    index: Vec<u32>,
+    index: IndexVec<NameId, u32>,
 }
 
 impl NamePlan {
-    pub(in crate::sample) fn new(profile: &SampleProfile, ranks: &[u32], vtables: bool) -> Self {
-        let mut used = vec![false; ranks.len()];
+    pub(in crate::sample) fn new(
+        profile: &SampleProfile,
+        ranks: &IndexVec<NameId, u32>,
+        vtables: bool,
+    ) -> Self {
+        let mut used = IndexVec::parallel_to(ranks, false);
         let mut mark = |name: NameId| {
-            if let Some(used) = used.get_mut(name.index()) {
+            if let Some(used) = used.get_mut(name) {
                 *used = true;
             }
         };
@@ -212,18 +217,16 @@ impl NamePlan {
             }
             mark_all(&function.samples, vtables, &mut mark);
         }
-        let mut order = vec![NameId(u32::MAX); ranks.len()];
-        for ((id, &rank), &used) in (0u32..).zip(ranks).zip(&used) {
+        let mut order = vec![None; ranks.len()];
+        for ((id, &rank), &used) in ranks.entries().zip(&used) {
             if let (true, Some(slot)) = (used, order.get_mut(rank as usize)) {
-                *slot = NameId(id);
+                *slot = Some(id);
             }
         }
-        order.retain(|&id| id != NameId(u32::MAX));
-        let mut index = vec![0; ranks.len()];
-        for (number, id) in (0u32..).zip(&order) {
-            if let Some(slot) = index.get_mut(id.index()) {
-                *slot = number;
-            }
+        let order: Vec<NameId> = order.into_iter().flatten().collect();
+        let mut index = IndexVec::parallel_to(ranks, 0);
+        for (number, &id) in (0u32..).zip(&order) {
+            index[id] = number;
         }
         NamePlan { order, index }
     }
@@ -231,7 +234,7 @@ impl NamePlan {
     /// The number of a name in the file.
     #[inline]
     pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
-        self.index.get(name.index()).copied().unwrap_or(0)
+        self.index.get(name).copied().unwrap_or(0)
     }
 
     /// Appends the table: names that a zero byte ends. Hashes are decimal numbers, as LLVM writes them.

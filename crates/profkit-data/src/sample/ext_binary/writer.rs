@@ -323,7 +323,7 @@ impl<'a> Writer<'a> {
     /// Functions by context, and so the numbers of contexts.
     fn context_order(&self) -> Vec<u32> {
         let ranks = self.encoder.ranks;
-        let rank = |name: NameId| ranks.get(name.index()).copied().unwrap_or(u32::MAX);
+        let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
         let functions = self.profile.functions();
         let mut order = self.order.clone();
         order.sort_by(|&one, &two| {

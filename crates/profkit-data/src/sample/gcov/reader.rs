@@ -65,7 +65,7 @@ impl GcovProfile {
             report.fault(Error::new(ErrorKind::LimitExceeded, "more than 2^32 names"));
             return report;
         };
-        let name = |id: NameId| names.get(id.index()).copied().unwrap_or(id);
+        let name = |id: NameId| names.get(id).copied().unwrap_or(id);
         let mut additions = sum.additions();
         for function in self.profile.functions() {
             let outcome = &mut report.outcome;

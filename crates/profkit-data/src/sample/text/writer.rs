@@ -4,6 +4,7 @@ use super::super::model::{Function, Location, ProfileKind, SampleProfile, Sample
 use super::super::names::{NameId, SampleName};
 use crate::Result;
 use crate::bytes::Sink;
+use crate::index_vec::IndexVec;
 use std::cmp::Reverse;
 
 /// How to write text.
@@ -79,7 +80,7 @@ pub fn write(
 
 struct Writer<'a> {
     profile: &'a SampleProfile,
-    ranks: &'a [u32],
+    ranks: &'a IndexVec<NameId, u32>,
     options: TextOptions,
     out: Vec<u8>,
     targets: Vec<Target>,
@@ -240,7 +241,7 @@ impl Writer<'_> {
     }
 
     fn rank(&self, name: NameId) -> u32 {
-        self.ranks.get(name.index()).copied().unwrap_or(u32::MAX)
+        self.ranks.get(name).copied().unwrap_or(u32::MAX)
     }
 
     fn start(&mut self, location: Location, depth: usize) {

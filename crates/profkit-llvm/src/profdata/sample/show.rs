@@ -6,6 +6,7 @@ use super::super::output::{self, Output};
 use super::super::values::detailed_summary;
 use super::{fault, json, read_options};
 use profkit_abi::sample::{flag, section};
+use profkit_data::index_vec::IndexVec;
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
     AddOutcome, Function, Location, NameId, ProfileKind, ReadReport, SampleEncoding, SampleName,
@@ -246,7 +247,7 @@ fn pad(lines: &mut Lines<'_>, width: usize) {
 /// What printing functions needs.
 pub(super) struct Show<'p> {
     pub(super) names: &'p SampleNames,
-    pub(super) ranks: Vec<u32>,
+    pub(super) ranks: IndexVec<NameId, u32>,
     contexts: bool,
 }
 
@@ -258,7 +259,7 @@ impl Show<'_> {
     }
 
     fn rank(&self, id: NameId) -> u32 {
-        self.ranks.get(id.index()).copied().unwrap_or(u32::MAX)
+        self.ranks.get(id).copied().unwrap_or(u32::MAX)
     }
 
     /// Call targets of a place: by count descending, then by name.

@@ -6,6 +6,7 @@ mod details;
 
 pub use details::{HeapDetails, MipDetails, TargetReport};
 
+use profkit_data::detect::FileKind;
 use profkit_data::{Error, ErrorKind};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -149,6 +150,9 @@ pub struct Event {
     /// The reader's error that this was made of, for code that decides by its kind.
     #[serde(skip)]
     pub error: Option<Error>,
+    /// What the input is by its content, if it is no profile of the kind that is merged.
+    #[serde(skip)]
+    pub kind: Option<FileKind>,
 }
 
 fn lossy<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -198,6 +202,7 @@ impl Event {
             hint: None,
             llvm: None,
             error: None,
+            kind: None,
         }
     }
 
@@ -219,6 +224,12 @@ impl Event {
         event.llvm = Some(LlvmFault::from(error));
         event.error = Some(error.clone());
         event
+    }
+
+    /// Says what the input is if that is why it was left out.
+    pub(crate) fn of_kind(mut self, kind: FileKind) -> Self {
+        self.kind = (self.reason == Reason::NotAProfile).then_some(kind);
+        self
     }
 
     pub(crate) fn function(mut self, name: &[u8]) -> Self {
@@ -500,6 +511,17 @@ impl EventLog {
                 event.action = action;
             }
         }
+    }
+
+    /// Takes out the first event that fits, for another one to report it.
+    pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
+        let at = self.events.iter().position(|(_, event)| fits(event))?;
+        let (_, event) = self.events.remove(at);
+        if let Some(count) = self.counts.get_mut(&event.reason) {
+            *count -= 1;
+        }
+        self.counts.retain(|_, count| *count > 0);
+        Some(event)
     }
 
     /// Brings events that several threads found in one file into the file's order.

@@ -1,4 +1,5 @@
 //! Which inputs are heap profiles, and what there is to say about those that were read.
+use crate::merge::report::HeapModule;
 use crate::print::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
 use profkit_data::Error;
@@ -69,6 +70,22 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// The modules as the JSON report has them.
+pub fn modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
+    let of_module = |module: &ModuleReport| HeapModule {
+        module: module_name(module),
+        binary: module
+            .binary
+            .as_ref()
+            .map(|path| profkit_data::path_text(path)),
+        addresses: module.addresses as u64,
+        unknown: module.unknown as u64,
+        contexts: module.contexts as u64,
+        error: module.error.as_ref().map(ToString::to_string),
+    };
+    loaded.modules.iter().map(of_module).collect()
 }
 
 /// The functions without debug info: "main, start and 3 more functions".

@@ -5,4 +5,4 @@ mod heap;
 mod inputs;
 pub mod show;
 
-pub use inputs::{is_memprof_input, module_name, notes};
+pub use inputs::{is_memprof_input, module_name, modules, notes};

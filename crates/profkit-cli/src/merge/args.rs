@@ -11,9 +11,9 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, heap
 profiles (.memprofraw with --binaries, MemProf YAML), or sample profiles of any encoding
-(text, binary, extensible binary, GCC's .afdo), recognised by content, never by name. Damaged
-inputs are kept as far as they are sound; the report on
-stderr says what was repaired or dropped and why.
+(text, binary, extensible binary, GCC's .afdo). What a file is shows in its content, not in
+its name. Damaged inputs are kept as far as they are sound; the report on stderr says what
+was repaired or dropped and why.
 
 Examples:
   profkit merge *.profraw -o out.profdata
@@ -65,7 +65,7 @@ pub struct MergeArgs {
     #[arg(long, value_name = "REGEX")]
     pub(super) no_function: Option<String>,
 
-    /// Rename functions: a file with lines OLD NEW of mangled names
+    /// Rename functions: a file of mangled names, OLD NEW on each line
     #[arg(long, value_name = "FILE")]
     pub(super) remapping_file: Option<PathBuf>,
 
@@ -79,7 +79,7 @@ pub struct MergeArgs {
 
     /// Write this version of the MemProf section, 0 to 4
     ///
-    /// By default that which llvm-profdata of the release writes that the result is for; LLVM 22: 3.
+    /// By default the version that llvm-profdata writes in the release that the result is for; in LLVM 22 that is 3.
     #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(super) memprof_version: Option<u32>,
 
@@ -87,9 +87,9 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) memprof_full_schema: bool,
 
-    /// Threads to use; by default one per core, but no more than there are inputs
+    /// Threads to use; by default one per core, but no more than there are inputs for
     ///
-    /// The number does not change the result, but for value profiles with weights under --llvm: see there.
+    /// The number does not change the result, except for value profiles with weights under --llvm: see there.
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
 
@@ -175,20 +175,20 @@ pub enum Format {
     Gcov,
 }
 
-/// What to do with damaged inputs, and how to report them.
+/// What to do with damaged input, and how to report it.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Write nothing and end with exit code 1 if anything has to be repaired or dropped
     #[arg(long)]
-    pub(super) strict: bool,
+    pub strict: bool,
 
     /// Write the report as JSON to a file; - is standard output
     #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
 
     /// Do not print the report on stderr; errors are still printed
     #[arg(short, long)]
-    pub(super) quiet: bool,
+    pub quiet: bool,
 }
 
 const CORRELATE_EXAMPLES: &str = "\

@@ -1,6 +1,7 @@
 //! `profkit convert`: one profile in another form.
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::job::{Destination, Form, Job};
+use super::run::Run;
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
@@ -24,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// A raw, indexed or text profile, or a sample profile of any encoding, recognised by its content; - is standard input
+    /// A raw, indexed or text profile, or a sample profile of any encoding, known by its content; - is standard input
     #[arg(value_name = "INPUT")]
     input: PathBuf,
 
@@ -76,9 +77,7 @@ pub fn convert(args: ConvertArgs) -> Result {
     }
     let options = MergeOptions::new();
     let threads = options.run.threads.clone();
-    Job {
-        correlation: None,
-        correlation_reported: false,
+    let job = Job {
         options,
         section: SectionChoice::new(),
         symbolize: &|parts, report, _| {
@@ -89,9 +88,9 @@ pub fn convert(args: ConvertArgs) -> Result {
         sparse: false,
         form,
         destination: Destination::File(args.output),
-        report: &args.report,
-    }
-    .run(&one, Vec::new(), || ())
+        strict: args.report.strict,
+    };
+    Run::new(&args.report, Vec::new()).merge(job, &one)
 }
 
 /// Converts a sample profile.
@@ -114,16 +113,16 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         (None, false) => Some(default),
         (format, _) => format,
     };
-    SampleJob {
+    let job = SampleJob {
         args: &args.sample,
         form: SampleForm::new(format, args.version.llvm, args.sample.gcc)?,
         output: args.output.clone(),
-        report: &args.report,
+        strict: args.report.strict,
         run: RunOptions::new(),
         remapping: None,
         filter: None,
-    }
-    .run(&SingleInput(input), Vec::new(), || ())
+    };
+    Run::new(&args.report, Vec::new()).merge(job, &SingleInput(input))
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {

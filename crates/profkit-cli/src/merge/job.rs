@@ -1,10 +1,10 @@
-//! What `merge` and `convert` have in common: merge, judge, write, report.
-use super::args::{Format, ReportArgs, VersionArgs};
-use super::report::{FullReport, Written};
+//! Instrumentation profiles, and heap profiles beside them: how they are merged and written.
+use super::args::{Format, VersionArgs};
+use super::report::Written;
+use super::run::{MergeJob, NoResult, Remarks};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
-use crate::correlate::report::CorrelationReport;
-use crate::exit::{Failure, Result, Status};
+use crate::exit::{Failure, Result};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
@@ -17,7 +17,7 @@ use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
 };
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
@@ -26,10 +26,6 @@ const OLDEST_WRITTEN: u32 = 3;
 pub struct Job<'a> {
     /// How to merge.
     pub options: MergeOptions,
-    /// Which profile went to which binary.
-    pub correlation: Option<CorrelationReport>,
-    /// Whether that was printed already.
-    pub correlation_reported: bool,
     /// How the MemProf section is to be written.
     pub section: SectionChoice,
     /// Makes a profile of the heap profiles among the inputs.
@@ -42,19 +38,19 @@ pub struct Job<'a> {
     pub form: Form,
     /// Where to.
     pub destination: Destination,
-    /// What to do with damaged input, and how to report it.
-    pub report: &'a ReportArgs,
+    /// Nothing may get lost.
+    pub strict: bool,
 }
 
-/// Makes a profile of heap profiles: raw dumps need their binaries. What there is to say goes into the notes.
-pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Vec<String>) -> Result<MemProfile> + 'a;
+/// Makes a profile of heap profiles: raw dumps need their binaries. What there is to say goes into the remarks.
+pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
 /// Where results go.
 #[derive(Debug)]
 pub enum Destination {
     /// One result.
     File(PathBuf),
-    /// One result a program.
+    /// One result per program.
     Folder(PathBuf),
 }
 
@@ -123,79 +119,109 @@ impl Form {
     }
 }
 
-impl Job<'_> {
-    /// Merges the inputs, writes what comes out, and reports it. `merged` is called when the inputs are done with.
-    ///
-    /// # Errors
-    /// Whatever keeps the result from being written; what there is to say about the inputs has then been printed.
-    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>, merged: impl FnOnce()) -> Result {
-        self.check_stdout()?;
-        let content = self.form.content();
-        let open: &dyn Fn(&MergedProfile) -> Result<Output> = match &self.destination {
-            Destination::File(path) => {
-                let output = Output::new(path, content)?;
-                &move |_| Ok(output.clone())
-            }
-            Destination::Folder(folder) => {
-                fs::create_dir_all(folder).map_err(|error| {
-                    Failure::io(
-                        "cannot make the folder",
-                        profkit_data::path_text(folder),
-                        &error,
-                    )
-                })?;
-                &move |merged| {
-                    let name = program_name(&merged.build_ids, content);
-                    Ok(Output::new(&folder.join(name), content)?)
-                }
-            }
-        };
-        if let Some(path) = &self.report.report {
-            // Known before the profile is written, not after.
-            Output::new(path, Content::Text)?;
+/// What a merge gave.
+pub struct Merged {
+    profiles: Vec<MergedProfile>,
+    /// The heap profiles among the inputs, and what was made of them.
+    heap_parts: Option<HeapParts>,
+    heap: Option<MemProfile>,
+}
+
+impl MergeJob for Job<'_> {
+    type Merged = Merged;
+
+    fn output(&self) -> Option<&Path> {
+        match &self.destination {
+            Destination::File(path) => Some(path),
+            Destination::Folder(_) => None,
         }
-        let outcome = merge_instr(inputs, &self.options);
-        merged();
-        let MergeOutcome {
-            mut profiles,
-            heap,
-            report,
-            ..
-        } = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => return self.nothing_merged(&error, &notes),
-        };
-        let heap = match (heap, &self.destination) {
-            (None, _) => None,
-            (Some(_), Destination::Folder(_)) => {
-                return Err(Failure::usage(
-                    "--by-build-id writes one profile per program, and heap profiles are of several",
+    }
+
+    fn check(&mut self) -> Result<()> {
+        match &self.destination {
+            Destination::File(path) => Output::new(path, self.form.content()).map(drop)?,
+            Destination::Folder(folder) => fs::create_dir_all(folder).map_err(|error| {
+                Failure::io(
+                    "cannot make the folder",
+                    profkit_data::path_text(folder),
+                    &error,
                 )
-                .with_hint("merge heap profiles with -o FILE"));
-            }
-            (Some(parts), Destination::File(_)) => {
-                Some((self.symbolize)(&parts, &report, &mut notes)?)
-            }
-        };
-        if self.strict() && !report.is_clean() {
-            self.tell(&report, &notes, &[], true)?;
-            return Err(Failure::input(
-                "nothing was written, because --strict allows nothing to be repaired or dropped",
-            ));
+            })?,
         }
-        let mut written = Vec::with_capacity(profiles.len());
-        for merged in &mut profiles {
-            if let Some(supplement) = &self.supplement {
-                supplement.correct(&mut merged.profile, &mut notes);
+        Ok(())
+    }
+
+    fn merge(
+        &mut self,
+        inputs: &dyn Inputs,
+    ) -> std::result::Result<(Self::Merged, Report), NoResult> {
+        match merge_instr(inputs, &self.options) {
+            Ok(MergeOutcome {
+                profiles,
+                heap,
+                report,
+            }) => {
+                let merged = Merged {
+                    profiles,
+                    heap_parts: heap,
+                    heap: None,
+                };
+                Ok((merged, report))
             }
-            let encoding = self.encoding(&report, merged.profile.kind, &mut notes);
+            Err(error) => {
+                let failure = Failure::input(&error);
+                Err(match error {
+                    // Hints of single inputs are printed with them.
+                    MergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
+                    error => NoResult::Failed(match error.hint() {
+                        Some(hint) => failure.with_hint(hint),
+                        None => failure,
+                    }),
+                })
+            }
+        }
+    }
+
+    fn complete(
+        &mut self,
+        merged: &mut Merged,
+        report: &Report,
+        remarks: &mut Remarks,
+    ) -> Result<()> {
+        let Some(parts) = merged.heap_parts.take() else {
+            return Ok(());
+        };
+        if matches!(self.destination, Destination::Folder(_)) {
+            return Err(Failure::usage(
+                "--by-build-id writes one profile per program, and heap profiles are of several",
+            )
+            .with_hint("merge heap profiles with -o FILE"));
+        }
+        merged.heap = Some((self.symbolize)(&parts, report, remarks)?);
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        merged: Merged,
+        _: &dyn Inputs,
+        report: &Report,
+        remarks: &mut Remarks,
+    ) -> Result<Vec<Written>> {
+        let notes = &mut remarks.notes;
+        let mut written = Vec::with_capacity(merged.profiles.len());
+        for mut one in merged.profiles {
+            if let Some(supplement) = &self.supplement {
+                supplement.correct(&mut one.profile, notes);
+            }
+            let encoding = self.encoding(report, one.profile.kind, notes);
             if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
-                let heap = heap.as_ref();
                 let choice = match self.form {
                     Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
                     _ => self.section,
                 };
-                place_section(&mut merged.profile, heap, options, choice).map_err(|error| {
+                let heap = merged.heap.as_ref();
+                place_section(&mut one.profile, heap, options, choice).map_err(|error| {
                     let failure = match error {
                         SectionError::UnknownVersion { .. } => Failure::usage(&error),
                         _ => Failure::input(&error),
@@ -207,33 +233,28 @@ impl Job<'_> {
                 })?;
             }
             written.push(write_profile(
-                open(merged)?,
-                &merged.profile,
+                self.open(&one)?,
+                &one.profile,
                 &encoding,
                 &self.options.run.threads,
-                self.strict(),
+                self.strict,
             )?);
         }
-        self.tell(&report, &notes, &written, !self.report.quiet)?;
-        Ok(Status::Done)
+        Ok(written)
     }
+}
 
-    fn strict(&self) -> bool {
-        self.report.strict
-    }
-
-    /// Standard output takes one thing only.
-    fn check_stdout(&self) -> Result<()> {
-        let Some(report) = &self.report.report else {
-            return Ok(());
-        };
-        match &self.destination {
-            Destination::File(output) if output == report => Err(Failure::usage(format_args!(
-                "the profile and the report cannot both be written to {}",
-                profkit_data::path_text(report)
-            ))),
-            _ => Ok(()),
-        }
+impl Job<'_> {
+    /// The file of one result.
+    fn open(&self, merged: &MergedProfile) -> Result<Output> {
+        let content = self.form.content();
+        Ok(match &self.destination {
+            Destination::File(path) => Output::new(path, content)?,
+            Destination::Folder(folder) => {
+                let name = program_name(&merged.build_ids, content);
+                Output::new(&folder.join(name), content)?
+            }
+        })
     }
 
     /// How a profile is to be written, with a note on what that means if it is not obvious.
@@ -281,40 +302,6 @@ impl Job<'_> {
             Form::MemProfYaml => Encoding::MemProfYaml(options),
             _ => Encoding::Indexed(options.sparse(self.sparse)),
         }
-    }
-
-    /// Ends a merge that has no result, saying why for each input.
-    fn nothing_merged(&self, error: &MergeError, notes: &[String]) -> Result {
-        match error {
-            // Hints of single inputs are printed with them.
-            MergeError::NothingLeft(report) => {
-                self.tell(report, notes, &[], true)?;
-                Err(Failure::input(error))
-            }
-            _ => Err(match error.hint() {
-                Some(hint) => Failure::input(error).with_hint(hint),
-                None => Failure::input(error),
-            }),
-        }
-    }
-
-    /// Prints the report, which `--quiet` does not keep from saying why there is no result, and writes it as JSON where
-    /// that was asked for.
-    fn tell(
-        &self,
-        report: &Report,
-        notes: &[String],
-        outputs: &[Written],
-        print: bool,
-    ) -> Result<()> {
-        let full = FullReport {
-            report,
-            correlation: self.correlation.as_ref(),
-            correlation_printed: self.correlation_reported,
-            notes,
-            outputs,
-        };
-        full.put(print, self.report.report.as_deref())
     }
 }
 

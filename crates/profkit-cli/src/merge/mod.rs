@@ -1,10 +1,12 @@
 //! `profkit merge` and `profkit convert`: what was typed, what is needed for it, the library's call, and the report.
-mod args;
+mod advice;
+pub mod args;
 mod convert;
 mod heap_inputs;
 mod job;
 pub mod progress;
 pub mod report;
+pub mod run;
 mod sample_args;
 pub mod sample_job;
 mod supplement;
@@ -34,6 +36,7 @@ use profkit_merge::{
 };
 use progress::Progress;
 use regex::bytes::Regex;
+use run::{Remarks, Run};
 use sample_job::{SampleForm, SampleJob};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -136,7 +139,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let opened = InputStore::new(&inputs);
     if sample_job::are_samples(&opened) {
         args.supplement.refuse()?;
-        return merge_samples(&args, format, options, &opened, notes, || progress.finish());
+        let run = Run {
+            progress: Some(progress),
+            ..Run::new(&args.report, notes)
+        };
+        return merge_samples(&args, format, options, &opened, run);
     }
     args.sample.refuse()?;
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
@@ -157,36 +164,42 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let plan = run
             .threads
             .install(|| Plan::with_paths(&correlated, &paths, &binaries));
-        let found = CorrelationReport::new(&plan, |input| {
+        let report = CorrelationReport::new(&plan, |input| {
             let file = rest.get(input).and_then(|&index| inputs.files.get(index));
             file.map_or("", |file| &file.name)
         });
         match reporting {
-            Reporting::Only => return report_only(&plan, &found, &notes, &args.report),
+            Reporting::Only => return print_only(&plan, &report, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
                 // If stderr is closed, there is nobody to report to.
-                let _ = write!(print::stderr(), "{found}");
+                let _ = write!(print::stderr(), "{report}");
             }
             _ => {}
         }
         options = options.correlation(Arc::new(plan.joined));
-        correlation = Some(found);
+        correlation = Some(report);
     }
-    Job {
+    let job = Job {
         options,
-        correlation,
-        correlation_reported: reporting == Reporting::First,
         section: SectionChoice::new()
             .version(args.memprof_version)
             .full_schema(args.memprof_full_schema),
-        symbolize: &|parts, report, notes| symbolize(&args, &run.threads, (parts, report), notes),
+        symbolize: &|parts, report, remarks| {
+            symbolize(&args, &run.threads, (parts, report), remarks)
+        },
         supplement,
         sparse: args.sparse,
         form,
         destination,
-        report: &args.report,
-    }
-    .run(&opened, notes, || progress.finish())
+        strict: args.report.strict,
+    };
+    let run = Run {
+        correlation,
+        correlation_printed: reporting == Reporting::First,
+        progress: Some(progress),
+        ..Run::new(&args.report, notes)
+    };
+    run.merge(job, &opened)
 }
 
 /// Makes a profile of heap profiles, and notes what could not be symbolised.
@@ -194,7 +207,7 @@ fn symbolize(
     args: &MergeArgs,
     threads: &Threads,
     (parts, report): (&HeapParts, &Report),
-    notes: &mut Vec<String>,
+    remarks: &mut Remarks,
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     // What is odd about binaries was noted when they were indexed for correlation.
@@ -211,7 +224,8 @@ fn symbolize(
             false => format!("they are of {}", ids.join(", ")),
         }));
     }
-    notes.extend(memprof::notes(&loaded));
+    remarks.heap_modules = memprof::modules(&loaded);
+    remarks.notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let mut failure = Failure::input("none of the contexts could be symbolised");
         let of_heap = |error: &&Error| {
@@ -226,7 +240,7 @@ fn symbolize(
                 failure = failure.with_hint(format!("{}: {error}", event.file));
             }
         }
-        return Err(notes.iter().fold(failure, Failure::with_hint));
+        return Err(remarks.notes.iter().fold(failure, Failure::with_hint));
     }
     Ok(loaded.profile)
 }
@@ -237,8 +251,7 @@ fn merge_samples(
     format: Option<Format>,
     options: MergeOptions,
     inputs: &InputStore<'_>,
-    notes: Vec<String>,
-    merged: impl FnOnce(),
+    run: Run<'_>,
 ) -> Result {
     let Some(output) = args.destination.output.clone() else {
         return Err(
@@ -251,22 +264,22 @@ fn merge_samples(
             "--normalize is for instrumentation profiles",
         ));
     }
-    SampleJob {
+    let job = SampleJob {
         args: &args.sample,
         form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
         output,
-        report: &args.report,
+        strict: args.report.strict,
         run: options.run,
         remapping: options.remapping,
         filter: options.filter,
-    }
-    .run(inputs, notes, merged)
+    };
+    run.merge(job, inputs)
 }
 
 /// Ends `correlate --dry-run`.
-fn report_only(
+fn print_only(
     plan: &Plan,
-    found: &CorrelationReport,
+    correlation: &CorrelationReport,
     notes: &[String],
     report: &args::ReportArgs,
 ) -> Result {
@@ -274,14 +287,15 @@ fn report_only(
         let _ = writeln!(print::stderr(), "note: {note}");
     }
     if let Some(path) = &report.report {
-        report::write_json(path, found)?;
+        report::write_json(path, correlation)?;
     }
     if !report.quiet && !report.report.as_deref().is_some_and(is_stdio) {
-        write!(print::stdout(), "{found}").map_err(|error| Failure::print(&error))?;
+        write!(print::stdout(), "{correlation}").map_err(|error| Failure::print(&error))?;
     }
-    Ok(match plan.is_complete() {
-        true => Status::Done,
-        false => Status::InputBad,
+    Ok(if plan.is_complete() {
+        Status::Done
+    } else {
+        Status::InputBad
     })
 }
 
@@ -309,6 +323,6 @@ fn read_remapping(path: &Path) -> Result<Remapping> {
         read_into(path, &mut buffer).map_err(|error| Failure::io("cannot read", &name, &error))?;
     Remapping::parse(map.as_deref().unwrap_or(&buffer)).map_err(|error| {
         Failure::input(format_args!("{name}: {error}"))
-            .with_hint("a line is OLD NEW, two mangled names with one space between")
+            .with_hint("each line is OLD NEW: two mangled names with one space between")
     })
 }

@@ -39,6 +39,25 @@ pub struct Written {
     pub losses: Vec<String>,
 }
 
+/// A module of raw heap profiles, and how much of it was symbolised.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeapModule {
+    /// What it is called: its build id, or its mapping.
+    pub module: Option<String>,
+    /// The binary that it was symbolised with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// How many addresses of call stacks are in it.
+    pub addresses: u64,
+    /// How many of these nothing is known of.
+    pub unknown: u64,
+    /// How many contexts have such an address.
+    pub contexts: u64,
+    /// Why nothing is known of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 impl Written {
     fn name(&self) -> &str {
         if self.path == "-" {
@@ -61,6 +80,9 @@ pub struct FullReport<'a> {
     /// Whether that was printed before.
     #[serde(skip)]
     pub correlation_printed: bool,
+    /// The modules of raw heap profiles, and how much of them was symbolised.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub heap_modules: &'a [HeapModule],
     /// What is odd about how the inputs were named.
     pub notes: &'a [String],
     /// What was written; nothing under `--strict` when something was repaired or dropped.
@@ -323,6 +345,7 @@ mod tests {
             hint: hint.map(str::to_owned),
             llvm: None,
             error: None,
+            kind: None,
         }
     }
 
@@ -369,6 +392,7 @@ mod tests {
             report: &report,
             correlation: None,
             correlation_printed: false,
+            heap_modules: &[],
             notes: &["a and b are the same file, which is counted for each".to_owned()],
             outputs: &[lossy],
         };

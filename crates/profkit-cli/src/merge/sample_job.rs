@@ -1,8 +1,9 @@
 //! Merging and converting sample profiles: from what was typed to what is written and reported.
-use super::args::{Format, ReportArgs};
-use super::report::{FullReport, Written};
+use super::args::Format;
+use super::report::Written;
+use super::run::{MergeJob, NoResult, Remarks, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
-use crate::exit::{Failure, Result, Status};
+use crate::exit::{Failure, Result};
 use crate::print::{grouped, plural};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::releases::Release;
@@ -14,10 +15,10 @@ use profkit_data::sample::{
     binary, encode_within, nest, text,
 };
 use profkit_merge::files::{Content, Output, read_into};
-use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Whether the bytes are those of a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
@@ -114,8 +115,8 @@ pub struct SampleJob<'a> {
     pub form: SampleForm,
     /// Where to.
     pub output: PathBuf,
-    /// How to treat and report damage.
-    pub report: &'a ReportArgs,
+    /// Nothing may get lost.
+    pub strict: bool,
     /// Threads, progress, cancelling.
     pub run: RunOptions,
     /// New names.
@@ -133,13 +134,84 @@ impl fmt::Debug for SampleJob<'_> {
     }
 }
 
-impl SampleJob<'_> {
-    /// Merges, writes and reports. `merged` is called when the inputs are done with.
-    ///
-    /// # Errors
-    /// Whatever keeps the result from being written.
-    pub fn run(self, inputs: &dyn Inputs, mut notes: Vec<String>, merged: impl FnOnce()) -> Result {
+impl MergeJob for SampleJob<'_> {
+    type Merged = SampleProfile;
+
+    fn output(&self) -> Option<&Path> {
+        Some(&self.output)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(Output::new(&self.output, self.form.content()).map(drop)?)
+    }
+
+    fn merge(
+        &mut self,
+        inputs: &dyn Inputs,
+    ) -> std::result::Result<(SampleProfile, Report), NoResult> {
+        match merge_sample(inputs, &self.options()) {
+            Ok(outcome) => Ok((outcome.profile, outcome.report)),
+            Err(error) => {
+                let failure = Failure::input(&error);
+                Err(match error {
+                    // Hints of single inputs are printed with them.
+                    SampleMergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
+                    SampleMergeError::Kinds {
+                        what: SampleConflict::Contexts,
+                        ..
+                    } => NoResult::Failed(failure.with_hint(
+                        "profkit convert --layout nest makes a profile without contexts of one with them",
+                    )),
+                    error => NoResult::Failed(match error.hint() {
+                        Some(hint) => failure.with_hint(hint),
+                        None => failure,
+                    }),
+                })
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        mut profile: SampleProfile,
+        inputs: &dyn Inputs,
+        _: &Report,
+        remarks: &mut Remarks,
+    ) -> Result<Vec<Written>> {
+        let name = profkit_data::path_text(&self.output);
         let output = Output::new(&self.output, self.form.content())?;
+        self.symbols(&mut profile)?;
+        let has_no_contexts = matches!(
+            self.form,
+            SampleForm::Binary | SampleForm::CompactBinary | SampleForm::Gcov(_)
+        );
+        if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+            nest(&mut profile, false);
+            remarks.notes.push(format!(
+                "calling contexts were nested, because {} has no place for them",
+                self.form.name()
+            ));
+        }
+        let (bytes, losses) = self.encode(&mut profile, inputs)?;
+        refuse_losses(&name, &losses, self.strict)?;
+        let functions = profile.functions().len() as u64;
+        // The process ends soon: the system takes the memory back at once, where giving back piece by piece takes a tenth
+        // of the whole time.
+        std::mem::forget(profile);
+        Ok(vec![Written {
+            path: name,
+            bytes: output.write(|sink| sink.put(&bytes))?,
+            format: self.form.name(),
+            functions,
+            losses,
+            ..Written::default()
+        }])
+    }
+}
+
+impl SampleJob<'_> {
+    /// How the library is to merge.
+    fn options(&self) -> SampleMergeOptions {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();
         options.run = self.run.clone();
@@ -157,65 +229,7 @@ impl SampleJob<'_> {
             Layout::Nest => SampleLayout::Nest,
             Layout::Flat => SampleLayout::Flat,
         });
-        let outcome = merge_sample(inputs, &options);
-        merged();
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(SampleMergeError::NothingLeft(report)) => {
-                self.tell(&report, &notes, &[], true)?;
-                return Err(Failure::input("no profile could be used"));
-            }
-            Err(error) => {
-                let failure = Failure::input(&error);
-                return Err(match error.hint() {
-                    Some(hint) => failure.with_hint(hint),
-                    None => failure,
-                });
-            }
-        };
-        let (mut profile, report) = (outcome.profile, outcome.report);
-        if self.report.strict && !report.is_clean() {
-            self.tell(&report, &notes, &[], true)?;
-            return Err(Failure::input(
-                "nothing was written, because --strict allows nothing to be repaired or dropped",
-            ));
-        }
-        self.symbols(&mut profile)?;
-        let has_no_contexts = matches!(
-            self.form,
-            SampleForm::Binary | SampleForm::CompactBinary | SampleForm::Gcov(_)
-        );
-        if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
-            nest(&mut profile, false);
-            notes.push(format!(
-                "calling contexts were nested, because {} has no place for them",
-                self.form.name()
-            ));
-        }
-        let (bytes, losses) = self.encode(&mut profile, inputs)?;
-        if self.report.strict && !losses.is_empty() {
-            let mut failure = Failure::input(format_args!(
-                "{}: {}",
-                profkit_data::path_text(&self.output),
-                losses.join("; ")
-            ));
-            failure = failure
-                .with_hint("nothing was written, because --strict allows nothing to get lost");
-            return Err(failure);
-        }
-        let mut written = Written {
-            path: profkit_data::path_text(&self.output),
-            format: self.form.name(),
-            functions: profile.functions().len() as u64,
-            losses,
-            ..Written::default()
-        };
-        // The process ends soon: the system takes the memory back at once, where giving back piece by piece takes a tenth
-        // of the whole time.
-        std::mem::forget(profile);
-        written.bytes = output.write(|sink| sink.put(&bytes))?;
-        self.tell(&report, &notes, &[written], !self.report.quiet)?;
-        Ok(Status::Done)
+        options
     }
 
     fn symbols(&self, profile: &mut SampleProfile) -> Result<()> {
@@ -239,14 +253,14 @@ impl SampleJob<'_> {
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
             Ok(match self.form {
                 SampleForm::Text => {
-                    described(&text::write(profile, &text::TextOptions::default(), bytes)?)
+                    words(&text::write(profile, &text::TextOptions::default(), bytes)?)
                 }
-                SampleForm::Binary => described(&binary::write(
+                SampleForm::Binary => words(&binary::write(
                     profile,
                     &binary::BinaryOptions::new(),
                     bytes,
                 )?),
-                SampleForm::CompactBinary => described(&binary::write_compact(
+                SampleForm::CompactBinary => words(&binary::write_compact(
                     profile,
                     &binary::BinaryOptions::new(),
                     bytes,
@@ -258,7 +272,7 @@ impl SampleJob<'_> {
                         .split_layout(self.args.split_layout)
                         .partial(self.args.partial)
                         .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES));
-                    described(&ext_binary::write(profile, &options, bytes)?)
+                    words(&ext_binary::write(profile, &options, bytes)?)
                 }
                 SampleForm::Gcov(version) => {
                     let options = gcov_options(version, profile, inputs);
@@ -286,23 +300,6 @@ impl SampleJob<'_> {
             ));
         }
         Ok((bytes, losses))
-    }
-
-    fn tell(
-        &self,
-        report: &Report,
-        notes: &[String],
-        outputs: &[Written],
-        print: bool,
-    ) -> Result<()> {
-        let full = FullReport {
-            report,
-            correlation: None,
-            correlation_printed: false,
-            notes,
-            outputs,
-        };
-        full.put(print, self.report.report.as_deref())
     }
 }
 
@@ -336,7 +333,7 @@ fn left_out(count: u64, what: &str) -> String {
 }
 
 /// Losses in words.
-fn described(losses: &Losses) -> Vec<String> {
+fn words(losses: &Losses) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(

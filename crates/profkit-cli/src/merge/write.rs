@@ -1,5 +1,6 @@
 //! Writing a merged profile in the form that was asked for.
 use super::report::Written;
+use super::run::refuse_losses;
 use crate::exit::{Failure, Result};
 use crate::print::{grouped, plural};
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
@@ -87,21 +88,6 @@ pub fn write_profile(
     Ok(written)
 }
 
-fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
-    match losses {
-        [] => Ok(()),
-        _ if !strict => Ok(()),
-        [first, rest @ ..] => {
-            let failure = Failure::input(format_args!("{name}: {first}"));
-            let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
-            Err(rest
-                .iter()
-                .fold(failure, add)
-                .with_hint("nothing was written, because --strict allows nothing to get lost"))
-        }
-    }
-}
-
 /// What a version has no place for, in words with counts.
 fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
     let releases = match indexed_writers(version) {
@@ -131,7 +117,7 @@ fn text_losses(profile: &InstrProfile) -> Vec<String> {
         .flags
         .contains(InstrKind::FUNCTION_ENTRY_ONLY)
         .then(|| {
-            "left out that only function entries are covered, for which text has no place"
+            "left out the flag that only function entries are covered, for which text has no place"
                 .to_owned()
         });
     memprof.chain(flags).collect()

@@ -1,15 +1,17 @@
 //! `profkit mip merge`: raw files into the profile of their image.
 use super::profile::{FormatVersion, ImageArgs, make, open, write};
-use crate::exit::{Failure, Result, Status};
+use crate::exit::{Failure, Result};
 use crate::io::input_note;
+use crate::merge::args::ReportArgs;
 use crate::merge::progress::Progress;
-use crate::merge::report::{FullReport, Written};
+use crate::merge::report::Written;
+use crate::merge::run::{MergeJob, NoResult, Remarks, Run};
 use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::{Identity, ProfileVersion};
-use profkit_merge::files::{Content, InputList, Output};
+use profkit_merge::files::InputList;
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
-use profkit_merge::{RunOptions, Threads, Weight};
+use profkit_merge::{Inputs, Report, RunOptions, Threads, Weight};
 use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -43,30 +45,21 @@ pub struct MergeArgs {
     #[arg(short, long, value_name = "FILE|DIR", required = true)]
     profile: Vec<PathBuf>,
 
-    /// A binary or map to make a profile of where there is none yet, or a folder of binaries; may be repeated
+    /// A binary or map to make a profile of if its build has none yet, or a folder of binaries; may be repeated
     #[arg(long, value_name = "BINARY|MAP|DIR")]
     binary: Vec<PathBuf>,
 
     #[command(flatten)]
     image: ImageArgs,
 
-    /// Version of the profiles that are written; by default that of the profile that is there, else 9
+    /// Version of the profiles that are written; by default that of the existing profile, or 9
     #[arg(long, value_enum, value_name = "VERSION")]
     format_version: Option<FormatVersion>,
 
-    /// Write nothing and end with exit code 1 if anything has to be left out
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    report: ReportArgs,
 
-    /// Write the report as JSON to a file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-
-    /// Do not print the report on stderr; errors are still printed
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Threads to use; by default one per core, but no more than there are inputs
+    /// Threads to use; by default one per core, but no more than there are inputs for
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
@@ -85,7 +78,7 @@ struct Profiles {
     places: Vec<Place>,
     /// Where profiles of further builds go.
     folder: Option<PathBuf>,
-    /// A profile that is not there yet.
+    /// A profile that does not exist yet.
     new_file: Option<PathBuf>,
     notes: Vec<String>,
 }
@@ -121,68 +114,92 @@ pub fn run(args: &MergeArgs) -> Result {
             .fold(failure, Failure::with_hint)
             .with_hint("name raw files, folders of raw files, or a list of them with -f LIST"));
     }
-    if let Some(report) = &args.report {
-        // Known before profiles are written, not after.
-        Output::new(report, Content::Text)?;
-    }
-    let progress = Arc::new(Progress::new(inputs.files.len(), !args.quiet));
-    let run = RunOptions::new()
+    let progress = Arc::new(Progress::new(inputs.files.len(), !args.report.quiet));
+    let options = RunOptions::new()
         .threads(Threads::new(args.threads))
         .progress(Arc::clone(&progress) as _);
     let options = MipMergeOptions::new()
-        .run(run)
+        .run(options)
         .take_profiles(profiles.folder.is_some() || profiles.new_file.is_some());
-    let merged = merge_mip(std::mem::take(&mut profiles.targets), &inputs, &options);
-    progress.finish();
-    let MipOutcome { targets, report } = merged.map_err(Failure::input)?;
-    let details = report.mip.clone().unwrap_or_default();
-    let used = details.raw_parts + details.profiles;
-    let put = |outputs: &[Written], print| {
-        let full = FullReport {
-            report: &report,
-            correlation: None,
-            correlation_printed: false,
-            notes: &notes,
-            outputs,
-        };
-        full.put(print, args.report.as_deref())
+    let job = MipJob {
+        profiles,
+        options,
+        version: args.format_version,
     };
-    if args.strict && !report.is_clean() {
-        put(&[], true)?;
-        return Err(Failure::input(
-            "nothing was written, because --strict allows nothing to be left out",
-        ));
+    let run = Run {
+        progress: Some(progress),
+        ..Run::new(&args.report, notes)
+    };
+    run.merge(job, &inputs)
+}
+
+/// A merge of MIP files.
+struct MipJob {
+    profiles: Profiles,
+    options: MipMergeOptions,
+    version: Option<FormatVersion>,
+}
+
+impl MergeJob for MipJob {
+    type Merged = Vec<MipTarget>;
+
+    fn output(&self) -> Option<&Path> {
+        None
     }
-    if used == 0 {
-        put(&[], true)?;
-        return Err(Failure::input(format_args!(
-            "nothing of {} could be merged, nothing was written",
-            plural(report.totals.files, "file")
-        )));
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
     }
-    let mut written = Vec::new();
-    for (index, target) in targets.iter().enumerate() {
-        let added = details.targets.get(index);
-        let changed = added.is_some_and(|target| target.runs_added > 0);
-        let place = profiles.place(index, &target.profile.identity)?;
-        if !changed && !place.is_new {
-            continue;
+
+    fn merge(
+        &mut self,
+        inputs: &dyn Inputs,
+    ) -> std::result::Result<(Vec<MipTarget>, Report), NoResult> {
+        let targets = std::mem::take(&mut self.profiles.targets);
+        let MipOutcome { targets, report } = merge_mip(targets, inputs, &self.options)
+            .map_err(|cancelled| NoResult::Failed(Failure::input(cancelled)))?;
+        let details = report.mip.as_ref();
+        if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
+            let failure = Failure::input(format_args!(
+                "nothing of {} could be merged, nothing was written",
+                plural(report.totals.files, "file")
+            ));
+            return Err(NoResult::NothingLeft(Box::new(report), failure));
         }
-        let version = args.format_version.map_or(place.version, Into::into);
-        let bytes = write(&place.path, &target.profile, version)?;
-        let (functions, covered) = target.profile.function_counts();
-        written.push(Written {
-            path: profkit_data::path_text(&place.path),
-            bytes,
-            format: "MIP",
-            functions,
-            covered: Some(covered),
-            runs: Some(target.profile.runs),
-            ..Written::default()
-        });
+        Ok((targets, report))
     }
-    put(&written, !args.quiet)?;
-    Ok(Status::Done)
+
+    fn write(
+        &mut self,
+        targets: Vec<MipTarget>,
+        _: &dyn Inputs,
+        report: &Report,
+        _: &mut Remarks,
+    ) -> Result<Vec<Written>> {
+        let added = report.mip.as_ref().map(|details| &details.targets);
+        let mut written = Vec::new();
+        for (index, target) in targets.iter().enumerate() {
+            let added = added.and_then(|targets| targets.get(index));
+            let changed = added.is_some_and(|target| target.runs_added > 0);
+            let place = self.profiles.place(index, &target.profile.identity)?;
+            if !changed && !place.is_new {
+                continue;
+            }
+            let version = self.version.map_or(place.version, Into::into);
+            let bytes = write(&place.path, &target.profile, version)?;
+            let (functions, covered) = target.profile.function_counts();
+            written.push(Written {
+                path: profkit_data::path_text(&place.path),
+                bytes,
+                format: "MIP",
+                functions,
+                covered: Some(covered),
+                runs: Some(target.profile.runs),
+                ..Written::default()
+            });
+        }
+        Ok(written)
+    }
 }
 
 impl Profiles {
@@ -196,7 +213,7 @@ impl Profiles {
                 profiles.add_file(path)?;
             } else if profiles.new_file.replace(path.clone()).is_some() {
                 return Err(Failure::usage(format_args!(
-                    "{}: of several profiles that are not there yet, nobody knows which is whose",
+                    "{}: several profiles do not exist yet, and it is not known which inputs each is for",
                     profkit_data::path_text(path)
                 ))
                 .with_hint("give a folder: -p FOLDER"));
@@ -229,7 +246,7 @@ impl Profiles {
         }
         if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
             profiles.notes.push(
-                "there is no profile yet: it is made of the profiles among the inputs (or give --binary)".to_owned(),
+                "there is no profile yet: it is made of the profiles among the inputs (or of --binary BINARY)".to_owned(),
             );
         }
         Ok(profiles)

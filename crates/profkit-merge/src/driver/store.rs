@@ -65,7 +65,7 @@ impl<'a> InputStore<'a> {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut kept = self.lock();
             if let Some(data) = kept.data.remove(&index) {
-                kept.bytes -= data.held();
+                kept.bytes -= self.counted(index, &data);
                 self.count.store(kept.data.len(), Ordering::Release);
                 return Ok(data);
             }
@@ -75,17 +75,25 @@ impl<'a> InputStore<'a> {
 
     /// Keeps an input that will be needed again. One that can be opened again is given up if there is no room.
     pub(crate) fn keep(&self, index: usize, data: InputData<'a>) {
-        let can_reopen = self.inputs.can_reopen(index);
-        let held = data.held();
+        let counted = self.counted(index, &data);
         let mut kept = self.lock();
-        let full =
-            kept.bytes.saturating_add(held) > MOST_KEPT || kept.data.len() >= MOST_KEPT_INPUTS;
-        if can_reopen && full {
+        let bytes = kept.bytes.saturating_add(counted);
+        let full = bytes > MOST_KEPT || kept.data.len() >= MOST_KEPT_INPUTS;
+        if full && self.inputs.can_reopen(index) {
             return;
         }
-        kept.bytes = kept.bytes.saturating_add(held);
+        kept.bytes = bytes;
         kept.data.insert(index, data);
         self.count.store(kept.data.len(), Ordering::Release);
+    }
+
+    /// The bytes that count for [`MOST_KEPT`]: none of an input that must be kept anyway.
+    fn counted(&self, index: usize, data: &InputData<'_>) -> usize {
+        if self.inputs.can_reopen(index) {
+            data.held()
+        } else {
+            0
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept<'a>> {
@@ -121,5 +129,99 @@ impl fmt::Debug for InputStore<'_> {
             .field("inputs", &self.inputs.len())
             .field("kept", &self.count)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+    use super::*;
+
+    /// Inputs that count how often each is opened. The first is a pipe, the second a small file, the third a mapped file,
+    /// and the others are files of more than half of what is kept.
+    #[derive(Default)]
+    struct Files {
+        opened: [AtomicUsize; 5],
+    }
+
+    const PIPE: usize = 0;
+    const SMALL: usize = 1;
+    const MAPPED: usize = 2;
+    const LARGE: usize = 3;
+    const ALSO_LARGE: usize = 4;
+
+    impl Files {
+        fn opened(&self, index: usize) -> usize {
+            self.opened[index].load(Ordering::SeqCst)
+        }
+    }
+
+    impl Inputs for Files {
+        fn len(&self) -> usize {
+            self.opened.len()
+        }
+
+        fn name(&self, index: usize) -> Cow<'_, str> {
+            index.to_string().into()
+        }
+
+        fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+            self.opened[index].fetch_add(1, Ordering::SeqCst);
+            let capacity = match index {
+                PIPE => MOST_KEPT + 1,
+                SMALL => 8,
+                MAPPED => return Ok(InputData::Owned(Box::new(b"mapped"))),
+                _ => MOST_KEPT / 2 + 1,
+            };
+            let mut bytes = Vec::with_capacity(capacity);
+            bytes.extend_from_slice(b"bytes");
+            Ok(InputData::Buffer(bytes))
+        }
+
+        fn can_reopen(&self, index: usize) -> bool {
+            index != PIPE
+        }
+    }
+
+    fn take(store: &InputStore<'_>, index: usize) -> Vec<u8> {
+        let data = store.take(index, &mut Vec::new()).unwrap();
+        data.as_ref().to_vec()
+    }
+
+    #[test]
+    fn what_was_looked_at_is_not_opened_again() {
+        let files = Files::default();
+        let store = InputStore::new(&files);
+        for index in [PIPE, SMALL, MAPPED] {
+            let len = store.peek(index, <[u8]>::len).unwrap();
+            store.kind(index).unwrap();
+            assert_eq!(take(&store, index).len(), len);
+            assert_eq!(files.opened(index), 1, "input {index}");
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_files_are_opened_again_and_pipes_are_not() {
+        let files = Files::default();
+        let store = InputStore::new(&files);
+        for index in [LARGE, ALSO_LARGE, PIPE, MAPPED] {
+            store.peek(index, |_| ()).unwrap();
+        }
+        // A map takes no memory of the process: there is room for it although there is none for bytes.
+        for (index, times) in [(LARGE, 1), (ALSO_LARGE, 2), (PIPE, 1), (MAPPED, 1)] {
+            take(&store, index);
+            assert_eq!(files.opened(index), times, "input {index}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_makes_room_for_others() {
+        let files = Files::default();
+        let store = InputStore::new(&files);
+        for index in [LARGE, ALSO_LARGE, LARGE, ALSO_LARGE] {
+            store.peek(index, |_| ()).unwrap();
+            take(&store, index);
+        }
+        assert_eq!((files.opened(LARGE), files.opened(ALSO_LARGE)), (2, 2));
     }
 }

@@ -207,7 +207,8 @@ impl Worker<'_, '_> {
                     ErrorKind::Empty => (Reason::EmptyFile, Outcome::Empty),
                     _ => (Reason::of(&error), Outcome::Dropped),
                 };
-                let mut event = Event::from_error(input, Action::Dropped, reason, &error);
+                let mut event =
+                    Event::from_error(input, Action::Dropped, reason, &error).of_kind(opened.kind);
                 if outcome == Outcome::Empty {
                     event.message = "the file is empty".to_owned();
                 }
@@ -503,11 +504,23 @@ impl FileStats {
             ));
         }
         if self.names_found > 0 {
-            let message = format!(
-                "the names of {} come from other inputs",
-                functions(self.names_found)
-            );
-            file.push(event(Reason::NamesFromSibling, message));
+            let found = functions(self.names_found);
+            let mut message = format!("the names of {found} come from other inputs");
+            let cut = file.take_first(are_names_cut);
+            if cut.is_some() {
+                message.push_str(", because its own are cut off");
+            }
+            // One event for the cut and its repair, where the cut is.
+            let here = event(Reason::NamesFromSibling, message);
+            file.push(match cut {
+                Some(cut) => Event {
+                    action: here.action,
+                    reason: here.reason,
+                    message: here.message,
+                    ..cut
+                },
+                None => here,
+            });
         }
         if self.names_lost > 0 {
             let message = format!("the names of {} are cut off", functions(self.names_lost));
@@ -526,6 +539,13 @@ impl FileStats {
             file.push(event(Reason::ValuesLost, message));
         }
     }
+}
+
+/// Whether an event says that a file ends within its names.
+fn are_names_cut(event: &Event) -> bool {
+    event.error.as_ref().is_some_and(|error| {
+        error.kind() == ErrorKind::Truncated && matches!(error.structures(), [Structure::Names, ..])
+    })
 }
 
 fn functions(count: u64) -> String {

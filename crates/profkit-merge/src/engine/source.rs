@@ -120,22 +120,22 @@ fn not_a_profile(kind: FileKind) -> Error {
     match kind {
         FileKind::MemProfRaw => {
             error("the file is a raw MemProf profile, not an instrumentation profile")
-                .with_hint("profkit merge --binaries PROGRAM takes raw heap profiles")
+                .with_hint("raw heap profiles are merged with the programs that they are of")
         }
         kind if kind.is_sample() => {
             error("the file is a sample profile, not an instrumentation profile")
                 .with_hint("merge sample profiles on their own: what they count is something else")
         }
         kind if kind.is_mip() => error("the file is a MIP file, which has a merge of its own")
-            .with_hint("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
+            .with_hint("merge raw files of MIP into the profile of their build"),
         FileKind::MemProfYaml => {
             error("the file is a heap profile, not an instrumentation profile")
                 .with_hint("merge heap profiles on their own, or with profiles in indexed files")
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),
-        _ => error("the file is no profile that profkit knows")
-            .with_hint("profkit doctor FILE says what the file is"),
+        _ => error("the file is not a profile of any known kind")
+            .with_hint("name profiles only, or folders that hold nothing else"),
     }
 }
 
@@ -156,9 +156,7 @@ pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64)
             "the version is not supported",
         )
         .found(format_args!("version {version}"))
-        .with_hint(format!(
-            "llvm-profdata of LLVM {release} does not read it; profkit merge does"
-        ));
+        .with_hint(format!("llvm-profdata of LLVM {release} does not read it"));
         match kind {
             // LLVM 18 and later say what they found (`raw_profile_version_mismatch`).
             FileKind::InstrRaw if release >= Release::new(18) => {

@@ -316,6 +316,7 @@ impl<'c, 'i> Worker<'c, 'i> {
                 Err(error) => {
                     part.count(Outcome::Dropped, 0);
                     part.log.push(unreadable(input, &error));
+                    driver.progress(input, Outcome::Dropped);
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 /// Files at least this large are mapped. Below it, one `read` into a buffer that is reused costs less than the page
-/// faults and the unmapping; raising it costs memory, one buffer of this size a thread.
+/// faults and the unmapping; raising it costs memory, one buffer of this size per thread.
 const MAP_FROM: u64 = 16 << 20;
 
 /// What standard input is called in messages.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
-    "a line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
+    "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
 /// How many files that are named more than once get a note of their own.
 const MOST_REPEATED: usize = 10;
 /// How deep folders may nest before we take it for a loop.
@@ -89,7 +89,7 @@ pub enum InputNote {
     MoreRepeated(u64),
 }
 
-/// An input that was named and is not there.
+/// An input that was named and does not exist.
 #[derive(Debug)]
 pub struct MissingInput {
     /// The line of a list that named it: "LIST:7".
@@ -155,7 +155,7 @@ impl ListError {
             ListError::StdinTwice => Some("- may stand for one profile or one list, not for both"),
             ListError::Line { .. } => Some(LIST_HINT),
             ListError::Missing(_) => {
-                Some("nothing was merged, because inputs that were named are not there")
+                Some("nothing was merged, because some of the named inputs do not exist")
             }
             ListError::List { .. } | ListError::Folder { .. } => None,
         }
@@ -436,7 +436,7 @@ pub struct ListEntry {
     pub input: std::result::Result<InputFile, String>,
 }
 
-/// Reads a list: `PATH` or `WEIGHT,PATH` a line, white space around it dropped, empty lines and lines that begin with
+/// Reads a list: `PATH` or `WEIGHT,PATH` on each line, white space around it dropped, empty lines and lines that begin with
 /// `#` skipped. Paths are relative to the working folder, not to the list (as LLVM has it).
 ///
 /// `exists` says whether there is a file of a name: such a name is never split.

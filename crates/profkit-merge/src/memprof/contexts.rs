@@ -82,11 +82,11 @@ impl Clashes {
         let (id, dump) = self.first?;
         let error = Error::new(
             ErrorKind::Malformed,
-            "the id of a stack stands for another stack than before",
+            "the same stack id is used for two different stacks",
         )
         .within(Structure::DumpAt(dump))
         .within(Structure::RawMemProf)
-        .with_hint("each block was added with the stack of its own dump; are these dumps of several processes? Merge those of each process as a file of its own");
+        .with_hint("each block was added with the stack of its own dump; if the dumps are of several processes, keep those of each process in a file of its own");
         Some(match self.count {
             1 => error.found(format_args!("stack id {id}")),
             count => error.found(format_args!("stack id {id} and {} more", count - 1)),

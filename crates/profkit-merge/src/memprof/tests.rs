@@ -264,7 +264,7 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
     assert_eq!(
         told,
         [
-            "lost false: the id of a stack stands for another stack than before in dump at 0x218 of raw MemProf profile: found stack id 65613"
+            "lost false: the same stack id is used for two different stacks in dump at 0x218 of raw MemProf profile: found stack id 65613"
         ]
     );
 }

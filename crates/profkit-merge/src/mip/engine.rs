@@ -382,7 +382,9 @@ impl MergeKind for Mip<'_> {
                 self.raw(input.index, data, worker, part)
             }
             kind => {
-                report_error(input.index, Action::Dropped, &not_mip(kind), part);
+                let reason = Reason::NotAProfile;
+                let event = event_of(input.index, Action::Dropped, reason, &not_mip(kind));
+                part.log.push(event.of_kind(kind));
                 Outcome::Dropped
             }
         }
@@ -660,7 +662,7 @@ fn not_mip(kind: FileKind) -> Error {
     } else {
         (
             kind.description(),
-            "raw files are what a program built with profkit mip cc writes when it ends, default.mipraw",
+            "raw files are what an instrumented program writes when it ends, default.mipraw",
         )
     };
     Error::new(ErrorKind::BadMagic, "not a MIP raw file or profile")

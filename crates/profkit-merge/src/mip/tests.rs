@@ -383,7 +383,7 @@ fn what_is_dropped_and_why() {
 3.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a map
   hint: create a profile from the map first
 4.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
-  hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
+  hint: raw files are what an instrumented program writes when it ends, default.mipraw
 5.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
 6.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
@@ -482,7 +482,7 @@ fn a_profile_without_build_id_takes_the_first() {
     assert_eq!(profile.runs, 1);
     insta::assert_snapshot!(events(&report), @r"
 0.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
-  hint: raw files are what a program built with profkit mip cc writes when it ends, default.mipraw
+  hint: raw files are what an instrumented program writes when it ends, default.mipraw
 1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from here, because it was made of a map without its binary
 2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
@@ -513,7 +513,57 @@ fn several_builds_at_once_each_to_its_own() {
     assert_eq!(runs, [(30, 5); 3]);
 }
 
-/// A slice behind the trait.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Any number of threads gives the same bytes and the same report, whatever is wrong with inputs.
+    #[test]
+    fn threads_do_not_change_bytes(
+        runs in proptest::collection::vec((0u8..6, 0usize..5, 1u32..9), 1..80),
+        has_target in any::<bool>(),
+    ) {
+        let image = mixed_image();
+        let other = MipImage::new(&[1, 2], image.functions.clone());
+        let empty = profile_of(&image);
+        let inputs = files(runs.into_iter().map(|(kind, function, calls)| {
+            let raw = image.raw(&image.run(&[(function, calls, 0)]));
+            match kind {
+                0 => raw[..raw.len() - 9].to_vec(),
+                1 => other.raw(&other.run(&[(function, calls, 0)])),
+                2 => {
+                    let (profile, _) = merged(&empty, &files([raw]));
+                    let mut bytes = Vec::new();
+                    write(&profile, &MipWriteOptions::new(), &mut bytes).unwrap();
+                    bytes
+                }
+                _ => raw,
+            }
+        }));
+        let merge = |threads| {
+            let targets = if has_target { vec![target(&empty)] } else { Vec::new() };
+            let options = MipMergeOptions::new()
+                .threads(std::num::NonZeroUsize::new(threads))
+                .take_profiles(true);
+            let outcome = merge_mip(targets, &Owned(&inputs), &options).unwrap();
+            let bytes: Vec<Vec<u8>> = outcome
+                .targets
+                .iter()
+                .map(|target| {
+                    let mut bytes = Vec::new();
+                    write(&target.profile, &MipWriteOptions::new(), &mut bytes).unwrap();
+                    bytes
+                })
+                .collect();
+            (bytes, format!("{:#?}", outcome.report))
+        };
+        let one = merge(1);
+        for threads in 2..=4 {
+            prop_assert_eq!(merge(threads), one.clone(), "{} threads", threads);
+        }
+    }
+}
+
+/// Inputs of which one may be unreadable.
 struct Owned<'a>(&'a [(String, Weight, Vec<u8>)]);
 
 impl Inputs for Owned<'_> {

@@ -69,9 +69,7 @@ impl SampleMergeError {
             SampleMergeError::Kinds {
                 what: SampleConflict::Contexts,
                 ..
-            } => Some(
-                "profkit convert --layout nest makes a profile without contexts of one with them",
-            ),
+            } => Some("nest the contexts of profiles that have them, then merge"),
             SampleMergeError::Kinds {
                 what: SampleConflict::Probes,
                 ..

@@ -42,30 +42,35 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     /// # Errors
     /// If they do not go with those before, or are faulty under a policy that ends there.
     pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
-        let inputs = match piece {
+        let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
                 // Only these inputs are read again.
-                Err(inputs) => inputs,
+                Err(inputs) => (inputs, false),
             },
-            Piece::Later(inputs) => inputs,
+            Piece::Again(inputs) => (inputs, false),
+            Piece::Later(inputs) => (inputs, true),
         };
         self.extremes = None;
         for index in inputs {
             self.kind.driver.check_cancelled()?;
             let mut buffer = std::mem::take(&mut self.buffer);
-            match self.kind.driver.open(index, &mut buffer) {
+            let outcome = match self.kind.driver.open(index, &mut buffer) {
                 Ok(input) => {
                     let outcome = self.add_opened(&input)?;
                     self.part.count(outcome, input.bytes().len());
-                    self.kind.driver.progress(index, outcome);
                     self.kind.driver.close(input, &mut buffer);
+                    outcome
                 }
                 Err(error) => {
                     let event = self.kind.strategy.unreadable(index, error)?;
                     self.part.count(Outcome::Dropped, 0);
                     self.part.log.push(event);
+                    Outcome::Dropped
                 }
+            };
+            if is_first_time {
+                self.kind.driver.progress(index, outcome);
             }
             self.buffer = buffer;
         }

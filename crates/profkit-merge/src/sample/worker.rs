@@ -31,6 +31,8 @@ pub(super) enum Piece {
     Sum(Sum),
     /// They are yet to be read, in their order, when all inputs before them are known.
     Later(Vec<usize>),
+    /// They were read, and are read again in their order.
+    Again(Vec<usize>),
 }
 
 /// The sum of inputs that follow one another and go together.
@@ -182,7 +184,7 @@ impl SampleKind<'_, '_> {
         for &index in &spoilt.inputs {
             let Ok(input) = self.driver.open(index, &mut buffer) else {
                 // It was there before. What is wrong now is reported when it is opened in order.
-                worker.pieces.push(Piece::Later(spoilt.inputs));
+                worker.pieces.push(Piece::Again(spoilt.inputs));
                 return;
             };
             let added = self.add(&mut sum, &input);
@@ -194,7 +196,7 @@ impl SampleKind<'_, '_> {
             match added {
                 Ok(outcome) => sum.part.count(outcome, len),
                 Err(Odd) => {
-                    worker.pieces.push(Piece::Later(spoilt.inputs));
+                    worker.pieces.push(Piece::Again(spoilt.inputs));
                     return;
                 }
             }

@@ -143,6 +143,11 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         "{}",
         lines(&outcome.report)
     );
+    // The cut and what was done about it are one event.
+    insta::assert_snapshot!(lines(&outcome.report), @"
+    cut: repaired: the names of 12 functions come from other inputs, because its own are cut off at offset 0x488: found 9 bytes left, expected 190 bytes
+    cut: repaired: the value profiles of 2 functions are lost; their counters are kept
+    ");
     // Counters are those of two whole files; value data lie after the cut and are lost.
     let both = Files::new([("a", bytes), ("b", run)])
         .merge(&MergeOptions::new())

@@ -544,7 +544,9 @@ impl FileStats {
 /// Whether an event says that a file ends within its names.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        error.kind() == ErrorKind::Truncated && matches!(error.structures(), [Structure::Names, ..])
+        // Where a section does not fit the file, the header is as likely to be wrong.
+        matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
+            && matches!(error.structures(), [Structure::Names, ..])
     })
 }
 

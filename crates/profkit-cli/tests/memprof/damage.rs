@@ -80,7 +80,7 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     let said = said(folder.path(), &["empty", "good"], "bin");
     insta::assert_snapshot!(said, @"
     warning: empty: dropped: the profile is empty in MemProf YAML: expected records under HeapProfileRecords or DataAccessProfiles
-    hint: leave the file out, or write it again: `profkit convert --to memprof-yaml` of a profile with a MemProf section does
+    hint: leave the file out, or write it again from a profile with a MemProf section
     wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes); 1 dropped
     exit code 0
     ");

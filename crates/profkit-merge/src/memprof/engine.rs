@@ -129,7 +129,9 @@ impl HeapWorker {
             return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
                 .within(Structure::MemProfYaml)
                 .expected("records under HeapProfileRecords or DataAccessProfiles")
-                .with_hint("leave the file out, or write it again from a profile with a MemProf section"));
+                .with_hint(
+                    "leave the file out, or write it again from a profile with a MemProf section",
+                ));
         }
         self.parts.profiles.push(profile);
         Ok(true)

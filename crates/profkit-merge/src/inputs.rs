@@ -51,6 +51,16 @@ pub trait Inputs: Sync {
         let _ = index;
         true
     }
+
+    /// Calls `look` with the bytes of an input that will be opened again. An implementer whose inputs may be pipes keeps
+    /// them for that ([`InputStore`](crate::InputStore) does).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        look(self.open(index, &mut Vec::new())?.as_ref());
+        Ok(())
+    }
 }
 
 /// The bytes of one input.
@@ -108,6 +118,10 @@ impl<I: Inputs + ?Sized> Inputs for &I {
 
     fn can_reopen(&self, index: usize) -> bool {
         (**self).can_reopen(index)
+    }
+
+    fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        (**self).look_at(index, look)
     }
 }
 

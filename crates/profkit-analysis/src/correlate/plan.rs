@@ -168,12 +168,11 @@ fn keys_of(inputs: &dyn Inputs, input: usize, path: Option<&Path>) -> Vec<KeyOf>
     if let Some(keys) = path.and_then(keys_of_front) {
         return keys;
     }
-    let mut scratch = Vec::new();
-    let Ok(data) = inputs.open(input, &mut scratch) else {
-        return Vec::new();
-    };
-    let profiles = profiles_in(data.as_ref());
-    let mut keys: Vec<_> = profiles.iter().filter_map(key_of).collect();
+    let mut keys: Vec<KeyOf> = Vec::new();
+    // An input that cannot be read is left to the merge.
+    let _ = inputs.look_at(input, &mut |data| {
+        keys.extend(profiles_in(data).iter().filter_map(key_of));
+    });
     keys.dedup_by(|a, b| a.0 == b.0);
     keys
 }
@@ -186,8 +185,11 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
 
 /// The keys of a file from its first bytes, if these show that it holds one profile, or no raw profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
+    // A pipe is opened once only, by the inputs: opening it here too would take bytes away from them.
+    let metadata = std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)?;
     let mut file = std::fs::File::open(path).ok()?;
-    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut front = Vec::new();
     file.by_ref().take(FRONT_LEN).read_to_end(&mut front).ok()?;
     if !matches!(detect(&front), FileKind::InstrRaw) {

@@ -121,6 +121,10 @@ impl Inputs for InputStore<'_> {
     fn can_reopen(&self, index: usize) -> bool {
         self.inputs.can_reopen(index)
     }
+
+    fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        self.peek(index, look)
+    }
 }
 
 impl fmt::Debug for InputStore<'_> {

@@ -561,6 +561,10 @@ impl Inputs for Subset<'_> {
     fn can_reopen(&self, index: usize) -> bool {
         self.inputs.can_reopen(self.index(index))
     }
+
+    fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        self.inputs.look_at(self.index(index), look)
+    }
 }
 
 impl Inputs for InputList {

@@ -1,6 +1,7 @@
 //! Decimal numbers of text formats.
 
-/// The number that the digits at the start make, if there are any and they fit 64 bits; and how many digits there are.
+/// Reads the decimal digits at the start of a text. Returns their value, which is `None` if there are no digits or the
+/// number does not fit 64 bits, and the number of digits.
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> (Option<u64>, usize) {
     let mut value = 0u64;
@@ -27,7 +28,7 @@ pub(crate) fn leading(text: &[u8]) -> (Option<u64>, usize) {
     ((digits > 0 && fits).then_some(value), digits)
 }
 
-/// A number of digits alone.
+/// The value of a text that consists of digits only.
 #[inline]
 pub(crate) fn whole(text: &[u8]) -> Option<u64> {
     match leading(text) {

@@ -1,17 +1,18 @@
-//! What a file is, by content: never by its name.
+//! Tells what kind of file some bytes are. Only the content decides, never the name of a file.
 use profkit_abi::{indexed, raw};
 
-/// A kind of file: every profile that this crate reads, and what else is often given for one.
+/// A kind of file: every kind of profile that this crate reads, and other files that users often give by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// No bytes at all.
+    /// A file without bytes.
     Empty,
     /// Raw instrumentation profile (`.profraw`).
     InstrRaw,
     /// Indexed instrumentation profile (`.profdata`). It may hold a heap profile too.
     InstrIndexed,
-    /// Text that may be an instrumentation profile (`.proftext`): text that is nothing else. Only parsing can show it.
+    /// Text that is no other known kind of text, so it may be an instrumentation profile (`.proftext`). Only parsing
+    /// can show whether it is one.
     InstrText,
     /// Sample profile as text.
     SampleText,
@@ -23,9 +24,9 @@ pub enum FileKind {
     SampleExtBinary,
     /// GCC's sample profile (`.afdo`), in a known version.
     SampleGcov,
-    /// A file with the magic of binary sample profiles and an unknown encoding.
+    /// A file with the magic of binary sample profiles and an encoding that is not known.
     SampleUnknown,
-    /// Raw heap profile: the dumps of a process (`.memprofraw`).
+    /// Raw heap profile: the memory dumps of one process (`.memprofraw`).
     MemProfRaw,
     /// Heap profile as YAML.
     MemProfYaml,
@@ -33,7 +34,7 @@ pub enum FileKind {
     MipRaw,
     /// MIP return-address samples in a file of their own (`.mipret`).
     MipReturnAddresses,
-    /// MIP map: the functions of an image (`.mipmap`). That of version 9 has no magic.
+    /// MIP map: the functions of an image (`.mipmap`). Maps of version 9 have no magic.
     MipMap,
     /// MIP profile (`.mip`).
     MipProfile,
@@ -53,22 +54,22 @@ pub enum FileKind {
     Unknown,
 }
 
-/// What profiles of one family count. Profiles of different families are never merged with each other.
+/// What the profiles of one family measure. Profiles of different families are never merged with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Counters that a compiler put in.
+    /// The counts of counters that a compiler added to the program.
     Instr,
     /// Samples of a running program.
     Sample,
-    /// Allocations.
+    /// Memory allocations.
     MemProf,
-    /// MIP: functions and blocks that were run, and in which order.
+    /// MIP: which functions and blocks ran, and in which order.
     Mip,
 }
 
 impl FileKind {
-    /// The family of a profile; `None` for what is not a profile. Indexed files are instrumentation profiles, although
-    /// they may hold nothing but a heap profile.
+    /// The family of a profile; `None` if the file is not a profile. Indexed files belong to the instrumentation
+    /// family, even those that hold only a heap profile.
     pub fn family(self) -> Option<Family> {
         use FileKind::*;
         match self {
@@ -83,28 +84,28 @@ impl FileKind {
         }
     }
 
-    /// Whether it is a sample profile.
+    /// Whether the file is a sample profile.
     pub fn is_sample(self) -> bool {
         self.family() == Some(Family::Sample)
     }
 
-    /// Whether it is a heap profile of its own, not a section of an indexed profile.
+    /// Whether the file is a heap profile by itself. A heap profile inside an indexed profile does not count.
     pub fn is_memprof(self) -> bool {
         self.family() == Some(Family::MemProf)
     }
 
-    /// Whether it is a MIP file.
+    /// Whether the file is a MIP file.
     pub fn is_mip(self) -> bool {
         self.family() == Some(Family::Mip)
     }
 
-    /// Whether it is one of the kinds that are text.
+    /// Whether files of this kind are text.
     pub fn is_text(self) -> bool {
         use FileKind::*;
         matches!(self, InstrText | SampleText | MemProfYaml | MipYaml)
     }
 
-    /// The kind in words, with an article: "a raw instrumentation profile".
+    /// A name for the kind, with an article: "a raw instrumentation profile".
     pub fn description(self) -> &'static str {
         match self {
             FileKind::Empty => "an empty file",
@@ -134,9 +135,10 @@ impl FileKind {
     }
 }
 
-/// Says what a file is. The first eight bytes decide on binary kinds. Text is looked at until the first lines that are
-/// not comments, YAML until its first keys. `data` may be the front of a file; what it cannot show is
-/// [`Unknown`](FileKind::Unknown) then, or [`InstrText`](FileKind::InstrText) for text.
+/// Tells what kind of file `data` is. The first eight bytes decide for binary kinds. Of a text, the lines up to the
+/// first ones that are not comments are read; of YAML, the lines up to its first keys. `data` may be only the beginning
+/// of a file. If that beginning is too short to tell, the answer is [`Unknown`](FileKind::Unknown), or
+/// [`InstrText`](FileKind::InstrText) for text.
 ///
 /// Every kind is recognised whatever cargo features are on, with two exceptions: without `mip` all files with MIP's magic
 /// are [`MipUnknown`](FileKind::MipUnknown) and maps without magic are not recognised; without `sample` GCC's profiles
@@ -217,12 +219,13 @@ fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
         u32::from_be_bytes([head[0], head[1], head[2], head[3]]),
         0xfeed_face | 0xfeed_facf | 0xcefa_edfe | 0xcffa_edfe | 0xcafe_babe | 0xcafe_babf
     );
-    // A text may begin with a function whose name begins with MZ.
+    // A text profile may begin with a function whose name begins with MZ.
     let is_pe = head.starts_with(b"MZ") && !is_text(data);
     (is_mach_o || is_pe).then_some(FileKind::ObjectFile)
 }
 
-/// Whether the first bytes after a magic of four letters look like text: a name that begins with the same letters.
+/// Whether the four bytes after a magic of four letters contain a line break or a colon. Then the file is text that
+/// begins with a name, and the letters are no magic.
 fn has_line_break_or_colon(data: &[u8]) -> bool {
     data.get(4..8)
         .is_some_and(|word| word.iter().any(|byte| matches!(byte, b'\n' | b':')))
@@ -245,14 +248,15 @@ fn mip_kind(_: &[u8]) -> FileKind {
     FileKind::MipUnknown
 }
 
-/// The encoding byte of a binary sample profile: the lowest of the ULEB128 number that such files begin with.
+/// The encoding byte of a binary sample profile: the lowest byte of the ULEB128 number at the start of such files.
 fn sample_encoding(data: &[u8]) -> Option<u8> {
     let head = data.first_chunk::<9>()?;
     let same = head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe && head[2..] == SAMPLE_MAGIC_TAIL[1..];
     (same && head[0] & 0x80 != 0).then_some(head[0] & 0x7f | head[1] << 7)
 }
 
-/// An object file of COFF, which has no magic: a known machine, sections, and no header of programs.
+/// Whether the file is a COFF object file. COFF has no magic, so three fields are checked: a known machine, at least
+/// one section, and no optional header, which only programs have.
 fn is_coff(data: &[u8]) -> bool {
     const MACHINES: [u16; 4] = [0x014c, 0x01c4, 0x8664, 0xaa64];
     let Some(head) = data.first_chunk::<20>() else {
@@ -279,7 +283,7 @@ fn text_kind(data: &[u8]) -> FileKind {
     }
 }
 
-/// Whether a text is LLVM's kind of YAML with a key `Header` first, as MIP's profiles are.
+/// Whether a text is YAML as LLVM writes it and its first key is `Header`. MIP profiles in YAML begin this way.
 fn is_mip_yaml(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -293,16 +297,17 @@ fn is_mip_yaml(data: &[u8]) -> bool {
     }
 }
 
-/// LLVM's test for text: the first (at most) eight bytes are all printable ASCII or white space
-/// (`TextInstrProfReader::hasFormat`).
+/// LLVM's test for text (`TextInstrProfReader::hasFormat`): the first eight bytes, or all bytes of a shorter file, are
+/// printable ASCII or white space.
 pub fn is_text(data: &[u8]) -> bool {
     data.iter()
         .take(8)
         .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
 }
 
-/// Whether a text is a sample profile rather than an instrumentation profile: the first line that is not a comment is
-/// `NAME:TOTAL:HEAD`, and what follows is not the hash of a function of that name.
+/// Whether a text is a sample profile and not an instrumentation profile. The first line that is not a comment must be
+/// `NAME:TOTAL:HEAD`. The line after it must not be a number alone: then the first line would be the name of a
+/// function, and the number its hash.
 fn is_sample_text(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -320,9 +325,10 @@ fn is_sample_text(data: &[u8]) -> bool {
 }
 
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// The keys of LLVM's MemProf YAML, each at the beginning of a line.
+/// The top-level keys of LLVM's MemProf YAML. Each stands at the beginning of a line.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
-/// The ULEB128 form of "SPROF42" and the encoding byte, after its first byte. The second byte has one bit of the encoding.
+/// The ULEB128 form of "SPROF42" plus the encoding byte, without its first byte. The lowest bit of the second byte
+/// belongs to the encoding.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]
@@ -344,7 +350,7 @@ mod tests {
         assert_eq!(detect(b"adcg*704\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"adcg\x02\0\0\0\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"gcda\0\0\0\x03\0\0\0\0"), FileKind::SampleGcov);
-        // Coverage data of GCC 12, whose first bytes LLVM's test takes for text.
+        // A coverage file of GCC 12. LLVM's test takes its first bytes for text.
         assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::GccCoverage);
         assert_eq!(detect(b"oncg*22B\0\0\0\0"), FileKind::GccCoverage);
     }
@@ -369,7 +375,7 @@ mod tests {
             detect(b"Header:\n  File Type: [ .mip ]\n"),
             FileKind::MipYaml
         );
-        // A function called `Header:`, with its hash.
+        // Not YAML but a function named `Header:` with its hash.
         assert_eq!(detect(b"Header:\n1\n1\n1\n"), FileKind::InstrText);
         assert_eq!(detect(b"gcda:\n1\n1\n1\n"), FileKind::InstrText);
         assert_eq!(detect(b"gcno\n12345\n1\n1\n"), FileKind::InstrText);

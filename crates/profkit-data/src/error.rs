@@ -1,4 +1,4 @@
-//! The one error type of the readers and writers.
+//! The error type that all readers and writers share.
 use crate::Structure;
 use std::borrow::Cow;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a caller may decide on. Kinds follow LLVM's `instrprof_error` (`InstrProf.h`) where LLVM has one, so that the
-/// llvm-profdata personality can print LLVM's words.
+/// The kind of an error, for callers that decide by it. Kinds follow LLVM's `instrprof_error` (`InstrProf.h`) where
+/// LLVM has a matching one, so that the llvm-profdata personality can print LLVM's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No known profile kind starts like this (`unrecognized_format`).
+    /// The beginning of the file matches no known kind of profile (`unrecognized_format`).
     UnrecognizedFormat,
     /// A magic number is not the expected one (`bad_magic`).
     BadMagic,
@@ -23,42 +23,43 @@ pub enum ErrorKind {
     UnsupportedHashType,
     /// A size that the data cannot have (`too_large`).
     TooLarge,
-    /// The text ends within what its header announces (`eof`).
+    /// The text ends before everything that its header announces (`eof`).
     EndOfFile,
     /// The data end too early (`truncated`).
     Truncated,
     /// The data contradict themselves (`malformed`).
     Malformed,
-    /// The file holds counters only and needs its binary (`missing_correlation_info`).
+    /// The file holds only counters. The function records are in the binary, which was not given
+    /// (`missing_correlation_info`).
     MissingCorrelation,
-    /// The file has all it needs, but a binary was given to correlate it with (`unexpected_correlation_info`).
+    /// A binary was given for correlation, but the file needs none (`unexpected_correlation_info`).
     UnexpectedCorrelation,
-    /// The binary or debug info cannot be correlated with (`unable_to_correlate_profile`).
+    /// The given binary or debug info cannot be used for correlation (`unable_to_correlate_profile`).
     CannotCorrelate,
-    /// Compressed data do not inflate (`uncompress_failed`).
+    /// Compressed data cannot be decompressed (`uncompress_failed`).
     UncompressFailed,
     /// The file is empty (`empty_raw_profile`).
     Empty,
-    /// A counter above 2^56 (`counter_value_too_large`).
+    /// A counter is greater than 2^56 (`counter_value_too_large`).
     CounterTooLarge,
-    /// A checksum is not that of the bytes.
+    /// A checksum in the file differs from the checksum of the bytes.
     ChecksumMismatch,
-    /// A number points past the end of the table that it belongs to.
+    /// A number refers to a place after the end of its table.
     OutOfTable,
-    /// An archive of object files, where one object file is wanted.
+    /// An archive of object files was given where one object file is needed.
     Archive,
-    /// A limit of `limits.rs` was reached.
+    /// A limit in `limits.rs` was exceeded.
     LimitExceeded,
-    /// Something legal that profkit does not do (yet).
+    /// The input is valid, but profkit does not support it.
     Unsupported,
-    /// The output cannot hold what was asked for.
+    /// The output format cannot hold the requested content.
     CannotRepresent,
-    /// The sink could not take bytes.
+    /// The sink did not accept the bytes.
     WriteFailed,
 }
 
-/// An error with its place: what went wrong, while reading which structure, at which offset, what was found and what
-/// was expected, and what to do.
+/// An error with its context: what went wrong, in which structure, at which offset, what was found, what was expected,
+/// and what the user can do.
 ///
 /// `Display` is one line: `MESSAGE in STRUCTURE at offset 0xN: found F, expected E`. The hint is separate
 /// ([`Error::hint`]); the command prints it on a line of its own.
@@ -81,7 +82,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    /// Innermost first.
+    /// The structures around the fault, the innermost first.
     structures: Vec<Structure>,
     place: Option<Place>,
     found: Option<Cow<'static, str>>,
@@ -97,7 +98,7 @@ enum Place {
 }
 
 impl Error {
-    /// An error that knows nothing but its kind and message yet.
+    /// Makes an error with a kind and a message and nothing else yet.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error(Box::new(Inner {
@@ -112,70 +113,71 @@ impl Error {
         }))
     }
 
-    /// Replaces the kind, where a structure makes every fault inside it one of its own.
+    /// Replaces the kind. Used by structures that report every fault inside them as one kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Replaces the message, where what is around the fault makes another of it.
+    /// Replaces the message. Used where the surroundings of a fault allow a better one.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Sets the absolute offset in the file, unless one is known.
+    /// Sets the absolute offset in the file, unless a place is already set.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.place.get_or_insert(Place::Offset(offset));
         self
     }
 
-    /// Sets line and column (both from 1) of a text file, unless a place is known.
+    /// Sets the line and column of a text file, both counted from 1, unless a place is already set.
     #[must_use]
     pub fn at_line(mut self, line: u64, column: u64) -> Self {
         self.0.place.get_or_insert(Place::Line { line, column });
         self
     }
 
-    /// Names the structure that was being read. Called again from further out, it appends: "A of B".
+    /// Names the structure that was being read. Each further call adds the structure around it, so that the text
+    /// becomes "A of B".
     #[must_use]
     pub fn within(mut self, structure: impl Into<Structure>) -> Self {
         self.0.structures.push(structure.into());
         self
     }
 
-    /// Says what was found.
+    /// Sets what was found.
     #[must_use]
     pub fn found(mut self, found: impl fmt::Display) -> Self {
         self.0.found = Some(found.to_string().into());
         self
     }
 
-    /// Says what was expected.
+    /// Sets what was expected.
     #[must_use]
     pub fn expected(mut self, expected: impl fmt::Display) -> Self {
         self.0.expected = Some(expected.to_string().into());
         self
     }
 
-    /// Says what the user can do.
+    /// Sets what the user can do about the error.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// The detail that LLVM's tool prints after the kind's text for the same fault, where it prints one.
+    /// Sets the detail that LLVM's tool prints for the same fault after the text of the kind.
     #[must_use]
     pub fn llvm_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.llvm_detail = Some(detail.into());
         self
     }
 
-    /// What sort of error this is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -185,7 +187,7 @@ impl Error {
         &self.0.message
     }
 
-    /// The absolute offset in the file, for binary formats.
+    /// The absolute offset in the file. Only errors in binary formats have one.
     pub fn offset(&self) -> Option<u64> {
         match self.0.place {
             Some(Place::Offset(offset)) => Some(offset),
@@ -193,7 +195,7 @@ impl Error {
         }
     }
 
-    /// Line and column from 1, for text formats.
+    /// The line and column, both counted from 1. Only errors in text formats have them.
     pub fn line_column(&self) -> Option<(u64, u64)> {
         match self.0.place {
             Some(Place::Line { line, column }) => Some((line, column)),
@@ -201,17 +203,17 @@ impl Error {
         }
     }
 
-    /// The structures that were being read, innermost first.
+    /// The structures that were being read, the innermost first.
     pub fn structures(&self) -> &[Structure] {
         &self.0.structures
     }
 
-    /// Whether the error is within this structure, directly or further out.
+    /// Whether the error lies in this structure, directly or in a part of it.
     pub fn is_within(&self, structure: &Structure) -> bool {
         self.0.structures.contains(structure)
     }
 
-    /// The words for [`structures`](Self::structures), as in [`Display`](fmt::Display): "A of B".
+    /// The [`structures`](Self::structures) in words, as [`Display`](fmt::Display) prints them: "A of B".
     pub fn structure_text(&self) -> Option<String> {
         let mut structures = self.0.structures.iter();
         let mut text = structures.next()?.to_string();
@@ -232,12 +234,12 @@ impl Error {
         self.0.expected.as_deref()
     }
 
-    /// What to do about it.
+    /// What the user can do about the error.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// LLVM's detail text for this fault, see the setter of the same name.
+    /// The detail that LLVM's tool prints for this fault, as set by [`llvm_detail`](Self::llvm_detail).
     pub fn detail_for_llvm(&self) -> Option<&str> {
         self.0.llvm_detail.as_deref()
     }

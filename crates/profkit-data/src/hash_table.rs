@@ -30,12 +30,12 @@ mod walk;
 pub use plan::{ItemId, TablePlan};
 pub use walk::Walk;
 
-/// Which lengths an item states.
+/// Which lengths are stored with each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// Of the key and of the data (functions, MemProf records and frames).
+    /// The lengths of key and data (tables of functions, MemProf records and frames).
     KeyAndData,
-    /// Of the data only: all keys have this length (MemProf call stacks: 8).
+    /// Only the length of the data: all keys have the same length (8 in the table of MemProf call stacks).
     DataOnly {
         /// The length of each key.
         key: u64,
@@ -43,7 +43,7 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// Bytes of an item before its key: hash and lengths.
+    /// The number of bytes of an item before its key: the hash and the stored lengths.
     fn stated(self) -> u64 {
         match self {
             Lengths::KeyAndData => 24,
@@ -52,51 +52,53 @@ impl Lengths {
     }
 }
 
-/// A table in a file: its index is known to lie inside, nothing else is checked yet.
+/// A hash table in a file. [`parse`](Self::parse) has checked that the bucket index lies inside the file; everything
+/// else is checked when it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct HashTable<'data> {
     file: &'data [u8],
-    /// Where payload may begin.
+    /// The absolute offset at which the payload begins at the earliest.
     payload: u64,
-    /// Where the index begins, which is where the payload ends.
+    /// The absolute offset of the bucket index, which is also the end of the payload.
     index: u64,
-    /// The bucket offsets.
+    /// The offsets of the buckets, as stored.
     buckets: &'data [[u8; 8]],
     entry_count: u64,
     lengths: Lengths,
-    /// Whether the file ends before the payload does.
+    /// Whether the file ends before the payload is complete.
     cut: bool,
 }
 
 /// One item of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// The stored hash of the key. Its low bits are known to name the bucket; the others are as the file says.
+    /// The stored hash of the key. Its low bits have been checked: they select the bucket of this item. The other bits
+    /// are not checked.
     pub hash: u64,
     /// The key.
     pub key: &'data [u8],
     /// The data.
     pub data: &'data [u8],
-    /// Absolute offset of the item. Iteration in order meets these in ascending order.
+    /// The absolute offset of the item. In [`HashTable::entries`] the offsets ascend.
     pub offset: u64,
-    /// Absolute offset of the data.
+    /// The absolute offset of the data.
     pub data_offset: u64,
 }
 
 impl<'data> Entry<'data> {
-    /// A cursor over the data that knows its absolute offset.
+    /// A cursor over the data. Its offsets are absolute.
     pub fn cursor(&self) -> Cursor<'data> {
         Cursor::new(self.data, self.data_offset, Endian::Little)
     }
 }
 
 const STRUCTURE: Structure = Structure::HashTable;
-/// Number of buckets and number of items.
+/// The length of the two numbers before the bucket offsets: the number of buckets and the number of items.
 const INDEX_HEADER_LEN: u64 = 16;
 
 impl<'data> HashTable<'data> {
-    /// The table of the file whose index is at `index` and whose payload does not begin before `payload`, both
-    /// absolute offsets.
+    /// Opens the table of `file` whose bucket index is at `index`. The payload begins at `payload` or later. Both
+    /// offsets are absolute.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the index runs past the end of the file, [`ErrorKind::Malformed`] if it lies before
@@ -140,8 +142,9 @@ impl<'data> HashTable<'data> {
         })
     }
 
-    /// A table whose index cannot be read: it finds nothing, and [`walk`](Self::walk) reads its items up to `end`, an
-    /// absolute offset. Without an end the file is cut before it: an item that the cut leaves incomplete is no error.
+    /// Makes a table for a file whose bucket index cannot be read. Look-ups find nothing, but [`walk`](Self::walk)
+    /// reads the items up to the absolute offset `end`. Without `end`, the file is taken to be cut off inside the
+    /// items, and an incomplete last item is no error.
     pub fn without_index(
         file: &'data [u8],
         payload: u64,
@@ -160,39 +163,38 @@ impl<'data> HashTable<'data> {
         }
     }
 
-    /// What is wrong with the structure of the table, if anything: the first error of [`entries`](Self::entries).
-    /// Looks at the head of each item.
+    /// Checks the structure of the whole table by reading the head of each item.
     ///
     /// # Errors
-    /// That error.
+    /// The first error of [`entries`](Self::entries).
     pub fn check(&self) -> Result<()> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// The items, without trust in the index. For tables whose keys are names and whose hashes are their MD5.
+    /// Reads the items without relying on the bucket index. The keys must be names and the hashes their MD5.
     pub fn walk(&self) -> Walk<'data> {
         Walk::new(*self)
     }
 
-    /// How many buckets there are: a power of two.
+    /// The number of buckets, a power of two.
     pub fn bucket_count(&self) -> usize {
         self.buckets.len()
     }
 
-    /// How many items the table says it has. A claim: allocate nothing by it.
+    /// The number of items that the index states. A damaged file may state any number, so do not allocate by it.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// The absolute offset after the index.
+    /// The absolute offset of the end of the index.
     pub fn end(&self) -> u64 {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }
 
-    /// The item of a key. Looks at one bucket only.
+    /// Finds the item with this key. Only one bucket is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the items of that bucket up to the key contradict their bounds.
+    /// [`ErrorKind::Malformed`] if an item of that bucket, up to the one that is sought, runs past its bounds.
     pub fn find(&self, hash: u64, key: &[u8]) -> Result<Option<Entry<'data>>> {
         let bucket = self.bucket_of(hash);
         let mut chain = match self.open(bucket, self.payload)? {
@@ -207,7 +209,7 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// The first item whose key has a hash. Looks at one bucket only.
+    /// Finds the first item whose key has this hash. Only one bucket is read.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -223,23 +225,23 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// Where the items begin at the earliest, an absolute offset.
+    /// The absolute offset at which the items begin at the earliest.
     pub fn payload_offset(&self) -> u64 {
         self.payload
     }
 
-    /// Where the bucket index begins, an absolute offset.
+    /// The absolute offset of the bucket index.
     pub fn index_offset(&self) -> u64 {
         self.index
     }
 
-    /// All items: by bucket, and in a bucket in chain order, which is the order of LLVM's readers.
+    /// All items, bucket by bucket. Inside a bucket they come in the stored order, as in LLVM's readers.
     pub fn entries(&self) -> Entries<'data> {
         self.entries_of_share(0, 1)
     }
 
-    /// The items whose hash is `share` modulo `shares`, a power of two, in the order of [`entries`](Self::entries).
-    /// Tables of any size are cut alike, so the same share of several files holds the same keys.
+    /// The items whose hash modulo `shares` is `share`, in the order of [`entries`](Self::entries). `shares` must be a
+    /// power of two. The size of the table does not matter, so the same share of several files holds the same keys.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
         let step = shares.min(self.bucket_count()).max(1);
@@ -261,18 +263,18 @@ impl<'data> HashTable<'data> {
     }
 
     fn bucket_of(&self, hash: u64) -> usize {
-        // The mask is below the number of buckets, which is a usize.
+        // Cannot fail: the mask is less than the number of buckets, which is a usize.
         usize::try_from(hash & self.mask()).unwrap_or(0)
     }
 
-    /// Where the payload of a bucket begins; 0 for an empty one.
+    /// The absolute offset of a bucket's payload; 0 if the bucket is empty.
     fn bucket_offset(&self, bucket: usize) -> u64 {
         self.buckets
             .get(bucket)
             .map_or(0, |&bytes| u64::from_le_bytes(bytes))
     }
 
-    /// The chain of a bucket, bounded by the next bucket, so that a wrong length harms one bucket only.
+    /// Opens the chain of a bucket. The chain ends at the next bucket, so that a wrong length damages only one bucket.
     fn open(&self, bucket: usize, not_before: u64) -> Result<Option<Chain<'data>>> {
         let start = self.bucket_offset(bucket);
         if start == 0 {
@@ -309,7 +311,7 @@ impl<'data> HashTable<'data> {
     }
 }
 
-/// The items of one bucket that are still to be read.
+/// The items of one bucket that have not been read yet.
 #[derive(Clone, Debug)]
 struct Chain<'data> {
     items: Cursor<'data>,
@@ -363,9 +365,10 @@ impl<'data> Chain<'data> {
     }
 }
 
-/// The items of a table in order. An error concerns the rest of one bucket; the items after it are those of the next.
+/// All items of a table in order. An error ends its bucket; iteration goes on with the next bucket.
 ///
-/// At the end of a whole table, an error says so if there were more or fewer items than the index states.
+/// After the last item of a complete iteration, there is one more error if the number of items differs from the number
+/// in the index.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
@@ -375,10 +378,10 @@ pub struct Entries<'data> {
     share: u64,
     share_mask: u64,
     chain: Option<Chain<'data>>,
-    /// Where the last item ended: no bucket may begin before that, or its bytes would be read twice.
+    /// The end of the last item. No later bucket may begin before it, or its bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the number of items was compared with the index (or cannot be).
+    /// Whether the number of items needs no check any more: it was checked, or cannot be.
     counted: bool,
 }
 

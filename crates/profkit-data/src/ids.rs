@@ -1,4 +1,4 @@
-//! Numbers with a meaning: name hashes and function hashes.
+//! Types for hashes and ids: name hashes, function hashes, build ids.
 use md5::{Digest, Md5};
 use std::fmt;
 
@@ -16,7 +16,7 @@ use std::fmt;
 pub struct NameRef(pub u64);
 
 impl NameRef {
-    /// The hash of a name's bytes.
+    /// Computes the hash of a name.
     pub fn of(name: &[u8]) -> Self {
         let digest = Md5::digest(name);
         let mut low = [0; 8];
@@ -31,13 +31,13 @@ impl fmt::Display for NameRef {
     }
 }
 
-/// The hash of a function's control flow (LLVM's `FuncHash`): two records of one name are the same function only if
-/// these agree.
+/// The hash of a function's control flow (LLVM's `FuncHash`). Two records with the same name belong to the same
+/// function only if their hashes are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FuncHash(pub u64);
 
 impl FuncHash {
-    /// Whether the record belongs to the context-sensitive stage (bit 60, raw version 5 and later).
+    /// Whether the record belongs to the context-sensitive stage: bit 60 is set (raw version 5 and later).
     pub fn is_context_sensitive(self) -> bool {
         self.0 & profkit_abi::raw::CS_FUNC_HASH_BIT != 0
     }
@@ -49,7 +49,8 @@ impl fmt::Display for FuncHash {
     }
 }
 
-/// A build id as a file holds it (`--build-id` note, Mach-O UUID, PE CodeView id): 1 to some dozens of bytes.
+/// A build id as it is stored in a file (ELF `--build-id` note, Mach-O UUID, PE CodeView id). Its length is between one
+/// and a few dozen bytes.
 ///
 /// ```
 /// assert_eq!(profkit_data::ids::BuildId(vec![0xab, 0xc]).to_string(), "ab0c");
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn name_ref_is_the_first_eight_digest_bytes_little_endian() {
-        // md5("main") = fad58de7366495db4650cfefac2fcd61
+        // md5("main") is fad58de7366495db4650cfefac2fcd61.
         assert_eq!(NameRef::of(b"main"), NameRef(0xdb95_6436_e78d_d5fa));
     }
 }

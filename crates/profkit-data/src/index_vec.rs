@@ -26,22 +26,22 @@ use std::ops::{Index, IndexMut};
 
 /// The type of a table's indices. [`id_type!`](crate::id_type) makes one.
 pub trait Id: Copy + Eq + Ord + fmt::Debug {
-    /// What the table holds, for the text of a panic: "frames".
+    /// A plural noun for the entries of the table, used in panic messages: "frames".
     const TABLE: &'static str;
 
-    /// The id of a place in the table.
+    /// Makes the id of the entry at this index.
     ///
     /// # Panics
-    /// If the place does not fit 32 bits.
+    /// If the index does not fit 32 bits.
     fn from_index(index: usize) -> Self;
 
-    /// The place in the table.
+    /// The index of the entry in its table.
     fn index(self) -> usize;
 }
 
-/// Defines a type for the indices of a table: 32 bits, with what the table holds.
+/// Defines a type for the indices of one table: a 32-bit number, with a noun for the table's entries.
 ///
-/// Another module can only make ids by [`Id::from_index`] and by the methods of [`IndexVec`].
+/// Other modules can make such ids only with [`Id::from_index`] and the methods of [`IndexVec`].
 #[macro_export]
 macro_rules! id_type {
     ($(#[$meta:meta])* $vis:vis struct $name:ident of $table:literal;) => {
@@ -51,7 +51,7 @@ macro_rules! id_type {
 
         #[allow(dead_code, reason = "not every table needs it")]
         impl $name {
-            /// The place in the table, for what is kept apart from it.
+            /// The index of the entry, for a caller that stores something about it in a place of its own.
             #[inline]
             $vis fn index(self) -> usize {
                 self.0 as usize
@@ -85,17 +85,17 @@ pub struct IndexVec<I, T> {
 }
 
 impl<I: Id, T> IndexVec<I, T> {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty table with room for entries.
+    /// Makes an empty table with room for this number of entries.
     pub fn with_capacity(entries: usize) -> Self {
         Vec::with_capacity(entries).into()
     }
 
-    /// A table with a copy of `entry` for each entry of another table of the same ids.
+    /// Makes a table with the same ids as `other`, in which each entry is a copy of `entry`.
     pub fn parallel_to<U>(other: &IndexVec<I, U>, entry: T) -> Self
     where
         T: Clone,
@@ -103,13 +103,13 @@ impl<I: Id, T> IndexVec<I, T> {
         vec![entry; other.len()].into()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry.
+    /// Whether the table is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -126,7 +126,7 @@ impl<I: Id, T> IndexVec<I, T> {
         id
     }
 
-    /// The id of the entry that is pushed next.
+    /// The id that the next pushed entry will have.
     ///
     /// # Panics
     /// If the table has 2^32 entries.
@@ -135,54 +135,55 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.entries.len())
     }
 
-    /// The id of a number from outside, if the table has such an entry.
+    /// Makes an id of an unchecked number. Returns `None` if the table has no such entry.
     #[inline]
     pub fn id(&self, number: u32) -> Option<I> {
         let index = usize::try_from(number).ok()?;
         (index < self.entries.len()).then(|| I::from_index(index))
     }
 
-    /// An entry, or nothing for an id that may be of another table.
+    /// The entry of an id; `None` if the table has no such entry because the id belongs to another table.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
         self.entries.get(id.index())
     }
 
-    /// An entry to change, or nothing for an id that may be of another table.
+    /// Mutable access to the entry of an id; `None` if the table has no such entry because the id belongs to another
+    /// table.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.entries.get_mut(id.index())
     }
 
-    /// All ids, ascending.
+    /// All ids in ascending order.
     pub fn ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + Clone + use<I, T> {
         (0..self.entries.len()).map(I::from_index)
     }
 
-    /// The entries, in the order of their ids.
+    /// The entries in the order of their ids.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.entries.iter()
     }
 
-    /// The entries to change, in the order of their ids.
+    /// The entries in the order of their ids, mutable.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.entries.iter_mut()
     }
 
-    /// The entries with their ids, in the order of these.
+    /// The entries with their ids, in the order of the ids.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         let entries = self.entries.iter().enumerate();
         entries.map(|(index, entry)| (I::from_index(index), entry))
     }
 
-    /// The entries as a slice, for what needs no ids.
+    /// The entries as a slice, for callers that need no ids.
     pub fn as_slice(&self) -> &[T] {
         &self.entries
     }
 
-    /// The entries as a vector. Putting them into another order makes their ids wrong.
+    /// The entries as a mutable vector. After reordering them, old ids no longer match their entries.
     pub fn as_mut_vec(&mut self) -> &mut Vec<T> {
         &mut self.entries
     }
@@ -278,7 +279,7 @@ fn absent<I: Id>(id: I, len: usize) -> ! {
     )
 }
 
-/// Panics: a table is full.
+/// Panics because a table is full.
 #[doc(hidden)]
 #[cold]
 #[expect(

@@ -1,38 +1,42 @@
-//! What hostile input may cost. Every limit that a reader enforces stands here, by name, with what raising it costs.
+//! Limits on what hostile input may cost. Every limit that a reader enforces stands here under its own name, with the
+//! cost of raising it.
 
-/// The most bytes that one compressed names blob may inflate to, as a multiple of its compressed size.
+/// The maximum inflated size of one compressed names blob, as a multiple of its compressed size.
 ///
-/// zlib cannot exceed about 1032:1, and real name blobs stay below 20:1. The readers' promise of "4 × the file's size
-/// plus 64 MiB" holds because [`INFLATE_FLOOR`] is the only part that does not scale with the file.
+/// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 4
+/// times the size of the file plus 64 MiB; that holds because [`INFLATE_TOTAL_FLOOR`] limits all blobs of a file
+/// together.
 pub const INFLATE_RATIO: usize = 64;
-/// A names blob may always inflate to this many bytes, however small it is.
+/// A names blob may always inflate to this number of bytes, however small it is.
 pub const INFLATE_FLOOR: usize = 1 << 20;
-/// The most bytes that all compressed blobs of one file may inflate to together, beyond 3 × the file's size.
+/// The maximum inflated size of all compressed blobs of one file together is 3 times the size of the file plus this.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
-/// How often the reader of a damaged raw file searches for the next profile by its magic. A hostile file of headers
-/// alone costs its size in time for each search.
+/// The maximum number of times that the reader of a damaged raw file searches for the next profile by its magic. With a
+/// hostile file that consists of headers only, each search takes time proportional to the size of the file.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
-/// How many bytes of keys may be hashed to read a damaged hash table, as a multiple of its payload: sound items need at
-/// most two, wrong lengths of keys make up the rest. A hostile table costs this many times its size in time.
+/// The maximum number of key bytes that are hashed while a damaged hash table is read, as a multiple of the size of its
+/// payload. Intact items need at most a factor of 2; the rest is for keys with wrong lengths. Reading a hostile table
+/// takes up to this number of passes over its bytes.
 pub const WALK_HASHED: u64 = 16;
-/// How many components a path of a file path table, and how many frames a stack of a stack entry table may have.
-/// Paths of Linux have at most 2048 components, and MemProf stacks at most some hundreds of frames. A hostile table
-/// costs, for each number that leads into it, so many steps.
+/// The maximum number of components of a path in a file path table, and of frames of a stack in a stack entry table.
+/// Linux paths have at most 2048 components, and MemProf stacks have at most some hundreds of frames. Each reference
+/// into a hostile table costs up to this number of steps.
 pub const TABLE_DEPTH: u16 = 4096;
-/// How deep functions may be inlined in one another in a sample profile of any encoding. Real profiles stay below 100. Readers, writers
-/// and merging recurse so deep: each level costs some hundreds of bytes of stack.
+/// The maximum depth of functions inlined into one another in a sample profile, in every encoding. Real profiles stay
+/// below 100. Readers, writers and merging recurse to this depth, and each level takes some hundreds of bytes of stack.
 pub const SAMPLE_INLINE_DEPTH: usize = 512;
-/// How many frames a calling context of a sample profile may have.
+/// The maximum number of frames of a calling context in a sample profile.
 pub const SAMPLE_CONTEXT_DEPTH: usize = 4096;
-/// The most bytes that a compressed section of a sample profile may inflate to, as a multiple of its size. zlib cannot
-/// exceed 1032:1, and sections of real profiles stay below 40:1.
+/// The maximum inflated size of a compressed section of a sample profile, as a multiple of its compressed size. zlib
+/// cannot exceed 1032:1, and the sections of real profiles stay below 40:1.
 pub const SAMPLE_INFLATE_RATIO: usize = 128;
-/// How many faults of one damaged sample profile are kept; further ones are counted.
+/// The maximum number of faults that are kept for one damaged sample profile. Further faults are only counted.
 pub const SAMPLE_FAULTS: usize = 16;
-/// How often the bytes of a section of samples may be read again to go on after damaged functions: their starts come
-/// from a table, which may name very many that each run to the end.
+/// The maximum number of times that the bytes of a sample section are read again to continue after damaged functions.
+/// The function starts come from a table, and a hostile table may list a great number of functions that all run to the
+/// end of the section.
 pub const SAMPLE_REREADS: usize = 8;
-/// How many frames the call stacks of a MemProf section may have together, for each byte of the file: the
-/// tree shares frames, so that stacks of a hostile file can be long and many. Contexts of real profiles take some 40
-/// bytes and have at most some hundreds of frames.
+/// The maximum number of frames in all call stacks of a MemProf section together, per byte of the file. Stacks share
+/// frames in a tree, so a small hostile file can hold many long stacks. Contexts of real profiles take about 40 bytes
+/// and have at most some hundreds of frames.
 pub const MEMPROF_FRAMES_PER_BYTE: usize = 64;

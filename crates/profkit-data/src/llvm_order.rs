@@ -1,10 +1,10 @@
-//! Orders that LLVM's containers give its output: of names and of the hashes of one name.
+//! The orders in which LLVM writes names, and the hashes of one name. They follow from the containers that LLVM uses.
 use twox_hash::XxHash3_64;
 
-/// Sorts indices of names bytewise: the order of LLVM 17 and later.
+/// Sorts indices by the bytes of their names, which is the order of LLVM 17 and later.
 ///
-/// Compares eight bytes at a time, so that names with long common beginnings (mangled C++) cost few cache misses.
-/// A name that is there twice, as in files whose stored hashes are damaged, is ordered by `tie`.
+/// Compares eight bytes at a time, because mangled C++ names have long common beginnings and each look at a name may be
+/// a cache miss. `tie` orders equal names, which occur in files whose stored hashes are damaged.
 pub(crate) fn sort_by_name<'n>(
     indices: &mut [u32],
     name: impl Fn(u32) -> &'n [u8],
@@ -14,7 +14,7 @@ pub(crate) fn sort_by_name<'n>(
         .iter()
         .map(|&index| Keyed::new(index, name(index), 0))
         .collect();
-    // Runs of names that are equal up to a depth, still to be sorted by what follows.
+    // Ranges of names that are equal in their first `depth` bytes and must still be sorted by the bytes after these.
     let mut runs = vec![(0, keyed.len(), 0)];
     while let Some((start, end, depth)) = runs.pop() {
         let Some(run) = keyed.get_mut(start..end) else {
@@ -54,16 +54,17 @@ pub(crate) fn sort_by_name<'n>(
     }
 }
 
-/// Runs up to this length are sorted by comparing whole rests of names.
+/// Ranges up to this length are sorted by comparing the whole rest of each name.
 const SMALL_RUN: usize = 12;
-/// Bytes compared at a time.
+/// The number of bytes that are compared at a time.
 const CHUNK_LEN: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
-    /// The next bytes of the name, zeros after its end.
+    /// The next bytes of the name, with zeros after its end.
     chunk: u64,
-    /// How many bytes are left, at most one more than fit the chunk: a shorter name comes first.
+    /// The number of bytes that the name still has, at most one more than a chunk holds. Of two equal chunks, the
+    /// shorter name comes first.
     len: u32,
     index: u32,
 }
@@ -84,7 +85,7 @@ impl Keyed {
     }
 }
 
-/// How LLVM hashes the keys of a `StringMap`.
+/// The hash function for the keys of LLVM's `StringMap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameHash {
     /// Bernstein's hash with seed 0 (LLVM 16 and earlier).
@@ -108,13 +109,14 @@ fn low_half(hash: u64) -> u32 {
     u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The order in which a set of strings of LLVM 17 and later yields names that were inserted in the order given, none
-/// twice: positions in that order.
+/// The order in which a string set of LLVM 17 and later iterates over names that were inserted in the given order. No
+/// name may occur twice. Returns positions in the insertion order.
 pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
     string_map_order(names, NameHash::Xxh3)
 }
 
-/// The order in which a `StringMap` yields names that were inserted in the order given: positions in that order.
+/// The order in which a `StringMap` iterates over names that were inserted in the given order. Returns positions in the
+/// insertion order.
 ///
 /// `StringMapImpl`: 16 buckets at first, doubled when more than three quarters full after an insertion, quadratic
 /// probing.
@@ -138,12 +140,12 @@ pub(crate) fn string_map_order<'n>(
     buckets
 }
 
-/// How LLVM hashes the keys of a `DenseMap` of 64-bit numbers.
+/// The hash function for the keys of LLVM's `DenseMap` with 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberHash {
-    /// Times 37 (LLVM 18 and earlier).
+    /// Multiplication by 37 (LLVM 18 and earlier).
     Times37,
-    /// A splitmix64 step (LLVM 19 and later: pull request 95734 and what followed it).
+    /// A step of splitmix64 (LLVM 19 and later, since pull request 95734).
     Mix,
 }
 
@@ -160,11 +162,11 @@ impl NumberHash {
     }
 }
 
-/// The order in which a `SmallDenseMap<uint64_t, …, 4>` yields keys that were inserted in the order given: positions
-/// in that order.
+/// The order in which a `SmallDenseMap<uint64_t, …, 4>` iterates over keys that were inserted in the given order.
+/// Returns positions in the insertion order.
 ///
-/// Four buckets in line; an insertion that would make it three quarters full first grows it to 64 buckets, then to
-/// twice as many; quadratic probing.
+/// The map starts with four inline buckets. An insertion that would fill three quarters of the buckets first grows the
+/// map: to 64 buckets, later to twice the number. Probing is quadratic.
 pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
     let mut buckets = vec![EMPTY; 4];
@@ -179,8 +181,9 @@ pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> 
     buckets
 }
 
-/// The order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later yields keys that were inserted in the order given,
-/// none twice: positions in that order. Unlike the small one it begins with 64 buckets.
+/// The order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later iterates over keys that were inserted in the given
+/// order. No key may occur twice. Returns positions in the insertion order. In contrast to the small map, this one
+/// starts with 64 buckets.
 pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| NumberHash::Mix.of(key));
     let mut buckets = vec![EMPTY; 64];
@@ -195,15 +198,16 @@ pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
     buckets
 }
 
-/// The order in which LLVM 19 and later go through the records of one name whose hashes were added in the order given:
-/// positions in that order. Its tools do so when they write a profile, and when they join what several threads merged.
+/// The order in which LLVM 19 and later process the records of one name, given their hashes in the order in which they
+/// were added. Returns positions in that order. LLVM's tools use it when they write a profile and when they join the
+/// results of several threads.
 pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
     small_dense_map_order(func_hashes, NumberHash::Mix)
 }
 
 const EMPTY: u32 = u32::MAX;
 
-/// Puts an item into the first free bucket of its probe sequence: steps of 1, 2, 3, …
+/// Puts an item into the first free bucket of its probe sequence, whose steps are 1, 2, 3, …
 fn place(buckets: &mut [u32], hash: u32, item: u32) {
     let mask = buckets.len() - 1;
     let mut bucket = hash as usize & mask;
@@ -213,7 +217,7 @@ fn place(buckets: &mut [u32], hash: u32, item: u32) {
                 *slot = item;
                 return;
             }
-            // The callers keep a quarter of the buckets free, and the sequence meets all.
+            // This loop ends: callers keep a quarter of the buckets free, and the sequence visits every bucket.
             Some(_) => bucket = (bucket + step) & mask,
             None => return,
         }
@@ -251,10 +255,10 @@ mod tests {
                 names.push(vec![0; length]);
             }
         }
-        // Zeros alone are there twice: `tie` decides.
+        // Only names of zeros occur twice; `tie` decides their order.
         names.sort();
         let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
-        // Not quite reversed.
+        // Makes the order not exactly the reverse.
         indices.swap(3, 100);
         sort_by_name(&mut indices, |index| &names[index as usize], u64::from);
         assert!(indices.iter().is_sorted());

@@ -1,4 +1,5 @@
-//! Carrying a MemProf section from one file to another, unread: its inner offsets are absolute, so they move with it.
+//! Copies a MemProf section from one file to another without decoding it. The offsets inside the section are absolute,
+//! so they are adjusted to the new place.
 //!
 //! | version | words of the header that are offsets | tables |
 //! |---|---|---|
@@ -13,19 +14,20 @@
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The MemProf section of an indexed profile, unread. Its inner offsets are absolute in the file it came from.
+/// The MemProf section of an indexed profile, not decoded. The offsets in it are absolute in the file that it was read
+/// from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSection {
     /// The bytes of the section.
     pub bytes: Vec<u8>,
-    /// Where the section began in its file.
+    /// The offset of the section in that file.
     pub offset: u64,
 }
 
-/// The least value of version 0's first word.
+/// The least possible value of the first word in version 0.
 const FIRST_OFFSET: u64 = 24;
 
-/// The version of a section; `None` for one that is not known.
+/// The version of a section; `None` if it is not known.
 pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     match word(&section.bytes, 0)? {
         version @ 1..=4 => Some(version),
@@ -34,7 +36,7 @@ pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     }
 }
 
-/// Whether a section can be carried to another file.
+/// Checks that a section can be copied to another file.
 ///
 /// # Errors
 /// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
@@ -43,7 +45,7 @@ pub fn check_memprof(section: &MemProfSection) -> Result<()> {
     relocate(section, section.offset ^ 8).map(drop)
 }
 
-/// The section's bytes for another place in a file.
+/// The bytes of the section as they must be when the section begins at `offset`: all inner offsets are adjusted.
 ///
 /// # Errors
 /// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
@@ -75,7 +77,7 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     if section.offset == offset {
         return Ok(mover.bytes);
     }
-    // A table's index is found through its offset, so tables come before the words that lead to them.
+    // Adjust the tables before the words of the header: a table is found by the old value of its word.
     for &table in tables {
         mover
             .table(table)
@@ -96,7 +98,7 @@ struct Mover {
 }
 
 impl Mover {
-    /// Moves the offset at a place of the section; 0 stays.
+    /// Adjusts the offset that is stored at a place of the section. An offset of 0 stays 0.
     fn word(&mut self, place: u64) -> Result<()> {
         let offset = self.read(place)?;
         if offset == 0 {
@@ -113,7 +115,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Moves the bucket offsets of the table whose index a word of the header points to.
+    /// Adjusts the bucket offsets of the table whose index a word of the header refers to.
     fn table(&mut self, header_word: usize) -> Result<()> {
         let place = 8 * header_word as u64;
         let index = self.inner(self.read(place)?, place)?;
@@ -137,7 +139,7 @@ impl Mover {
         cursor.u64()
     }
 
-    /// An absolute offset of the old file as an offset in the section.
+    /// Converts an absolute offset in the old file to an offset in the section.
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {

@@ -1,18 +1,19 @@
-//! Function names: the symbol table from name hashes to names, and the names blob of raw and indexed files.
+//! Function names: the symbol table, which finds names by their hashes, and the names blob of raw and indexed files.
 //!
-//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one per translation unit, with zero
-//! bytes between them where a linker padded: ULEB128 length, ULEB128 compressed length (0 = stored), payload. The
-//! payload is names joined by byte 0x01, as a zlib stream where compressed.
+//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one per translation unit. Between
+//! chunks there may be zero bytes as padding of a linker. A chunk is: ULEB128 length, ULEB128 compressed length (0 =
+//! not compressed), payload. The payload is a list of names with the byte 0x01 between them, compressed as a zlib
+//! stream if the compressed length is not 0.
 use crate::bytes::{Cursor, Endian};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use flate2::{Decompress, FlushDecompress, Status};
 use rustc_hash::FxHashMap;
 
-/// Separates names in a chunk of the blob (`getInstrProfNameSeparator`).
+/// The byte between two names in a chunk of the blob (`getInstrProfNameSeparator`).
 pub const NAME_SEPARATOR: u8 = 0x01;
 
-/// From name hashes to names. Names are held once, in one buffer.
+/// A table that finds names by their hashes. All names lie in one buffer.
 ///
 /// ```
 /// use profkit_data::names::SymbolTable;
@@ -34,14 +35,14 @@ impl SymbolTable {
         Self::default()
     }
 
-    /// Adds a name, hashing it. A name that is there already changes nothing.
+    /// Adds a name and returns its hash. Does nothing if the name is already in the table.
     pub fn insert(&mut self, name: &[u8]) -> NameRef {
         let name_ref = NameRef::of(name);
         self.insert_hashed(name_ref, name);
         name_ref
     }
 
-    /// Adds a name under a hash that is known already. The first name of a hash stays.
+    /// Adds a name whose hash is already known. If the hash is already in the table, its first name stays.
     pub fn insert_hashed(&mut self, name_ref: NameRef, name: &[u8]) {
         let Ok(len) = u32::try_from(name.len()) else {
             return;
@@ -53,18 +54,18 @@ impl SymbolTable {
         });
     }
 
-    /// The name of a hash.
+    /// The name with this hash.
     pub fn get(&self, name_ref: NameRef) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(&name_ref)?;
         self.bytes.get(start..start + len as usize)
     }
 
-    /// How many names there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is no name.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -92,9 +93,9 @@ impl SymbolTable {
         }
     }
 
-    /// Adds the names of a names blob whose first byte is at the absolute offset `base`.
+    /// Adds the names of a names blob. `base` is the absolute offset of the blob's first byte.
     ///
-    /// Names that could be read stay in the table even where there is an error; see [`NameList::read_blob`].
+    /// Even after an error, the names that could be read stay in the table; see [`NameList::read_blob`].
     ///
     /// # Errors
     /// As [`NameList::read_blob`].
@@ -112,57 +113,58 @@ impl SymbolTable {
     }
 }
 
-/// Names in the order in which blobs hold them, not hashed yet: hashing is most of the work, and can be shared out.
+/// Names in the order in which they stand in blobs, without their hashes. Hashing is most of the work of building a
+/// symbol table, and this list allows sharing it among threads.
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
     bytes: Vec<u8>,
     spans: Vec<(usize, u32)>,
     inflated: usize,
-    /// Whether the chunk that was read last has an empty name.
+    /// Whether the last chunk that was read contains an empty name.
     met_empty: bool,
 }
 
 impl NameList {
-    /// How many names there are, repeated ones too.
+    /// The number of names; repeated names count each time.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is no name.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// A name.
+    /// The name at an index of the list.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(index)?;
         self.bytes.get(start..start + len as usize)
     }
 
-    /// Where a name lies in [`bytes`](Self::bytes): start and length.
+    /// The start and the length of a name in [`bytes`](Self::bytes).
     pub fn span(&self, index: usize) -> Option<(usize, u32)> {
         self.spans.get(index).copied()
     }
 
-    /// All names, one after the other.
+    /// The bytes of all names, one after the other without separators.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes of all names, without the list.
+    /// Drops the list and returns the bytes of all names.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Adds the names of a names blob whose first byte is at the absolute offset `base`.
+    /// Adds the names of a names blob. `base` is the absolute offset of the blob's first byte.
     ///
-    /// Inflating is capped by [`limits`]. Names of whole chunks before a damaged one stay in the list, and of a
-    /// chunk that is cut, the names that could still be read.
+    /// The size of inflated data is limited by [`limits`]. If a chunk is damaged, the names of the chunks before it
+    /// stay in the list. If a chunk is cut off, the names that could be read from it stay too.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a stored chunk that is cut, and for an empty name once all others are read;
-    /// [`ErrorKind::UncompressFailed`] for a zlib stream that is cut or does not inflate to the length it claims,
-    /// [`ErrorKind::LimitExceeded`] past a limit.
+    /// [`ErrorKind::Malformed`] if an uncompressed chunk is cut off, or if a name is empty (reported after all others
+    /// are read); [`ErrorKind::UncompressFailed`] if a zlib stream is cut off or inflates to another length than
+    /// stated; [`ErrorKind::LimitExceeded`] if a limit is exceeded.
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut cursor = Cursor::new(blob, base, Endian::Little);
         let budget = blob
@@ -198,7 +200,7 @@ impl NameList {
             let available = cursor.remaining();
             if length > available as u64 {
                 let rest = cursor.rest();
-                // The last name of a cut chunk may itself be cut.
+                // In a chunk that is cut off, the last name may be incomplete.
                 let whole = rest
                     .iter()
                     .rposition(|&byte| byte == NAME_SEPARATOR)
@@ -241,7 +243,8 @@ impl NameList {
         let status =
             Decompress::new(true).decompress_vec(payload, &mut inflated, FlushDecompress::Finish);
         self.inflated += inflated.len();
-        // A stream that ends within the section is whole, whatever length the chunk claims: LLVM takes it, too.
+        // A zlib stream that ends inside the section is complete, even if the chunk claims to be longer. LLVM accepts
+        // it too.
         let whole = matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
         if whole {
             if cut {
@@ -290,7 +293,7 @@ fn cut_chunk(start: u64, available: usize, wanted: u64) -> Error {
     .expected(format_args!("{wanted} bytes"))
 }
 
-/// Encodes names as one stored (uncompressed) chunk.
+/// Encodes names as one chunk without compression.
 pub fn encode_blob_stored<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let joined = join(names);
     let mut blob = Vec::with_capacity(joined.len() + 12);
@@ -300,12 +303,12 @@ pub fn encode_blob_stored<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<
     blob
 }
 
-/// Encodes names as one zlib-compressed chunk at the best-size level, as LLVM does.
+/// Encodes names as one zlib-compressed chunk. Like LLVM, it uses the level for the smallest size.
 pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     use std::io::Write;
     let joined = join(names);
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    // Writing to a Vec cannot fail; a stored chunk is a correct encoding should it ever.
+    // Writing to a Vec cannot fail. If it ever did, the uncompressed chunk would still be correct.
     let Ok(compressed) = encoder.write_all(&joined).and_then(|()| encoder.finish()) else {
         return encode_blob_stored([joined.as_slice()]);
     };

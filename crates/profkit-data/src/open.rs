@@ -1,33 +1,33 @@
-//! Opening any profile by its content.
+//! Opens a profile of any kind. Its content decides which reader is used.
 use crate::detect::{FileKind, detect};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// How [`open`] reads.
+/// Options for [`open`].
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Whether what is sound of a damaged instrumentation profile is read. Off by default: damage is an error, as for
+    /// Whether to read the intact parts of a damaged instrumentation profile. Off by default: damage is an error, as in
     /// LLVM's tools.
     pub salvage: bool,
-    /// How sample profiles are read.
+    /// The options for sample profiles.
     #[cfg(feature = "sample")]
     pub sample: crate::sample::SampleReadOptions,
 }
 
 impl ReadOptions {
-    /// Strict, and with the defaults of each family.
+    /// The defaults: damage is an error, and each family is read with its own defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether what is sound of a damaged instrumentation profile is read.
+    /// Sets whether to read the intact parts of a damaged instrumentation profile.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
     }
 
-    /// How sample profiles are read.
+    /// Sets the options for sample profiles.
     #[cfg(feature = "sample")]
     #[must_use]
     pub fn sample(mut self, options: crate::sample::SampleReadOptions) -> Self {
@@ -36,7 +36,8 @@ impl ReadOptions {
     }
 }
 
-/// An open profile of any kind. Readers borrow the file's bytes; kinds that are read as a whole are models of their own.
+/// An opened profile of any kind. Most readers borrow the bytes of the file; formats that must be read as a whole give
+/// an owned model.
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(
@@ -72,7 +73,7 @@ pub enum Profile<'data> {
     /// A MIP profile, or one that was read from YAML.
     #[cfg(feature = "mip")]
     Mip(Box<crate::mip::MipProfile>),
-    /// Keeps the lifetime in use, whatever features are on. It is never made.
+    /// Never constructed. It uses the lifetime when the cargo features leave no other variant that does.
     #[doc(hidden)]
     Never(
         std::convert::Infallible,
@@ -80,7 +81,7 @@ pub enum Profile<'data> {
     ),
 }
 
-/// Opens a profile, whose kind is found by its content ([`detect`]).
+/// Opens a profile. Its kind is recognised by its content ([`detect`]).
 ///
 /// ```
 /// use profkit_data::instr::{InstrSource, Record};
@@ -97,8 +98,9 @@ pub enum Profile<'data> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Empty`] for no bytes, [`ErrorKind::UnrecognizedFormat`] for what is not a profile,
-/// [`ErrorKind::Unsupported`] for a family whose cargo feature is off, and what the reader of the kind says.
+/// [`ErrorKind::Empty`] if there are no bytes, [`ErrorKind::UnrecognizedFormat`] if the data are not a profile,
+/// [`ErrorKind::Unsupported`] if the cargo feature of the profile's family is off, and the errors of the reader for
+/// this kind.
 pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'data>> {
     let kind = detect(data);
     match kind {

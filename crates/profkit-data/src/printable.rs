@@ -1,10 +1,10 @@
-//! Text of files, made safe to print.
+//! Makes text from files safe to print.
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Bytes as one line of text that cannot control a terminal: control characters, line breaks and bytes that are not UTF-8
-/// are escaped.
+/// Formats bytes as one line of text that cannot control a terminal. Control characters, line breaks and bytes that are
+/// not UTF-8 are escaped.
 ///
 /// ```
 /// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");
@@ -31,7 +31,7 @@ pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A path as one line of text, as every message names a file.
+/// Formats a path as one line of text. All messages name files this way.
 ///
 /// ```
 /// assert_eq!(profkit_data::path_text("a\nb".as_ref()), "a\\nb");

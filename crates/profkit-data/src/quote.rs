@@ -1,5 +1,5 @@
-//! Text of files in messages.
-/// A line's text for a message: quoted, escaped, and cut where it is long.
+//! Text from files, quoted in messages.
+/// Formats a text for a message: in quotes, escaped, and cut if it is long.
 pub(crate) fn quote(text: &[u8]) -> String {
     const SHOWN: usize = 60;
     match text.get(..SHOWN) {

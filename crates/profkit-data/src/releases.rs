@@ -1,12 +1,13 @@
-//! Which LLVM release writes and reads which version: the one table of it (docs/formats/raw.md and indexed.md give
-//! the history).
+//! The versions that each LLVM release writes and reads. This is the only table of them; docs/formats/raw.md and
+//! indexed.md tell the history.
 //!
-//! Rows of releases 13, 14, 15, 16, 19 and 22 are tested against the tools; the others are read from LLVM's sources.
+//! The rows of releases 13, 14, 15, 16, 19 and 22 are tested against the tools. The other rows come from LLVM's
+//! sources.
 use profkit_abi::variant;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// An LLVM release: `3.5`, or from 4 on the major number alone.
+/// An LLVM release: major and minor number up to 3.9, from LLVM 4 on the major number alone.
 ///
 /// ```
 /// use profkit_data::releases::Release;
@@ -18,33 +19,34 @@ use std::ops::RangeInclusive;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// Major number.
+    /// The major number.
     pub major: u8,
-    /// Minor number; 0 from LLVM 4 on, whose minor releases change no format.
+    /// The minor number; always 0 from LLVM 4 on, whose minor releases change no format.
     pub minor: u8,
 }
 
-/// What one release writes. Its `llvm-profdata` reads exactly its own raw version, and its own and all older indexed
-/// versions; its clang takes the same indexed versions.
+/// The versions that one release writes and reads. Its `llvm-profdata` reads only the raw version of the release
+/// itself, but its own and all older indexed versions. Its clang accepts the same indexed versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseFacts {
     /// The release.
     pub release: Release,
-    /// The raw version that its runtime writes and its llvm-profdata reads.
+    /// The raw version that the release's runtime writes and its llvm-profdata reads.
     pub raw: u32,
-    /// The indexed version that its llvm-profdata writes, and the newest that it reads.
+    /// The indexed version that the release's llvm-profdata writes. It is also the newest version that it reads.
     pub indexed: u32,
 }
 
-/// How clang's front end numbers and hashes a function's regions. A front-end profile is of use only to a compiler
-/// that knows the scheme of the compiler that instrumented: clang takes it from the version of the *indexed* file.
+/// The scheme by which clang's front end numbers and hashes the regions of a function. A front-end profile is useful
+/// only to a compiler with the same scheme as the compiler that instrumented the program. Clang tells the scheme of a
+/// profile by the version of its *indexed* file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrontEndScheme {
     /// Indexed versions 1 to 4 (LLVM 3.5 to 5).
     V1,
-    /// Indexed version 5 (LLVM 6 to 10): more statements are part of the hash.
+    /// Indexed version 5 (LLVM 6 to 10): more kinds of statements enter the hash.
     V2,
-    /// Indexed version 6 (LLVM 11): a hash of another form.
+    /// Indexed version 6 (LLVM 11): the hash has another form.
     V3,
     /// Indexed versions 7 to 12 (LLVM 12 to 21): logical operators have counters.
     V3Logical,
@@ -90,12 +92,12 @@ const fn facts(major: u8, minor: u8, raw: u32, indexed: u32) -> ReleaseFacts {
 }
 
 impl Release {
-    /// A release from LLVM 4 on.
+    /// Makes a release from LLVM 4 on.
     pub const fn new(major: u8) -> Self {
         Release { major, minor: 0 }
     }
 
-    /// What the release writes and reads; `None` for one that is not in the table.
+    /// The versions that the release writes and reads; `None` if the release is not in the table.
     pub fn facts(self) -> Option<&'static ReleaseFacts> {
         RELEASES.iter().find(|facts| facts.release == self)
     }
@@ -114,7 +116,7 @@ impl fmt::Display for Release {
 impl std::str::FromStr for Release {
     type Err = crate::Error;
 
-    /// Reads `22`, `3.9` or a full version such as `22.1.8`.
+    /// Parses `22`, `3.9` or a full version such as `22.1.8`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let known = || {
             let mut parts = text.split('.');
@@ -135,24 +137,24 @@ impl std::str::FromStr for Release {
 }
 
 impl ReleaseFacts {
-    /// Whether the release's llvm-profdata reads raw files of a version.
+    /// Whether the release's llvm-profdata reads raw files of this version.
     pub fn reads_raw(&self, version: u32) -> bool {
         version == self.raw
     }
 
-    /// Whether the release's llvm-profdata reads, and its clang accepts, indexed files of a version.
+    /// Whether the release's llvm-profdata reads indexed files of this version, and its clang accepts them.
     pub fn reads_indexed(&self, version: u32) -> bool {
         (1..=self.indexed).contains(&version)
     }
 
-    /// How its clang's front end numbers and hashes regions.
+    /// The scheme by which the release's clang numbers and hashes regions.
     pub fn front_end_scheme(&self) -> FrontEndScheme {
         FrontEndScheme::of_indexed_version(self.indexed)
     }
 }
 
 impl FrontEndScheme {
-    /// The scheme that clang takes an indexed file of a version to have (`getPGOHashVersion` in clang's
+    /// The scheme that clang assumes for an indexed file of this version (`getPGOHashVersion` in clang's
     /// `CodeGenPGO.cpp`).
     pub fn of_indexed_version(version: u32) -> Self {
         match version {
@@ -165,13 +167,13 @@ impl FrontEndScheme {
     }
 }
 
-/// The first and the last release whose programs write a raw version; `None` for a version that no release wrote
-/// (3 and 6 existed only between releases).
+/// The first and the last release whose runtimes write this raw version; `None` if no release wrote it (versions 3 and
+/// 6 existed only between releases).
 pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.raw == version)
 }
 
-/// The first and the last release whose llvm-profdata writes an indexed version.
+/// The first and the last release whose llvm-profdata writes this indexed version.
 pub fn indexed_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.indexed == version)
 }
@@ -185,8 +187,8 @@ fn writers(wrote: impl Fn(&ReleaseFacts) -> bool) -> Option<RangeInclusive<Relea
     Some(first..=releases.next_back().unwrap_or(first))
 }
 
-/// The first release that sets a variant flag: a file with the flag is not of an older one. Flags of a version word
-/// together give the newest of these.
+/// The first release that can set all variant flags of a version word. A file with these flags cannot come from an
+/// older release. `None` if no flag is set whose first release is known.
 pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
     const FIRST: [(u64, Release); 9] = [
         (variant::IR, Release { major: 3, minor: 9 }),
@@ -206,7 +208,7 @@ pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
         .max()
 }
 
-/// A range of releases for people: `LLVM 14 to 17`, or `LLVM 18`.
+/// Formats a range of releases for people: `LLVM 14 to 17`, or `LLVM 18`.
 pub fn display_range(range: &RangeInclusive<Release>) -> String {
     if range.start() == range.end() {
         format!("LLVM {}", range.start())

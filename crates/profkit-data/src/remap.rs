@@ -1,19 +1,19 @@
-//! New names for functions: LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
+//! Renaming of functions by LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
 use rustc_hash::FxHashMap;
 use std::fmt;
 
-/// A table from old names to new ones.
+/// A table that gives the new name for an old name.
 #[derive(Clone, Debug, Default)]
 pub struct Remapping {
     names: FxHashMap<Vec<u8>, Vec<u8>>,
 }
 
-/// A line of a remapping file that is not `old_symbol new_symbol`.
+/// The error for a line of a remapping file that is not `old_symbol new_symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemappingError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// What the line says.
+    /// The text of the line.
     pub found: String,
 }
 
@@ -30,11 +30,11 @@ impl fmt::Display for RemappingError {
 impl std::error::Error for RemappingError {}
 
 impl Remapping {
-    /// Reads a remapping file: lines of two names with one space between. Empty lines and lines that begin with `#`
-    /// are skipped. The first mapping of a name counts.
+    /// Parses a remapping file. Each line has two names with one space between them. Empty lines and lines that begin
+    /// with `#` are skipped. If a name is mapped twice, the first mapping counts.
     ///
     /// # Errors
-    /// The first line that is different, with its number.
+    /// The first line that has another form, with its number.
     pub fn parse(text: &[u8]) -> Result<Self, RemappingError> {
         let mut names = FxHashMap::default();
         for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
@@ -58,12 +58,12 @@ impl Remapping {
         Ok(Remapping { names })
     }
 
-    /// The new name of a function, if it gets one.
+    /// The new name of a function; `None` if it keeps its name.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.names.get(name).map(Vec::as_slice)
     }
 
-    /// How many names are mapped.
+    /// The number of mapped names.
     pub fn len(&self) -> usize {
         self.names.len()
     }

@@ -3,15 +3,15 @@ use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Defines [`Structure`]: first the parts that need no number, each with the words that messages have for it.
+/// Defines [`Structure`]. The first list has the parts without a number, each with its words for messages.
 macro_rules! structures {
     (
         $($fixed:ident = $words:literal,)*
         --
         $($(#[$doc:meta])* $with:ident($data:ty) = |$value:ident, $f:ident| $write:expr,)*
     ) => {
-        /// A part of a file that was being read or written when an error was found. Code can match it; its `Display` is
-        /// the words that messages have for it.
+        /// A part of a file that was being read or written when an error was found. Code can match on it; `Display`
+        /// prints its words for messages.
         ///
         /// ```
         /// use profkit_data::{Error, ErrorKind, Structure};
@@ -133,28 +133,28 @@ structures! {
     UnitHeaders = "unit headers of .debug_info",
     PackageIndex = "index of the debug package",
     --
-    /// A data record of a raw profile, by its number from 0, and the name hash that it states if it states one.
+    /// A data record of a raw profile: its number from 0, and the name hash stored in it, if there is one.
     DataRecord((u64, Option<crate::ids::NameRef>)) = |record, f| match record {
         (index, Some(name_ref)) => write!(f, "data record {index} (function {name_ref})"),
         (index, None) => write!(f, "data record {index}"),
     },
-    /// A function, by its number from 0 in the file.
+    /// A function, by its number in the file, from 0.
     FunctionNumber(u64) = |index, f| write!(f, "function {index}"),
     /// A function, by the hash of its name.
     FunctionHash(u64) = |hash, f| write!(f, "function {hash:#018x}"),
     /// A function, by its name.
     Function(String) = |name, f| write!(f, "function {name}"),
-    /// A function of a text profile, by its name in quotes.
+    /// A function of a text profile, by its name. The name has quotes around it already.
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
-    /// A function of a sample profile, by the offset where it begins in its section.
+    /// A function of a sample profile, by the offset of its start in its section.
     FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
-    /// An entry of a list, by the offset where it begins.
+    /// An entry of a list, by the offset of its start.
     EntryAt(u64) = |offset, f| write!(f, "entry at offset {offset:#x}"),
-    /// A counter, by its number from 0 in the function.
+    /// A counter, by its number in the function, from 0.
     Counter(u64) = |index, f| write!(f, "counter {index}"),
-    /// A byte of a bitmap, by its number from 0 in the function.
+    /// A byte of a bitmap, by its number in the function, from 0.
     BitmapByte(u64) = |index, f| write!(f, "bitmap byte {index}"),
-    /// A value of a value site: its number, the site's number, the value kind's number.
+    /// A value at a value site: the numbers of the value, of the site and of the value kind.
     Value((u64, u64, u64)) = |value, f| write!(
         f,
         "value {} of site {} of value kind {}",
@@ -162,7 +162,7 @@ structures! {
     ),
     /// A bucket of a hash table, by its number from 0.
     Bucket(usize) = |index, f| write!(f, "bucket {index}"),
-    /// A dump of a raw MemProf profile, by the offset where it begins.
+    /// A dump of a raw MemProf profile, by the offset of its start.
     DumpAt(u64) = |offset, f| write!(f, "dump at {offset:#x}"),
     /// A dump of a raw MemProf profile, by its number from 1.
     DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
@@ -176,9 +176,9 @@ structures! {
     SampleSection(u64) = |kind, f| f.write_str(sample_section_name(*kind)),
     /// A section of an object file, by its name.
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
-    /// The bytes between a section and the next.
+    /// The bytes between the end of a section and the next section.
     After(Box<Structure>) = |section, f| write!(f, "bytes after the {section}"),
-    /// Something that has its name from outside: a file, a compilation unit.
+    /// A thing that was named by its user or another file: a file, a compilation unit.
     Named(String) = |name, f| f.write_str(name),
 }
 

@@ -1,51 +1,53 @@
-//! The profile summary: totals, maxima and how many blocks make up which share of all counts
+//! The profile summary: totals, maxima, and how many of the hottest blocks together have a given share of all counts
 //! (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
 use profkit_abi::indexed::{self, SUMMARY_CUTOFFS};
 
 #[cfg(test)]
 mod tests;
 
-/// A summary, read from an indexed profile or built from records.
+/// A profile summary, read from an indexed profile or computed from records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Records (`TotalNumFunctions`).
+    /// The number of records (`TotalNumFunctions`).
     pub functions: u64,
-    /// Counters (`TotalNumBlocks`).
+    /// The number of counters (`TotalNumBlocks`).
     pub blocks: u64,
     /// The largest first counter (`MaxFunctionCount`).
     pub max_function_count: u64,
-    /// The largest counter (`MaxBlockCount`).
+    /// The largest count (`MaxBlockCount`).
     pub max_count: u64,
-    /// The largest counter that is not a function's first (`MaxInternalBlockCount`).
+    /// The largest count of a counter that is not the first of its function (`MaxInternalBlockCount`).
     pub max_internal_count: u64,
-    /// The sum of all counters modulo 2^64 (`TotalBlockCount`).
+    /// The sum of all counts modulo 2^64 (`TotalBlockCount`).
     pub total_count: u64,
-    /// The detailed summary, cutoffs ascending.
+    /// The detailed summary, by ascending cutoff.
     pub cutoffs: Vec<SummaryCutoff>,
 }
 
-/// How few blocks make up a share of all counts.
+/// One line of the detailed summary: the smallest number of blocks that together have a given share of all counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryCutoff {
-    /// The share, in millionths.
+    /// The share of all counts, in millionths.
     pub cutoff: u64,
-    /// The least count among these blocks (`MinBlockCount`).
+    /// The smallest count among these blocks (`MinBlockCount`).
     pub min_count: u64,
-    /// How many blocks these are (`NumBlocks`).
+    /// The number of these blocks (`NumBlocks`).
     pub blocks: u64,
 }
 
-/// What the two largest counts mean to the LLVM that a summary is for.
+/// The meaning of the two largest counts. It differs between the LLVM releases that a summary can be made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markers {
-    /// As the first counter they mark a pseudo-hot or pseudo-warm record, which is left out (LLVM 16 and later).
+    /// LLVM 16 and later: as the first counter of a record, these counts mark the record as pseudo-hot or pseudo-warm.
+    /// Such a record is left out of the summary.
     #[default]
     PseudoRecords,
-    /// 2^64 − 1 is no count anywhere and left out, but for its function; 2^64 − 2 is a count (LLVM 15 and earlier).
+    /// LLVM 15 and earlier: 2^64 − 1 is not a count. Such a counter is left out, but its function counts. 2^64 − 2 is
+    /// an ordinary count.
     InvalidCounts,
 }
 
-/// Collects counters for a [`Summary`]. Builders over parts of a profile can be [merged](Self::merge) in any order.
+/// Computes a [`Summary`] from counters. Builders for parts of a profile can be [merged](Self::merge) in any order.
 ///
 /// Memory is 16 to 24 bytes per distinct count above 65,535, and half a megabyte once any counter was added.
 ///
@@ -65,20 +67,21 @@ pub struct SummaryBuilder {
     functions: u64,
     max_function_count: u64,
     max_internal_count: u64,
-    /// How often each count below [`SMALL_COUNTS`] was seen; empty until the first.
+    /// How often each count less than [`SMALL_COUNTS`] was added. Empty until the first count is added.
     small: Vec<u64>,
-    /// Larger counts with how often they were seen, ascending.
+    /// Larger counts, each with how often it was added, ascending.
     runs: Vec<(u64, u64)>,
-    /// Larger counts not sorted in yet.
+    /// Larger counts that are not in `runs` yet.
     pending: Vec<u64>,
 }
 
-/// Counts below this are counted in an array: raising it costs 8 bytes each and, beyond the cache, time.
+/// The occurrences of counts less than this are kept in an array that is indexed by the count. A greater limit costs 8
+/// bytes of memory per count, and time once the array exceeds the cache.
 const SMALL_COUNTS: usize = 1 << 16;
-/// How many larger counts are gathered at least before they are sorted in.
+/// The minimum number of larger counts that are collected before they are sorted into `runs`.
 const PENDING_LEN: usize = 1 << 16;
 
-/// Whether a record's counters are a pseudo-hot or pseudo-warm marker (`getCountPseudoKind`).
+/// Whether the counters of a record mark it as pseudo-hot or pseudo-warm (`getCountPseudoKind`).
 pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
     matches!(
         counts.first(),
@@ -87,12 +90,12 @@ pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
 }
 
 impl SummaryBuilder {
-    /// A builder that has seen nothing.
+    /// Makes an empty builder for LLVM 16 and later.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A builder that has seen nothing and takes markers as LLVM did at some time.
+    /// Makes an empty builder that treats the largest counts as the given releases of LLVM do.
     pub fn with_markers(markers: Markers) -> Self {
         SummaryBuilder {
             markers,
@@ -100,7 +103,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds the counters of one record, as far as they are counts.
+    /// Adds the counters of one record, except those that are markers.
     pub fn add_counts(&mut self, counts: &[u64]) {
         let skipped = match self.markers {
             Markers::PseudoRecords if is_pseudo(counts) => return,
@@ -123,7 +126,8 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds a function of a sample profile by how often it was entered. Its counts are added each on their own.
+    /// Adds a function of a sample profile by the number of its entries. Its other counts are added one by one with
+    /// [`add_count`](Self::add_count).
     pub fn add_function(&mut self, head: u64) {
         self.functions += 1;
         self.max_function_count = self.max_function_count.max(head);
@@ -152,7 +156,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Moves `pending` into `runs`.
+    /// Moves the counts of `pending` into `runs`.
     fn sort_in(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
@@ -165,7 +169,7 @@ impl SummaryBuilder {
         self.pending = pending;
     }
 
-    /// Adds what another builder has seen.
+    /// Adds everything that was added to another builder.
     pub fn merge(&mut self, mut other: SummaryBuilder) {
         self.functions += other.functions;
         self.max_function_count = self.max_function_count.max(other.max_function_count);
@@ -187,15 +191,15 @@ impl SummaryBuilder {
         self.max_function_count
     }
 
-    /// The summary with LLVM's sixteen cutoffs.
+    /// Computes the summary for the sixteen cutoffs that LLVM uses.
     pub fn finish(self) -> Summary {
         self.finish_with(&SUMMARY_CUTOFFS)
     }
 
-    /// The summary with these cutoffs, in millionths, ascending.
+    /// Computes the summary for the given cutoffs, in millionths and ascending.
     pub fn finish_with(mut self, cutoffs: &[u32]) -> Summary {
         self.sort_in();
-        // LLVM's totals are 64-bit numbers that wrap around, and the walk below is over what wrapped.
+        // LLVM's totals are 64-bit numbers that wrap around, and the cutoffs below are computed from the wrapped total.
         let (mut blocks, mut total_count, mut max_count) = (0u64, 0u64, 0);
         let mut runs = Vec::with_capacity(self.runs.len());
         let small = (0u64..).zip(self.small.iter().copied());
@@ -210,7 +214,7 @@ impl SummaryBuilder {
         let (mut walked_count, mut walked_blocks, mut last) = (0u64, 0u64, 0);
         let mut walk = |&cutoff: &u32| {
             let wanted = u128::from(total_count) * u128::from(cutoff) / 1_000_000;
-            // A cutoff is below a million, so the share is no more than the total.
+            // Cannot fail: a cutoff is less than a million, so the share is at most the total.
             let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
             while walked_count < wanted {
                 let Some((count, seen)) = descending.next() else {
@@ -239,7 +243,7 @@ impl SummaryBuilder {
     }
 }
 
-/// Two ascending lists of counts and how often each was seen, as one.
+/// Merges two ascending lists of counts with how often each occurs.
 fn merge_runs(
     one: impl ExactSizeIterator<Item = (u64, u64)>,
     two: impl Iterator<Item = (u64, u64)>,

@@ -1,6 +1,6 @@
-//! What the operating system says.
+//! Texts of errors from the operating system.
 
-/// The text of an I/O error without Rust's "(os error N)", as every message has it.
+/// The text of an I/O error without Rust's "(os error N)". All messages use this form.
 ///
 /// ```
 /// let error = std::fs::read("/no/such/file").unwrap_err();
@@ -8,7 +8,8 @@
 /// ```
 pub fn system_text(error: &std::io::Error) -> String {
     let mut text = error.to_string();
-    // Errors of `tempfile` have the path of its own file after it, which means nothing to the user.
+    // An error of `tempfile` ends with the path of its temporary file, which means nothing to the user. It is cut off
+    // too.
     if let Some(end) = text.find(" (os error ") {
         text.truncate(end);
     }

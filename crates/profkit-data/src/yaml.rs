@@ -1,9 +1,9 @@
-//! YAML, node by node, as the schema of a format asks for them.
+//! A reader of YAML that takes one node at a time, as the schema of a format requires.
 use crate::{Error, ErrorKind, Result, Structure};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 
-/// A place in the text: line and column from 1.
+/// A place in the text: line and column, both from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(u64, u64);
 
@@ -13,11 +13,11 @@ impl Place {
     }
 }
 
-/// A scalar with its place.
+/// A scalar and its place.
 #[derive(Debug)]
 pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,
-    /// Tagged `!bytes`.
+    /// Whether the scalar has the tag `!bytes`.
     bytes: bool,
     pub place: Place,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Events<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
-/// Reads a text of one document. `what` is what errors are within.
+/// Reads a text that consists of one YAML document. All errors are reported as inside `what`.
 pub(crate) fn parse<T>(
     data: &[u8],
     what: Structure,
@@ -47,7 +47,7 @@ pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> 
 }
 
 impl<'a> Events<'a> {
-    /// The first document of a text, up to its first node.
+    /// Opens a text and moves to the first node of its first document.
     pub fn new(text: &'a str) -> Result<Self> {
         let mut events = Events {
             parser: Parser::new_from_str(text),
@@ -64,7 +64,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Checks that the document was the only one.
+    /// Checks that no other document follows.
     pub fn end(mut self) -> Result<()> {
         loop {
             match self.next()? {
@@ -85,7 +85,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// A mapping, whose values `read` reads. It says whether it knows the key.
+    /// Reads a mapping. `read` reads the value of each key, and returns whether it knows the key.
     pub fn mapping(
         &mut self,
         what: &'static str,
@@ -118,7 +118,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// A list, whose items `read` reads.
+    /// Reads a list. `read` reads each item.
     pub fn list(
         &mut self,
         what: &'static str,
@@ -147,7 +147,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// A scalar.
+    /// Reads a scalar.
     pub fn scalar(&mut self, what: &'static str) -> Result<Scalar<'a>> {
         match self.next()? {
             (Event::Scalar(text, _, _, tag), place) => {
@@ -168,7 +168,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// A number up to `most`, decimal or hexadecimal with 0x.
+    /// Reads a number up to `most`, decimal or, after 0x, hexadecimal.
     pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64> {
         let scalar = self.scalar(what)?;
         let text = &*scalar.text;
@@ -185,13 +185,13 @@ impl<'a> Events<'a> {
         })
     }
 
-    /// A 32-bit number.
+    /// Reads a 32-bit number.
     pub fn number32(&mut self, what: &'static str) -> Result<u32> {
         let number = self.number(what, u32::MAX.into())?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Bytes: text, or what is tagged `!bytes`.
+    /// Reads bytes: a plain text, or a scalar with the tag `!bytes`, each of whose characters is one byte.
     pub fn bytes(&mut self, what: &'static str) -> Result<Vec<u8>> {
         let scalar = self.scalar(what)?;
         if !scalar.bytes {
@@ -206,7 +206,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// The start of a text that may be long.
+/// The text in backquotes; a long text is cut.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {

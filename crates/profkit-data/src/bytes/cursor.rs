@@ -1,16 +1,16 @@
 use crate::{Error, ErrorKind, Result};
 
-/// Byte order of a file, found once in its magic.
+/// The byte order of a file. A reader determines it once, from the magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endian {
-    /// Least significant byte first.
+    /// The least significant byte comes first.
     Little,
-    /// Most significant byte first.
+    /// The most significant byte comes first.
     Big,
 }
 
 impl Endian {
-    /// Eight bytes as a number of this order.
+    /// Reads eight bytes as a number in this byte order.
     #[inline]
     pub fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {
@@ -19,7 +19,7 @@ impl Endian {
         }
     }
 
-    /// Four bytes as a number of this order.
+    /// Reads four bytes as a number in this byte order.
     #[inline]
     pub fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
@@ -28,7 +28,7 @@ impl Endian {
         }
     }
 
-    /// Two bytes as a number of this order.
+    /// Reads two bytes as a number in this byte order.
     #[inline]
     pub fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -37,7 +37,7 @@ impl Endian {
         }
     }
 
-    /// A number as eight bytes of this order.
+    /// Writes a number as eight bytes in this byte order.
     #[inline]
     pub fn u64_bytes(self, value: u64) -> [u8; 8] {
         match self {
@@ -46,7 +46,7 @@ impl Endian {
         }
     }
 
-    /// A number as four bytes of this order.
+    /// Writes a number as four bytes in this byte order.
     #[inline]
     pub fn u32_bytes(self, value: u32) -> [u8; 4] {
         match self {
@@ -55,7 +55,7 @@ impl Endian {
         }
     }
 
-    /// A number as two bytes of this order.
+    /// Writes a number as two bytes in this byte order.
     #[inline]
     pub fn u16_bytes(self, value: u16) -> [u8; 2] {
         match self {
@@ -65,8 +65,8 @@ impl Endian {
     }
 }
 
-/// A position in a slice that knows its absolute offset in the file. All reads are checked; a window cut from it
-/// keeps absolute offsets.
+/// A reading position in a slice of a file, with its absolute offset in the file. All reads are checked. A window that
+/// is cut from a cursor keeps the absolute offsets.
 ///
 /// ```
 /// use profkit_data::bytes::{Cursor, Endian};
@@ -85,7 +85,7 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// A cursor at the start of `data`, whose first byte is at the absolute offset `base`.
+    /// Makes a cursor at the start of `data`. `base` is the absolute offset of the first byte.
     pub fn new(data: &'data [u8], base: u64, endian: Endian) -> Self {
         Cursor {
             data,
@@ -101,13 +101,13 @@ impl<'data> Cursor<'data> {
         self.base + self.position as u64
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.data.len() - self.position
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
@@ -119,15 +119,15 @@ impl<'data> Cursor<'data> {
         self.data.get(self.position..).unwrap_or_default()
     }
 
-    /// The byte order in force.
+    /// The byte order of the numbers that it reads.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// The next `len` bytes.
+    /// Takes the next `len` bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] at this offset if fewer are left; the cursor does not move then.
+    /// [`ErrorKind::Truncated`] at this offset if fewer bytes are left; the cursor then stays where it is.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'data [u8]> {
         match self
@@ -143,10 +143,10 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// The next `len` bytes, for a length that the file claims.
+    /// Takes the next `len` bytes, where `len` is a number from the file.
     ///
     /// # Errors
-    /// As [`take`](Self::take); a length that does not fit `usize` is truncation too.
+    /// As [`take`](Self::take). A length that does not fit `usize` is [`ErrorKind::Truncated`] too.
     #[inline]
     pub fn take_u64(&mut self, len: u64) -> Result<&'data [u8]> {
         match usize::try_from(len) {
@@ -155,7 +155,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// A cursor over the next `len` bytes, which this one skips.
+    /// Takes the next `len` bytes as a cursor of their own.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -170,7 +170,7 @@ impl<'data> Cursor<'data> {
         })
     }
 
-    /// A fixed number of bytes.
+    /// Takes a fixed number of bytes as an array.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -185,7 +185,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -194,7 +194,7 @@ impl<'data> Cursor<'data> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A 16-bit number in the cursor's byte order.
+    /// Reads a 16-bit number in the cursor's byte order.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -203,7 +203,7 @@ impl<'data> Cursor<'data> {
         self.array().map(|bytes| self.endian.u16(bytes))
     }
 
-    /// A 32-bit number in the cursor's byte order.
+    /// Reads a 32-bit number in the cursor's byte order.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -212,7 +212,7 @@ impl<'data> Cursor<'data> {
         self.array().map(|bytes| self.endian.u32(bytes))
     }
 
-    /// A 64-bit number in the cursor's byte order.
+    /// Reads a 64-bit number in the cursor's byte order.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -221,10 +221,11 @@ impl<'data> Cursor<'data> {
         self.array().map(|bytes| self.endian.u64(bytes))
     }
 
-    /// An unsigned LEB128 number of at most 64 bits.
+    /// Reads an unsigned LEB128 number of at most 64 bits.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if it does not end, [`ErrorKind::Malformed`] if it does not fit 64 bits.
+    /// [`ErrorKind::Truncated`] if the data end before the number does, [`ErrorKind::Malformed`] if it does not fit 64
+    /// bits.
     pub fn uleb128(&mut self) -> Result<u64> {
         let start = self.offset();
         let mut value = 0u64;
@@ -250,7 +251,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// Skips zero bytes and says how many.
+    /// Skips zero bytes and returns their number.
     pub fn skip_zeros(&mut self) -> usize {
         let zeros = self.rest().iter().take_while(|&&byte| byte == 0).count();
         self.position += zeros;

@@ -1,4 +1,4 @@
-//! Bytes with a place: the checked cursor that every binary reader uses, and the sink that every writer uses.
+//! Reading and writing of bytes: the checked cursor that every binary reader uses, and the sink that every writer uses.
 mod cursor;
 mod sink;
 

@@ -1,11 +1,11 @@
 use crate::Result;
 
-/// Where a writer puts its bytes. Writers plan sizes first, so a sink never seeks.
+/// A destination for the bytes of a writer. A sink never has to seek, because writers plan all sizes first.
 pub trait Sink {
-    /// Takes all of the bytes.
+    /// Writes all of the bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::WriteFailed`](crate::ErrorKind::WriteFailed) if the bytes cannot be taken.
+    /// [`ErrorKind::WriteFailed`](crate::ErrorKind::WriteFailed) if the bytes cannot be written.
     fn put(&mut self, bytes: &[u8]) -> Result<()>;
 }
 
@@ -16,10 +16,11 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Checks that a part of a file has the length that was planned for it.
+/// Checks that a part of a file has its planned length.
 ///
 /// # Panics
-/// If it has not: the offsets of what comes after it would be wrong, and a wrong file is worse than none.
+/// If the length differs. The offsets of everything after the part would be wrong, and no file is better than a wrong
+/// file.
 #[track_caller]
 pub fn assert_planned(part: &str, planned: u64, written: u64) {
     assert!(

@@ -4,36 +4,36 @@ use crate::index_vec::Id;
 use crate::{Error, ErrorKind, Result};
 
 crate::id_type! {
-    /// An item of a table, by its place in the order of insertion.
+    /// An item of a table, by its position in insertion order.
     pub struct ItemId of "items of a hash table";
 }
 
-/// Where each item of a table goes, before any byte is written: LLVM's order of buckets and chains, from the hashes in
-/// insertion order (`OnDiskChainedHashTableGenerator`).
+/// The place of each item of a table, computed before any byte is written. Given the hashes in insertion order, it has
+/// the order of buckets and chains that LLVM's `OnDiskChainedHashTableGenerator` makes.
 ///
-/// Positions 0 to [`len`](Self::len) are the items in the order in which they are written.
+/// A *position* is the number of an item in the order of writing, from 0 to [`len`](Self::len).
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// Items in the order in which they are written.
+    /// The items in the order in which they are written.
     order: Vec<ItemId>,
-    /// First position of each bucket, and the end of the last.
+    /// The first position of each bucket, then the end of the last bucket.
     bucket_starts: Vec<u32>,
-    /// Offset of each position from the start of the payload, and the end of the last.
+    /// The offset of each position from the start of the payload, then the end of the last item.
     offsets: Vec<u64>,
     lengths: Lengths,
 }
 
-/// Buckets of LLVM's generator at first.
+/// The number of buckets that LLVM's generator starts with.
 const FIRST_BUCKETS: usize = 64;
-/// The number of items of a bucket, before its first item.
+/// The length of the number of items, which stands before the first item of a bucket.
 const BUCKET_HEADER_LEN: u64 = 2;
 
 impl TablePlan {
-    /// The plan for items whose hashes come in insertion order. `sizes` gives the length of key and data of an
-    /// item.
+    /// Plans a table for items whose hashes are given in insertion order. `sizes` returns the length of key and data of
+    /// an item.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotRepresent`] for 2^32 items, or 65,536 in one bucket.
+    /// [`ErrorKind::CannotRepresent`] if there are 2^32 items, or 65,536 in one bucket.
     pub fn new(
         hashes: impl ExactSizeIterator<Item = u64> + Clone,
         mut sizes: impl FnMut(ItemId) -> (u64, u64),
@@ -89,56 +89,58 @@ impl TablePlan {
         })
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there is no item.
+    /// Whether the table has no items.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub fn bucket_count(&self) -> usize {
         self.bucket_starts.len() - 1
     }
 
-    /// Bytes of the payload.
+    /// The length of the payload in bytes.
     pub fn payload_len(&self) -> u64 {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// Bytes of the index, for a payload that begins at the absolute offset `start`, with the padding before it.
+    /// The length of the index in bytes, including the padding before it, if the payload begins at the absolute offset
+    /// `start`.
     pub fn index_len(&self, start: u64) -> u64 {
         self.index_offset(start) - (start + self.payload_len())
             + 16
             + 8 * self.bucket_count() as u64
     }
 
-    /// Where the index begins if the payload begins at the absolute offset `start`.
+    /// The absolute offset of the index if the payload begins at the absolute offset `start`.
     pub fn index_offset(&self, start: u64) -> u64 {
         (start + self.payload_len()).next_multiple_of(8)
     }
 
-    /// Bytes of the payload from position `from` up to position `to`.
+    /// The number of payload bytes from position `from` up to position `to`.
     pub fn range_len(&self, from: usize, to: usize) -> u64 {
         let at = |position: usize| self.offsets.get(position).copied().unwrap_or(0);
         at(to).saturating_sub(at(from))
     }
 
-    /// The first position at or after `from` at which `bytes` of payload are reached.
+    /// The first position that lies at least `bytes` of payload after position `from`. Never `from` itself;
+    /// [`len`](Self::len) if there is no such position.
     pub fn position_after(&self, from: usize, bytes: u64) -> usize {
         let target = self.offsets.get(from).copied().unwrap_or(0) + bytes;
         let past = self.offsets.partition_point(|&offset| offset < target);
         past.clamp((from + 1).min(self.len()), self.len())
     }
 
-    /// Appends the items at a range of positions, each bucket with its number of items before its first. `item`
-    /// says the hash and the lengths of key and data, and `body` appends key and data.
+    /// Appends the items at a range of positions. Before the first item of each bucket stands the number of its items.
+    /// `item` returns the hash and the lengths of key and data of an item; `body` appends its key and data.
     ///
     /// # Errors
-    /// What `body` returns.
+    /// If an item is longer or shorter than planned.
     ///
     /// # Panics
     /// If the items are not as long as the plan was told.
@@ -158,13 +160,13 @@ impl TablePlan {
             let Some(&index) = self.order.get(position) else {
                 break;
             };
-            // Empty buckets before this position begin where they end.
+            // Skip the buckets that end at or before this position. Empty buckets are among them.
             while self.next_start(bucket) <= position {
                 bucket += 1;
             }
             if self.start(bucket) == position {
                 let items = self.next_start(bucket) - position;
-                // At most 65,535: `new` has checked.
+                // Cannot fail: `new` has checked that the number is at most 65,535.
                 out.extend_from_slice(&u16::try_from(items).unwrap_or(u16::MAX).to_le_bytes());
             }
             let (hash, key, data) = item(index);
@@ -180,7 +182,7 @@ impl TablePlan {
         Ok(())
     }
 
-    /// Appends the padding and the index, for a payload that began at the absolute offset `start`.
+    /// Appends the padding and the index. The payload must begin at the absolute offset `start`.
     pub fn encode_index(&self, start: u64, out: &mut Vec<u8>) {
         let before = out.len();
         let padding = self.index_offset(start) - (start + self.payload_len());
@@ -210,7 +212,7 @@ impl TablePlan {
     }
 }
 
-/// How many buckets LLVM's generator has after that many insertions.
+/// The number of buckets that LLVM's generator has after this number of insertions.
 fn grown_buckets(items: usize) -> usize {
     let mut buckets = FIRST_BUCKETS;
     while 4 * items >= 3 * buckets {
@@ -219,7 +221,7 @@ fn grown_buckets(items: usize) -> usize {
     buckets
 }
 
-/// How many buckets LLVM's generator writes.
+/// The number of buckets that LLVM's generator writes.
 fn final_buckets(items: usize) -> usize {
     if items <= 2 {
         return 1;
@@ -227,11 +229,11 @@ fn final_buckets(items: usize) -> usize {
     (items * 4 / 3 + 1).next_power_of_two()
 }
 
-/// The chains after all insertions: order and bucket starts.
+/// Computes the order of the items after all insertions, and where each bucket starts in it.
 ///
-/// An item goes to the head of its chain, and each doubling turns every chain around. So among the items of a final
-/// bucket, one that sees an even number of doublings after its insertion ends up before all that were there already,
-/// one that sees an odd number ends up after them.
+/// The generator puts each item at the head of its chain, and each doubling of the table reverses every chain. The
+/// number of doublings after an insertion therefore decides where the item ends up in its bucket: before all earlier
+/// items if the number is even, after them if it is odd.
 fn grow(
     hashes: impl Iterator<Item = u64> + Clone,
     count: u32,
@@ -240,7 +242,8 @@ fn grow(
     let mask = buckets as u64 - 1;
     let bucket_of = |hash: u64| usize::try_from(hash & mask).unwrap_or(0);
     let doublings = (buckets / FIRST_BUCKETS).trailing_zeros();
-    // The parity of the doublings still to come, by insertion index.
+    // Tells whether the number of doublings after the insertion of an item is even. It must be called in insertion
+    // order: `epoch` holds the doublings so far and the current number of buckets.
     let mut epoch = (0u32, FIRST_BUCKETS);
     let mut goes_in_front = move |index: usize| {
         while 4 * (index + 1) >= 3 * epoch.1 {
@@ -250,7 +253,7 @@ fn grow(
     };
     let mut totals = vec![0u32; buckets + 1];
     let mut fronts = vec![0u32; buckets];
-    // A copy: both passes begin with the first item.
+    // A copy of the closure with its state: each of the two passes starts at the first item.
     let mut in_front = goes_in_front;
     for (index, hash) in hashes.clone().enumerate() {
         let bucket = bucket_of(hash);
@@ -267,7 +270,8 @@ fn grow(
         *total = sum;
     }
     let bucket_starts = totals;
-    // From here on: where the next item in front goes (downwards), and the next one at the back (upwards).
+    // From here on, `fronts` holds the position after the next item that goes to the front (it counts down), and
+    // `backs` the position of the next item that goes to the back (it counts up).
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;
@@ -294,7 +298,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// The last resize of a small table: old buckets in order, each item to the head of its new chain.
+/// The last resize of a small table. It visits the old buckets in order and puts each item at the head of its new
+/// chain.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

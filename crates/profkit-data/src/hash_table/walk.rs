@@ -1,36 +1,38 @@
-//! The items of a damaged table, found without its bucket index.
+//! Finds the items of a damaged hash table without relying on its bucket index.
 use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
-/// Reads the payload of a table from its beginning to its end, item by item, and keeps what proves itself: each hash
-/// must be that of its key, as in tables of functions. Numbers of items in a bucket count as hints only.
+/// Reads the payload of a table item by item and returns the items whose stored hash is the hash of their key. This
+/// works for tables whose hashes are computed from the keys, as in tables of functions. The stored number of items of a
+/// bucket is only a hint.
 ///
-/// Where an item is damaged there is one error, and reading goes on with the item after it or, if that is not found
-/// either, with the next bucket that the index leads to. Each byte belongs to one item at most; what is hashed in
-/// vain is limited by [`limits::WALK_HASHED`].
+/// Each damaged place gives one error. Reading then continues with the following item or, if there is none that matches
+/// its hash, with the next bucket of the index. No byte is part of two returned items. [`limits::WALK_HASHED`] limits
+/// the work on keys that do not match.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,
-    /// Where buckets begin according to the index, ascending: beyond `position` they are of use.
+    /// The starts of buckets according to the index, ascending. Only those after `position` are still used.
     starts: std::vec::IntoIter<u64>,
     position: u64,
-    /// How many more items the bucket should have.
+    /// The number of items that the current bucket should still have.
     left: u16,
-    /// How many bytes of keys may still be hashed.
+    /// The number of key bytes that may still be hashed.
     budget: u64,
     done: bool,
 }
 
-/// An item that proved itself, and how many more its bucket should have.
+/// An item whose hash matches its key, and the number of items that its bucket should still have.
 type Step<'data> = (Entry<'data>, u16);
 
-/// Why there is no item at a place.
+/// The reason why there is no item at a place.
 struct Fault {
     error: Error,
-    /// Whether it would reach beyond the payload.
+    /// Whether the item would run past the end of the payload.
     past_end: bool,
-    /// Where the next item would be by the lengths of this one, and how many its bucket should still have.
+    /// The place of the next item, computed from the lengths of this one, and the number of items that the bucket
+    /// should still have from there.
     next: Option<(u64, u16)>,
 }
 
@@ -51,12 +53,12 @@ impl<'data> Walk<'data> {
         }
     }
 
-    /// Where reading stands: after the end, where the first byte is that belongs to no item.
+    /// The offset up to which items were read. At the end, this is the first byte that belongs to no item.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether nothing but padding is left.
+    /// Whether only padding follows this position.
     fn is_end(&self, position: u64) -> bool {
         let left = self.table.index.saturating_sub(position);
         left < 8
@@ -65,7 +67,7 @@ impl<'data> Walk<'data> {
                 .is_ok_and(|padding| padding.iter().all(|&byte| byte == 0))
     }
 
-    /// The item at a place, or after the number of items of a bucket there.
+    /// Reads the item at a position, or the item after the number of items if a bucket begins there.
     fn step(&mut self, position: u64, left: u16) -> std::result::Result<Step<'data>, Fault> {
         let (first, second) = match left.checked_sub(1) {
             Some(left) => (self.item(position, left), None),
@@ -75,7 +77,7 @@ impl<'data> Walk<'data> {
             Ok(step) => return Ok(step),
             Err(fault) => fault,
         };
-        // The number of items may be what is wrong.
+        // The number of items in the bucket may be wrong: try the other case.
         match second {
             Some(left) => self.item(position, left),
             None => self.bucket(position),
@@ -92,7 +94,7 @@ impl<'data> Walk<'data> {
                 past_end: true,
                 next: None,
             })?;
-        // No bucket in a file has no items: then that is wrong too.
+        // No written bucket is empty, so a count of 0 is wrong too; it counts as 1 here.
         self.item(position + 2, count.saturating_sub(1))
     }
 
@@ -128,7 +130,7 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// The item at a place, if its lengths are within bounds.
+    /// Reads the item at a position without checking its hash. Fails if its lengths exceed the payload.
     fn unverified(&self, position: u64) -> Result<Entry<'data>> {
         let left = self.table.index.saturating_sub(position);
         let mut items = cursor_at(self.table.file, position)?.window(left)?;
@@ -163,7 +165,7 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// Finds where to go on after a fault; at the end if there is nowhere.
+    /// Moves to the place where reading continues after a fault, or to the end if there is no such place.
     fn skip(&mut self, fault: &Fault) {
         if let Some((next, left)) = fault.next
             && (self.is_end(next) || self.step(next, left).is_ok())
@@ -197,7 +199,7 @@ impl<'data> Iterator for Walk<'data> {
             }
             Err(fault) => {
                 self.skip(&fault);
-                // The caller reports what the end of the file cuts off: it knows that the file is cut.
+                // In a file that is cut off, the caller reports the incomplete last item: it knows about the cut.
                 let cut = self.done && fault.past_end && self.table.cut;
                 (!cut).then(|| Err(fault.error.within(STRUCTURE)))
             }

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// LLVM's way: a map from counts to how often they were seen.
+/// Computes a summary the way LLVM does: with a map from each count to how often it occurs.
 fn slow(records: &[Vec<u64>]) -> Summary {
     let mut seen = BTreeMap::<u64, u64>::new();
     let mut summary = Summary::default();

@@ -41,7 +41,7 @@ use crate::limits::TABLE_DEPTH;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// The three tables, owned, to be added to.
+/// The three tables in owned form; entries can be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Texts: names of functions and components of paths.
@@ -52,23 +52,23 @@ pub struct Tables {
     pub stacks: Stacks,
 }
 
-/// One frame with its texts, as [`Tables::frames`] gives them.
+/// One frame with its texts, as [`Tables::frames`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Linkage name of the function; empty if it is not known.
+    /// The linkage name of the function; empty if it is not known.
     pub function: &'a [u8],
-    /// The file, if it is known.
+    /// The path of the source file, if it is known.
     pub path: Option<Cow<'a, [u8]>>,
-    /// Line from 1; 0 if it is not known.
+    /// The line, from 1; 0 if it is not known.
     pub line: u32,
-    /// Column from 1; 0 if it is not known.
+    /// The column, from 1; 0 if it is not known.
     pub column: u32,
-    /// What else is known.
+    /// Further facts about the frame.
     pub flags: StackFlags,
 }
 
 impl Tables {
-    /// Puts a path into the table, component by component.
+    /// Adds a path to the tables, component by component, unless it is there already.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -94,7 +94,7 @@ impl Tables {
         })
     }
 
-    /// Puts a stack into the tables, frame by frame. Nothing comes of no frames.
+    /// Adds a stack to the tables, frame by frame. Returns `None` if there are no frames.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -118,15 +118,15 @@ impl Tables {
         Ok(parent)
     }
 
-    /// Whether there is nothing in them.
+    /// Whether all three tables are empty.
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty() && self.paths.is_empty() && self.stacks.is_empty()
     }
 
-    /// Checks that every number that one table has of another is in that one.
+    /// Checks that each reference from one table to another refers to an existing entry.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with the first that is not.
+    /// [`ErrorKind::Malformed`] with the first reference that does not.
     pub fn check(&self) -> Result<()> {
         let strings = self.strings.len();
         self.paths.check(strings)?;
@@ -134,7 +134,8 @@ impl Tables {
     }
 }
 
-/// The next index of a table, as long as it fits 32 bits with one number left for "none".
+/// The index of the next entry of a table. The limit makes sure that index plus one, the stored form of a reference,
+/// fits 32 bits.
 fn next_index(len: usize, table: Structure) -> Result<u32> {
     match u32::try_from(len) {
         Ok(index) if index < u32::MAX - 1 => Ok(index),
@@ -145,7 +146,7 @@ fn next_index(len: usize, table: Structure) -> Result<u32> {
     }
 }
 
-/// A reference that may be none, as it stands in a file.
+/// Decodes an optional reference: files store the index plus one, or 0 for none.
 fn optional(stored: u32) -> Option<u32> {
     stored.checked_sub(1)
 }
@@ -160,7 +161,7 @@ fn put_words(sink: &mut dyn Sink, words: &[u32]) -> Result<()> {
         .try_for_each(|word| sink.put(&word.to_le_bytes()))
 }
 
-/// How deep each entry of a table is below its root, for the limit on it.
+/// The depth of each entry of a table below its root. Readers use it to enforce the limit.
 struct Depths(Vec<u16>);
 
 impl Depths {
@@ -168,7 +169,7 @@ impl Depths {
         Depths(Vec::with_capacity(count))
     }
 
-    /// Adds the next entry, which is below `parent`.
+    /// Adds the next entry, whose parent is `parent`.
     fn add(&mut self, parent: Option<u32>) -> Result<()> {
         let above = parent.and_then(|parent| self.0.get(parent as usize));
         let depth = above.map_or(1, |above| above.saturating_add(1));

@@ -1,4 +1,4 @@
-//! The table of file paths: a forest whose nodes point at their folders.
+//! The table of file paths. Each node is a path component and refers to the node of its folder.
 use super::strings::{StringId, Strings};
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
 use crate::bytes::{Cursor, Sink};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const TABLE: Structure = Structure::PathTable;
 const NODE: u64 = 8;
 
-/// The index of a path's last component.
+/// The index of the last component of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
@@ -19,19 +19,19 @@ struct Node {
     component: StringId,
 }
 
-/// A table of file paths as it stands in a file.
+/// A table of file paths inside a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PathTable<'data> {
     nodes: &'data [[u8; 8]],
 }
 
 impl<'data> PathTable<'data> {
-    /// Reads a table at the cursor and checks that each folder stands before what is in it, and each component among
-    /// `strings` strings.
+    /// Reads a table at the cursor. Checks that each folder stands before its contents, and that each component is one
+    /// of the `strings` strings.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
-    /// nowhere.
+    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
+    /// range.
     pub fn read(cursor: &mut Cursor<'data>, strings: usize) -> Result<Self> {
         Self::read_inner(cursor, strings).map_err(|error| error.within(TABLE))
     }
@@ -60,17 +60,17 @@ impl<'data> PathTable<'data> {
         })
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// A copy that can be added to.
+    /// Makes a copy to which paths can be added.
     pub fn to_owned(&self) -> Paths {
         let nodes = (0..).map_while(|index| self.node(index));
         Paths {
@@ -104,10 +104,10 @@ impl Node {
     }
 }
 
-/// A table of file paths that can be added to.
+/// A table of file paths to which paths can be added.
 ///
-/// A path is split at every `/`, so that joining gives the same bytes again: an absolute path begins with an empty
-/// component. Backslashes do not split.
+/// Paths are split at every `/`, and joining the components with `/` gives exactly the same bytes. An absolute path
+/// therefore begins with an empty component. Backslashes do not split.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     nodes: Vec<Node>,
@@ -116,7 +116,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The number of a path, which is added if it is new.
+    /// The id of a path. A new path is added.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -143,7 +143,7 @@ impl Paths {
                 }
             });
         }
-        // `split` gives at least one component.
+        // Cannot be missing: `split` returns at least one component.
         Ok(PathId(folder.unwrap_or(0)))
     }
 
@@ -164,12 +164,12 @@ impl Paths {
         Some(Cow::Owned(components.join(&b'/')))
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -181,7 +181,7 @@ impl Paths {
         })
     }
 
-    /// The bytes that [`write`](Self::write) writes.
+    /// The number of bytes that [`write`](Self::write) writes.
     pub fn encoded_len(&self) -> usize {
         4 + 8 * self.nodes.len()
     }
@@ -189,7 +189,7 @@ impl Paths {
     /// Writes the table.
     ///
     /// # Errors
-    /// If the sink takes no more.
+    /// The sink's error if it cannot take the bytes.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes
@@ -198,7 +198,7 @@ impl Paths {
     }
 }
 
-/// Tables are equal if they hold the same nodes in the same order.
+/// Tables are equal if they have the same nodes in the same order.
 impl PartialEq for Paths {
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes

@@ -1,4 +1,4 @@
-//! The table of stack entries: frames that point at the frame around them.
+//! The table of stack entries. Each entry is a frame and refers to the entry of the frame around it.
 use super::paths::PathId;
 use super::strings::StringId;
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
@@ -9,42 +9,44 @@ use rustc_hash::FxHashMap;
 const TABLE: Structure = Structure::StackTable;
 const ENTRY: u64 = 24;
 
-/// The index of a stack's innermost frame.
+/// The index of the innermost frame of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
-/// What else is known of a frame.
+/// Further facts about a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackFlags(pub u32);
 
 impl StackFlags {
-    /// The frame's function is inlined into that of the frame around it: both have one address.
+    /// The function of this frame is inlined into the function of the frame around it, so both frames have the same
+    /// address.
     pub const INLINED: StackFlags = StackFlags(1);
-    /// The line counts from the function's first line, as MemProf has it, and not from the file's.
+    /// The line is counted from the first line of the function, as in MemProf profiles, and not from the first line of
+    /// the file.
     pub const LINE_OF_FUNCTION: StackFlags = StackFlags(2);
 
     const KNOWN: u32 = 3;
 
-    /// Whether all of the other's flags are set.
+    /// Whether all flags of `other` are set.
     pub fn contains(self, other: StackFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A frame.
+/// One frame, with references into the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackEntry {
-    /// Linkage name.
+    /// The linkage name of the function.
     pub function: StringId,
-    /// File.
+    /// The path of the source file.
     pub path: Option<PathId>,
-    /// Line, 0 if it is not known.
+    /// The line; 0 if it is not known.
     pub line: u32,
-    /// Column, 0 if it is not known.
+    /// The column; 0 if it is not known.
     pub column: u32,
-    /// What else is known.
+    /// Further facts about the frame.
     pub flags: StackFlags,
-    /// The frame around it: its caller, or what it is inlined into.
+    /// The frame around this one: its caller, or the function into which it is inlined.
     pub parent: Option<StackId>,
 }
 
@@ -106,19 +108,19 @@ impl StackEntry {
     }
 }
 
-/// A table of stack entries as it stands in a file.
+/// A table of stack entries inside a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct StackTable<'data> {
     entries: &'data [[u8; 24]],
 }
 
 impl<'data> StackTable<'data> {
-    /// Reads a table at the cursor and checks that the frame around another stands before it, each name among
-    /// `strings` strings, and each path among `paths` paths.
+    /// Reads a table at the cursor. Checks that each frame stands after the frame around it, that each name is one of
+    /// the `strings` strings, and that each path is one of the `paths` paths.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] for a number that leads
-    /// nowhere.
+    /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
+    /// range.
     pub fn read(cursor: &mut Cursor<'data>, strings: usize, paths: usize) -> Result<Self> {
         Self::read_inner(cursor, strings, paths).map_err(|error| error.within(TABLE))
     }
@@ -140,7 +142,7 @@ impl<'data> StackTable<'data> {
         Ok(table)
     }
 
-    /// An entry.
+    /// The entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         let (words, _) = self.entries.get(id.0 as usize)?.as_chunks::<4>();
         let mut numbers = [0; 6];
@@ -150,17 +152,17 @@ impl<'data> StackTable<'data> {
         Some(StackEntry::from_words(numbers))
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// A copy that can be added to.
+    /// Makes a copy to which entries can be added.
     pub fn to_owned(&self) -> Stacks {
         let entries = (0..).map_while(|index| self.get(StackId(index)));
         Stacks {
@@ -170,7 +172,7 @@ impl<'data> StackTable<'data> {
     }
 }
 
-/// A table of stack entries that can be added to.
+/// A table of stack entries to which entries can be added.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     entries: Vec<StackEntry>,
@@ -179,11 +181,11 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// The number of a frame, which is added if it is new. The frame around it must have been added before.
+    /// The id of a frame. A new frame is added; the frame around it must be in the table already.
     ///
     /// # Errors
-    /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if there is no such frame around
-    /// it.
+    /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if the frame around it is not in the
+    /// table.
     pub fn intern(&mut self, entry: StackEntry) -> Result<StackId> {
         while let Some(&entry) = self.entries.get(self.indexed) {
             let id = next_index(self.indexed, TABLE)?;
@@ -205,17 +207,17 @@ impl Stacks {
         Ok(StackId(id))
     }
 
-    /// An entry.
+    /// The entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         self.entries.get(id.0 as usize).copied()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -228,7 +230,7 @@ impl Stacks {
         })
     }
 
-    /// The bytes that [`write`](Self::write) writes.
+    /// The number of bytes that [`write`](Self::write) writes.
     pub fn encoded_len(&self) -> usize {
         4 + 24 * self.entries.len()
     }
@@ -236,7 +238,7 @@ impl Stacks {
     /// Writes the table.
     ///
     /// # Errors
-    /// If the sink takes no more.
+    /// The sink's error if it cannot take the bytes.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries
@@ -245,7 +247,7 @@ impl Stacks {
     }
 }
 
-/// Tables are equal if they hold the same entries in the same order.
+/// Tables are equal if they have the same entries in the same order.
 impl PartialEq for Stacks {
     fn eq(&self, other: &Self) -> bool {
         self.entries == other.entries

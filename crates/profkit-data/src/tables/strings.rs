@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 const TABLE: Structure = Structure::StringTable;
 
-/// A string's index in its table.
+/// The index of a string in its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StringId(pub u32);
 
-/// A string table as it stands in a file.
+/// A string table inside a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct StringTable<'data> {
     ends: &'data [[u8; 4]],
@@ -18,11 +18,11 @@ pub struct StringTable<'data> {
 }
 
 impl<'data> StringTable<'data> {
-    /// Reads a table at the cursor and checks that its strings follow each other.
+    /// Reads a table at the cursor. Checks that each string begins where the previous one ends.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a string ends before
-    /// it begins or beyond the bytes.
+    /// it begins or after the last byte.
     pub fn read(cursor: &mut Cursor<'data>) -> Result<Self> {
         Self::read_inner(cursor).map_err(|error| error.within(TABLE))
     }
@@ -56,12 +56,12 @@ impl<'data> StringTable<'data> {
         Ok(StringTable { ends, bytes })
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -77,7 +77,7 @@ impl<'data> StringTable<'data> {
         self.bytes.get(start..end)
     }
 
-    /// A copy that can be added to.
+    /// Makes a copy to which strings can be added.
     pub fn to_owned(&self) -> Strings {
         Strings {
             ends: self
@@ -92,19 +92,19 @@ impl<'data> StringTable<'data> {
     }
 }
 
-/// A string table that can be added to.
+/// A string table to which strings can be added.
 #[derive(Clone, Debug, Default)]
 pub struct Strings {
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    /// From a string's hash to the strings that have it. Built when the first string is added: a table that is only
-    /// read needs none.
+    /// Finds strings by their hashes. It is built when the first string is added, because a table that is only read
+    /// does not need it.
     index: FxHashMap<u64, Vec<u32>>,
     indexed: usize,
 }
 
 impl Strings {
-    /// The number of a string, which is added if it is new.
+    /// The id of a string. A new string is added.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if the table is full.
@@ -151,17 +151,17 @@ impl Strings {
         self.bytes.get(start..end)
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The bytes that [`write`](Self::write) writes.
+    /// The number of bytes that [`write`](Self::write) writes.
     pub fn encoded_len(&self) -> usize {
         8 + 4 * self.ends.len() + self.bytes.len()
     }
@@ -169,7 +169,7 @@ impl Strings {
     /// Writes the table.
     ///
     /// # Errors
-    /// If the sink takes no more.
+    /// The sink's error if it cannot take the bytes.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);
@@ -179,7 +179,7 @@ impl Strings {
     }
 }
 
-/// Tables are equal if they hold the same strings in the same order.
+/// Tables are equal if they have the same strings in the same order.
 impl PartialEq for Strings {
     fn eq(&self, other: &Self) -> bool {
         self.ends == other.ends && self.bytes == other.bytes

@@ -27,7 +27,7 @@ fn read(data: &[u8]) -> Result<Tables> {
     })
 }
 
-/// `main` in src/main.c calls nothing; `inner` of src/lib/inner.c is inlined into it.
+/// The frame `main` in src/main.c, and the function `inner` of src/lib/inner.c inlined into it.
 fn example() -> Tables {
     let mut tables = Tables::default();
     let function = tables.strings.intern(b"main").unwrap();
@@ -111,7 +111,7 @@ fn tables_that_were_read_can_be_added_to() {
     );
 }
 
-/// The example with one word replaced.
+/// The error for the example with one word replaced.
 fn damaged(at: usize, word: u32) -> String {
     let mut data = written(&example());
     data[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -187,7 +187,7 @@ proptest! {
             let bytes = again.paths.get(id, &again.strings).unwrap();
             prop_assert_eq!(&*bytes, path.as_bytes());
         }
-        // A component is there once for each path up to it.
+        // Each distinct beginning of a path is one node.
         let mut prefixes: Vec<&[u8]> = paths
             .iter()
             .flat_map(|path| {

@@ -1,7 +1,9 @@
 //! Runs as sequences of first calls, and the utility nodes that balanced partitioning works on.
+use profkit_data::Error;
 use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{FunctionId, MipProfile};
+use profkit_data::mip::{FunctionId, Identity, MipProfile, Modes, RawParts, calls_record};
 use rustc_hash::FxHashMap;
+use std::fmt;
 
 /// The functions that a run called, by their first call.
 pub type Trace = Vec<FunctionId>;
@@ -11,6 +13,71 @@ pub fn trace(profile: &MipProfile) -> Trace {
     let mut order = super::by_mean(profile);
     order.retain(|&id| profile.functions[id].order_runs > 0);
     order
+}
+
+/// Why a run has no traces for a profile.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The file is damaged, or is neither a raw file nor a profile.
+    Data(Error),
+    /// The run is of another image than the profile: the image of the run.
+    OtherImage(Identity),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Data(error) => error.fmt(f),
+            RunError::OtherImage(image) => write!(f, "the run belongs to another image: {image}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// The traces of the runs in a file: one per part of a raw file, or one of a profile. `profile` numbers the functions.
+///
+/// # Errors
+/// If the file cannot be read, or belongs to another image than `profile`.
+pub fn traces_of_run(profile: &MipProfile, bytes: &[u8]) -> Result<Vec<Trace>, RunError> {
+    if let Ok(run) = MipProfile::parse(bytes) {
+        if run.identity != profile.identity || run.functions.len() != profile.functions.len() {
+            return Err(RunError::OtherImage(run.identity));
+        }
+        return Ok(vec![trace(&run)]);
+    }
+    let mut traces = Vec::new();
+    for part in RawParts::new(bytes) {
+        let part = part.map_err(RunError::Data)?;
+        let identity = part.id.to_identity();
+        if identity != profile.identity {
+            return Err(RunError::OtherImage(identity));
+        }
+        traces.push(trace_of_records(profile, part.records));
+    }
+    Ok(traces)
+}
+
+/// The functions of a run in the order of the ordinals in its records.
+fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
+    let word = |offset: u64| -> Option<u32> {
+        let offset = usize::try_from(offset).ok()?;
+        let bytes = records.get(offset..offset.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let mut called: Vec<(u32, FunctionId)> = profile
+        .functions
+        .entries()
+        .filter(|(_, function)| function.modes.contains(Modes::CALLS))
+        .filter_map(|(id, function)| {
+            let count = word(function.record_offset)?;
+            let ordinal = word(function.record_offset.checked_add(4)?)?;
+            Some((calls_record(count, ordinal).ordinal?, id))
+        })
+        .collect();
+    called.sort_unstable();
+    called.into_iter().map(|(_, id)| id).collect()
 }
 
 /// For each function, the utility nodes that it belongs to: a node stands for a time at which a run needs it.

@@ -121,6 +121,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         run: RunOptions::new(),
         remapping: None,
         filter: None,
+        only_gcov: None,
     };
     Run::new(&args.report, Vec::new()).merge(job, &SingleInput(input))
 }

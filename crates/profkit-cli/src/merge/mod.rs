@@ -272,6 +272,7 @@ fn merge_samples(
         run: options.run,
         remapping: options.remapping,
         filter: options.filter,
+        only_gcov: None,
     };
     run.merge(job, inputs)
 }

@@ -123,6 +123,8 @@ pub struct SampleJob<'a> {
     pub remapping: Option<Remapping>,
     /// Functions that stay.
     pub filter: Option<NameFilter>,
+    /// The input, if there is only one and both it and the output are GCC's: the output has its file names.
+    pub only_gcov: Option<GcovProfile>,
 }
 
 impl fmt::Debug for SampleJob<'_> {
@@ -149,6 +151,14 @@ impl MergeJob for SampleJob<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(SampleProfile, Report), NoResult> {
+        if matches!(self.form, SampleForm::Gcov(_)) && inputs.len() == 1 {
+            // An input that cannot be read or parsed is reported by the merge.
+            let _ = inputs.look_at(0, &mut |bytes| {
+                if detect(bytes) == FileKind::SampleGcov {
+                    self.only_gcov = GcovProfile::parse(bytes).ok();
+                }
+            });
+        }
         match merge_sample(inputs, &self.options()) {
             Ok(outcome) => Ok((outcome.profile, outcome.report)),
             Err(error) => {
@@ -174,7 +184,7 @@ impl MergeJob for SampleJob<'_> {
     fn write(
         &mut self,
         mut profile: SampleProfile,
-        inputs: &dyn Inputs,
+        _: &dyn Inputs,
         _: &Report,
         remarks: &mut Remarks,
     ) -> Result<Vec<Written>> {
@@ -192,7 +202,7 @@ impl MergeJob for SampleJob<'_> {
                 self.form.name()
             ));
         }
-        let (bytes, losses) = self.encode(&mut profile, inputs)?;
+        let (bytes, losses) = self.encode(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
         // The process ends soon: the system takes the memory back at once, where giving back piece by piece takes a tenth
@@ -244,11 +254,7 @@ impl SampleJob<'_> {
     }
 
     /// The file, with functions dropped until it is small enough; and what it has no place for.
-    fn encode(
-        &self,
-        profile: &mut SampleProfile,
-        inputs: &dyn Inputs,
-    ) -> Result<(Vec<u8>, Vec<String>)> {
+    fn encode(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
         let name = profkit_data::path_text(&self.output);
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
             Ok(match self.form {
@@ -275,7 +281,10 @@ impl SampleJob<'_> {
                     words(&ext_binary::write(profile, &options, bytes)?)
                 }
                 SampleForm::Gcov(version) => {
-                    let options = gcov_options(version, profile, inputs);
+                    let options = match &self.only_gcov {
+                        Some(read) => GcovOptions::new(version).like(read, profile),
+                        None => GcovOptions::new(version),
+                    };
                     let losses = gcov::write(profile, &options, bytes)?;
                     losses
                         .counts()
@@ -301,31 +310,6 @@ impl SampleJob<'_> {
         }
         Ok((bytes, losses))
     }
-}
-
-/// File names, of a single input that has them.
-fn gcov_options(version: GcovVersion, profile: &SampleProfile, inputs: &dyn Inputs) -> GcovOptions {
-    let mut options = GcovOptions::new(version);
-    let mut scratch = Vec::new();
-    if inputs.len() == 1
-        && let Ok(data) = inputs.open(0, &mut scratch)
-        && detect(data.as_ref()) == FileKind::SampleGcov
-        && let Ok(input) = GcovProfile::parse(data.as_ref())
-    {
-        for (id, name) in profile.names.iter() {
-            let there = input.profile.names.find(name);
-            let file = there.and_then(|there| input.file_of.get(there.index()).copied().flatten());
-            if options.file_of.len() <= id.index() {
-                options.file_of.resize(id.index() + 1, None);
-            }
-            if let Some(slot) = options.file_of.get_mut(id.index()) {
-                *slot = file;
-            }
-        }
-        options.files = input.files;
-        options.endian = input.endian;
-    }
-    options
 }
 
 fn left_out(count: u64, what: &str) -> String {

@@ -4,9 +4,10 @@ use crate::exit::{Failure, Result, Status};
 use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
-    OrderFile, Partitioning, Trace, balanced, by_mean, footprint, names, trace,
+    OrderFile, Partitioning, RunError, Trace, balanced, by_mean, footprint, names, trace,
+    traces_of_run,
 };
-use profkit_data::mip::{FunctionId, MipProfile, Modes, RawParts, calls_record};
+use profkit_data::mip::{MipProfile, Modes};
 use profkit_merge::files::{Content, Input, Output};
 use regex::bytes::Regex;
 use std::io::Write as _;
@@ -181,54 +182,17 @@ fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
     let mut traces = Vec::new();
     for path in &args.runs {
         let input = Input::open(path)?;
-        if let Ok(other) = MipProfile::parse(&input) {
-            if other.identity != profile.identity
-                || other.functions.len() != profile.functions.len()
-            {
-                return Err(other_image(input.name(), &other.identity, profile));
-            }
-            traces.push(trace(&other));
-            continue;
-        }
-        for part in RawParts::new(&input) {
-            let part = part.map_err(|error| Failure::file(input.name(), &error))?;
-            let identity = part.id.to_identity();
-            if identity != profile.identity {
-                return Err(other_image(input.name(), &identity, profile));
-            }
-            traces.push(trace_of_records(profile, part.records));
-        }
+        let name = input.name();
+        let run = traces_of_run(profile, &input).map_err(|error| match error {
+            RunError::Data(error) => Failure::file(name, &error),
+            RunError::OtherImage(found) => Failure::input(format_args!(
+                "{name}: this run is of {found}, and the profile of {}",
+                profile.identity
+            ))
+            .with_hint("give runs of the build that the profile was created from"),
+            error => Failure::input(format_args!("{name}: {error}")),
+        })?;
+        traces.extend(run);
     }
     Ok(traces)
-}
-
-fn other_image(name: &str, found: &profkit_data::mip::Identity, profile: &MipProfile) -> Failure {
-    Failure::input(format_args!(
-        "{name}: this run is of {found}, and the profile of {}",
-        profile.identity
-    ))
-    .with_hint("give runs of the build that the profile was created from")
-}
-
-/// The functions of a run by the ordinals in its records.
-fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
-    let word = |offset: u64| -> Option<u32> {
-        let offset = usize::try_from(offset).ok()?;
-        let bytes = records.get(offset..offset.checked_add(4)?)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
-    };
-    let mut called: Vec<(u32, FunctionId)> = profile
-        .functions
-        .entries()
-        .filter(|(_, function)| function.modes.contains(Modes::CALLS))
-        .filter_map(|(id, function)| {
-            let (count, ordinal) = (
-                word(function.record_offset)?,
-                word(function.record_offset.checked_add(4)?)?,
-            );
-            Some((calls_record(count, ordinal).ordinal?, id))
-        })
-        .collect();
-    called.sort_unstable();
-    called.into_iter().map(|(_, id)| id).collect()
 }

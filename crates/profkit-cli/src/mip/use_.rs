@@ -4,22 +4,17 @@ use super::profile;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use clap::{ArgGroup, Args, ValueEnum};
-use object::{Object as _, ObjectSection as _};
-use profkit_abi::mip::section;
 use profkit_analysis::names::printable;
-use profkit_data::bytes::Endian;
-use profkit_data::mip::{ImageFacts, MapReadOptions, MipMap, MipProfile};
+use profkit_data::mip::MipProfile;
 use profkit_data::sample::ext_binary::ExtBinaryOptions;
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{binary, ext_binary, text};
 use profkit_merge::files::{Content, Output};
-use profkit_mip::use_::bb_addr_map;
+use profkit_mip::use_::binary::{BinaryError, blocks_of, check_build, has_lines, program_files};
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
 use profkit_mip::use_::sample::{MadeProfile, sample_profile};
-use profkit_object::binary::{BinaryFile, Image};
-use profkit_object::build_id::build_id;
-use profkit_object::debug_files::DebugFolders;
-use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles};
+use profkit_object::binary::BinaryFile;
+use profkit_object::symbolize::Options;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -115,34 +110,8 @@ pub fn run(args: &UseArgs) -> Result {
 }
 
 fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Output) -> Result {
-    let name = profkit_data::path_text(&args.binary);
-    let bad = |error: profkit_data::Error| Failure::file(&name, &error);
     let file = open(&args.binary)?;
-    let image = only_image(&file, &name)?;
-    let map = section_bytes(&image, section::MAP, &name)?.ok_or_else(|| {
-        Failure::input(format_args!("{name}: there is no section {}", section::MAP))
-            .with_hint("give the instrumented binary as it was linked, before stripping")
-    })?;
-    let ids = section_bytes(&image, bb_addr_map::SECTION, &name)?.ok_or_else(|| {
-        Failure::input(format_args!("{name}: there is no section {}, which has the ids of blocks", bb_addr_map::SECTION))
-            .with_hint(
-                "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)",
-            )
-    })?;
-    let records = image
-        .section_by_name(section::RECORDS)
-        .map(|section| section.address());
-    let map =
-        MipMap::parse_with(&map, &MapReadOptions::new().section_address(records)).map_err(bad)?;
-    let current = MipProfile::create(&map, &ImageFacts::new())
-        .map_err(bad)?
-        .profile;
-    let endian = if image.is_little_endian() {
-        Endian::Little
-    } else {
-        Endian::Big
-    };
-    let ids = bb_addr_map::read(&ids, endian, if image.is_64() { 8 } else { 4 }).map_err(bad)?;
+    let (current, ids) = blocks_of(&file).map_err(|error| failure(&args.binary, error))?;
     let list = hot_blocks(profile, &current, &ids);
     let bytes = list.write(version);
     output.write(|sink| sink.put(&bytes))?;
@@ -225,43 +194,16 @@ fn first_names(names: &[&[u8]]) -> String {
 }
 
 fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
-    let name = profkit_data::path_text(&args.binary);
-    let bad = |error: profkit_data::Error| Failure::file(&name, &error);
     let file = open(&args.binary)?;
-    let image = only_image(&file, &name)?;
-    let id = build_id(&image).map_err(bad)?;
-    if let (profkit_data::mip::Identity::BuildId(expected), Some(found)) = (&profile.identity, &id)
-        && !profile.identity.is_unknown()
-        && expected != found
-    {
-        return Err(Failure::input(format_args!(
-            "{name}: found build id {found}, expected {expected}, that of the profile"
-        ))
-        .with_hint("give the binary that the profile was created from"));
-    }
-    let mut files = ProgramFiles::open(&args.binary, &DebugFolders::default()).map_err(bad)?;
-    if let Some(debug) = &args.debug {
-        files = files
-            .with_debug_file(debug)
-            .map_err(|error| Failure::file(profkit_data::path_text(debug), &error))?;
-    }
+    let records = check_build(&file, profile).map_err(|error| failure(&args.binary, error))?;
+    let files = program_files(&args.binary, args.debug.as_deref())
+        .map_err(|(name, error)| Failure::file(name, &error))?;
     let symbolizer = files
         .symbolizer(&Options::default().symbol_names(false))
-        .map_err(bad)?;
-    if !matches!(
-        symbolizer.debug_info(),
-        DebugInfo::Binary | DebugInfo::DebugFile
-    ) {
-        return Err(Failure::input(format_args!(
-            "{name}: there is no debug info, which has the lines of the source"
-        ))
-        .with_hint(
-            "compile with -g -fdebug-info-for-profiling, or give the debug info with --debug",
-        ));
+        .map_err(|error| failure(&args.binary, error.into()))?;
+    if !has_lines(symbolizer.debug_info()) {
+        return Err(failure(&args.binary, BinaryError::NoDebugInfo));
     }
-    let records = image
-        .section_by_name(section::RECORDS)
-        .map(|section| section.address());
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
     output.write(|sink| {
@@ -328,25 +270,21 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))
 }
 
-fn only_image<'f>(file: &'f BinaryFile, name: &str) -> Result<Image<'f>> {
-    let mut images = file.images().map_err(|error| Failure::file(name, &error))?;
-    match (images.pop(), images.len()) {
-        (Some(image), 0) => Ok(image),
-        _ => Err(Failure::input(format_args!(
-            "{name}: this is a universal file of several architectures"
-        ))
-        .with_hint("take one out: lipo -thin ARCHITECTURE")),
-    }
-}
-
-fn section_bytes(image: &Image<'_>, section: &str, name: &str) -> Result<Option<Vec<u8>>> {
-    let Some(found) = image.section_by_name(section) else {
-        return Ok(None);
+/// A binary that is of no use, and what to do about it.
+fn failure(path: &Path, error: BinaryError) -> Failure {
+    let name = profkit_data::path_text(path);
+    let hint = match &error {
+        BinaryError::Data(error) => return Failure::file(name, error),
+        BinaryError::SeveralArchitectures => "take one out: lipo -thin ARCHITECTURE",
+        BinaryError::NoMap => "give the instrumented binary as it was linked, before stripping",
+        BinaryError::NoBlockIds => {
+            "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)"
+        }
+        BinaryError::OtherBuild { .. } => "give the binary that the profile was created from",
+        BinaryError::NoDebugInfo => {
+            "compile with -g -fdebug-info-for-profiling, or give the debug info with --debug"
+        }
+        _ => return Failure::input(format_args!("{name}: {error}")),
     };
-    match found.data() {
-        Ok(data) => Ok(Some(data.to_vec())),
-        Err(error) => Err(Failure::input(format_args!(
-            "{name}: section {section} cannot be read: {error}"
-        ))),
-    }
+    Failure::input(format_args!("{name}: {error}")).with_hint(hint)
 }

@@ -1,5 +1,6 @@
 //! What stock compilers can use of a MIP profile: lists of hot blocks ([`blocks`]) and sample profiles ([`sample`]).
 pub mod bb_addr_map;
+pub mod binary;
 pub mod blocks;
 pub mod sample;
 

@@ -1,3 +1,4 @@
+use super::GcovProfile;
 use super::header::{
     GcovVersion, INDIRECT_CALLS, MAGIC, NO_FILE, TAG_FUNCTIONS, TAG_MODULES, TAG_NAMES,
     TAG_SUMMARY, TAG_WORKING_SETS, WORKING_SETS,
@@ -36,6 +37,26 @@ impl GcovOptions {
     #[must_use]
     pub fn endian(mut self, endian: Endian) -> Self {
         self.endian = endian;
+        self
+    }
+
+    /// Sets the source files and the byte order of a file that was read, for `profile`, which was made from it and may
+    /// number its names differently.
+    #[must_use]
+    pub fn like(mut self, read: &GcovProfile, profile: &SampleProfile) -> Self {
+        let names = &read.profile.names;
+        for (id, name) in profile.names.iter() {
+            let there = names.find(name);
+            let file = there.and_then(|there| read.file_of.get(there.index()).copied().flatten());
+            if self.file_of.len() <= id.index() {
+                self.file_of.resize(id.index() + 1, None);
+            }
+            if let Some(slot) = self.file_of.get_mut(id.index()) {
+                *slot = file;
+            }
+        }
+        self.files.clone_from(&read.files);
+        self.endian = read.endian;
         self
     }
 

@@ -1,31 +1,32 @@
 use profkit_abi::variant;
 use std::fmt;
 
-/// What an instrumentation profile counts, as a set of LLVM's `InstrProfKind` bits (`InstrProf.h`; same values).
+/// What the counters of an instrumentation profile count: a set of LLVM's `InstrProfKind` bits (`InstrProf.h`, same
+/// values).
 ///
-/// The empty set is "unknown": a text profile without a header. LLVM shows it as front-end, and lets it merge with
-/// anything.
+/// The empty set means "unknown". Text profiles without a header have it. LLVM shows such a profile as a front-end
+/// profile and merges it with any other kind.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct InstrKind(u32);
 
 impl InstrKind {
-    /// Nothing is known (`InstrProfKind::Unknown`).
+    /// Unknown kind (`InstrProfKind::Unknown`).
     pub const UNKNOWN: Self = InstrKind(0);
-    /// Counters placed by clang's front end.
+    /// Counters that clang's front end placed.
     pub const FRONT_END: Self = InstrKind(1);
-    /// Counters placed on LLVM IR.
+    /// Counters that were placed in LLVM IR.
     pub const IR: Self = InstrKind(1 << 1);
     /// The entry block is always instrumented.
     pub const ENTRY_FIRST: Self = InstrKind(1 << 2);
-    /// Context-sensitive: a second instrumentation after inlining.
+    /// Context-sensitive: the program was instrumented a second time, after inlining.
     pub const CONTEXT_SENSITIVE: Self = InstrKind(1 << 3);
-    /// One byte per counter: covered or not.
+    /// Single-byte counters: each only tells whether its code ran.
     pub const SINGLE_BYTE_COVERAGE: Self = InstrKind(1 << 4);
-    /// Only function entries.
+    /// Only function entries have counters.
     pub const FUNCTION_ENTRY_ONLY: Self = InstrKind(1 << 5);
-    /// There is a MemProf section.
+    /// The file has a MemProf section.
     pub const MEMPROF: Self = InstrKind(1 << 6);
-    /// There are temporal traces.
+    /// The file has temporal traces.
     pub const TEMPORAL: Self = InstrKind(1 << 7);
     /// Loop entries are instrumented.
     pub const LOOP_ENTRIES: Self = InstrKind(1 << 8);
@@ -50,8 +51,8 @@ impl InstrKind {
         (Self::LOOP_ENTRIES, variant::LOOP_ENTRIES, "loop entries"),
     ];
 
-    /// The kind that a version word of a raw or indexed file states (`getProfileKindFromVersion`): without the IR
-    /// bit it is front-end.
+    /// The kind that the version word of a raw or indexed file tells (`getProfileKindFromVersion`). Without the IR bit,
+    /// the profile is a front-end profile.
     pub fn from_version_word(word: u64) -> Self {
         let set = Self::BITS
             .iter()
@@ -65,7 +66,7 @@ impl InstrKind {
         }
     }
 
-    /// The flags that an indexed file of this kind has in its version word.
+    /// The flags for the version word of an indexed file of this kind.
     pub fn version_flags(self) -> u64 {
         Self::BITS
             .iter()
@@ -83,13 +84,13 @@ impl InstrKind {
         self.0 & other.0 != 0
     }
 
-    /// This kind without the bits of `other`.
+    /// Returns this kind without the bits of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         InstrKind(self.0 & !other.0)
     }
 
-    /// Whether nothing is known.
+    /// Whether the kind is unknown.
     pub fn is_unknown(self) -> bool {
         self.0 == 0
     }

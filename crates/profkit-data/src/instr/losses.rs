@@ -1,33 +1,33 @@
-//! What a form of instrumentation profile cannot hold.
+//! Losses: the parts of an instrumentation profile that a file format cannot hold.
 use super::InstrKind;
 
-/// What a form of instrumentation profile has no place for: what was left out of a file.
+/// The parts of a profile that were left out of a file because its format has no place for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Flags of the kind that the form, or its reader, does not know.
+    /// Flags of the profile's kind that the format or its reader does not know.
     pub flags: InstrKind,
-    /// Records that lost their MC/DC bitmap.
+    /// The number of records whose MC/DC bitmap was left out.
     pub bitmaps: u64,
-    /// Records that lost their vtable value sites.
+    /// The number of records whose vtable value sites were left out.
     pub vtable_sites: u64,
-    /// Names of vtables.
+    /// The number of vtable names that were left out.
     pub vtable_names: u64,
-    /// Temporal traces.
+    /// The number of temporal traces that were left out.
     pub traces: u64,
-    /// Build ids.
+    /// The number of build ids that were left out.
     pub binary_ids: u64,
-    /// Whether the MemProf section was dropped.
+    /// Whether the MemProf section was left out.
     pub memprof: bool,
 }
 
 impl Losses {
-    /// Whether everything was written.
+    /// Whether nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What was lost, as counts with a plural noun, for messages. Flags are apart.
+    /// The losses as counts, each with a plural noun for messages. Lost flags are not among them.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.bitmaps, "MC/DC bitmaps"),

@@ -1,7 +1,7 @@
-//! Instrumentation profiles: what the raw, indexed and text forms share.
+//! Instrumentation profiles: the types that the raw, indexed and text formats share.
 //!
-//! A reader yields [`Record`]s, one per function and hash; a writer takes an [`InstrProfile`]. Raw, indexed and text
-//! each have a folder with the reader beside the writer.
+//! A reader returns [`Record`]s, one per function name and hash. A writer needs a whole [`InstrProfile`]. Each of the
+//! three formats has a folder that holds its reader and its writer.
 pub mod indexed;
 mod kind;
 mod losses;

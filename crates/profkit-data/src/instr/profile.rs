@@ -2,45 +2,45 @@ use super::{FunctionTable, InstrKind};
 use crate::ids::{BuildId, NameRef};
 use crate::names::SymbolTable;
 
-/// A whole instrumentation profile, as merging makes it and writers take it.
+/// A whole instrumentation profile: the result of merging, and the input of writers.
 #[derive(Clone, Debug, Default)]
 pub struct InstrProfile {
-    /// What is counted.
+    /// The kind of the profile: what its counters count.
     pub kind: InstrKind,
-    /// The functions, in one or several tables: no name is in two of them.
+    /// The functions, in one or several tables. Each name is in one table only.
     pub tables: Vec<FunctionTable>,
-    /// Names of value-profile targets (the text form spells them out).
+    /// The names of value-profile targets. The text format writes names in place of hashes.
     pub symbols: SymbolTable,
-    /// Build ids of the programs that were run, sorted and unique.
+    /// The build ids of the programs that ran, sorted and unique.
     pub binary_ids: Vec<BuildId>,
-    /// Function orders by time of first call.
+    /// The orders in which functions were first called.
     pub traces: TemporalTraces,
-    /// Names of virtual tables, where they are kept.
+    /// The names of virtual tables, if they are kept.
     pub vtable_names: Vec<Vec<u8>>,
-    /// A MemProf section that is carried through unread.
+    /// A MemProf section that is copied without decoding it.
     pub memprof: Option<crate::MemProfSection>,
 }
 
-/// Temporal traces with LLVM's reservoir bookkeeping.
+/// Temporal traces, and the number of which LLVM's reservoir sampling needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTraces {
-    /// The sampled traces.
+    /// The traces that were kept.
     pub traces: Vec<TemporalTrace>,
-    /// How many traces were seen in all (`TemporalProfTraceStreamSize`).
+    /// The number of traces that were seen in all (`TemporalProfTraceStreamSize`).
     pub stream_size: u64,
 }
 
-/// Functions in the order of their first call, in one run.
+/// The functions of one run, in the order of their first calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTrace {
-    /// Weight of the run.
+    /// The weight of the run.
     pub weight: u64,
-    /// Names of the functions, by hash.
+    /// The functions, by the hash of their name.
     pub functions: Vec<NameRef>,
 }
 
 impl InstrProfile {
-    /// How many records (names × hashes) there are.
+    /// The number of records. A function has one record per hash.
     pub fn record_count(&self) -> usize {
         self.tables.iter().map(FunctionTable::record_count).sum()
     }

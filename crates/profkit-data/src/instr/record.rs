@@ -1,26 +1,26 @@
 use crate::ids::{FuncHash, NameRef};
 use profkit_abi::value_kind;
 
-/// One function's data under one hash, owned. Readers fill one and the same record again and again
-/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so that reading allocates nothing per function.
+/// The data of one function with one hash, owned. Readers fill the same record again and again
+/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so reading allocates no memory per function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The PGO name, as the file spells it. Empty where a raw file has lost its names.
+    /// The PGO name, exactly as in the file. Empty if a raw file has lost its names.
     pub name: Vec<u8>,
-    /// MD5 low-64 of the name.
+    /// The low 64 bits of the MD5 of the name.
     pub name_ref: NameRef,
-    /// Control-flow hash.
+    /// The hash of the control flow.
     pub func_hash: FuncHash,
-    /// Counters in file order. For single-byte coverage: 1 covered, 0 not.
+    /// The counters in file order. For single-byte coverage, 1 means covered and 0 not covered.
     pub counts: Vec<u64>,
-    /// MC/DC bitmap bytes.
+    /// The bytes of the MC/DC bitmap.
     pub bitmap: Vec<u8>,
-    /// Value profile.
+    /// The value profile.
     pub values: ValueData,
 }
 
 impl Record {
-    /// Empties the record and keeps its buffers.
+    /// Empties the record but keeps its buffers.
     pub fn clear(&mut self) {
         self.name.clear();
         self.name_ref = NameRef(0);
@@ -30,55 +30,56 @@ impl Record {
         self.values.clear();
     }
 
-    /// Whether the first counter says that the function is pseudo-hot or pseudo-warm, not how often it ran.
+    /// Whether the first counter is a marker for a pseudo-hot or pseudo-warm function, and not a count.
     pub fn is_pseudo(&self) -> bool {
         crate::summary::is_pseudo(&self.counts)
     }
 }
 
-/// A value and how often it was seen at a site.
+/// A value, and how often it was seen at a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueEntry {
-    /// For targets and vtables the MD5 low-64 of the name (0 = unknown or outside the program); for memory
-    /// intrinsics the size or the first of its bucket.
+    /// For call targets and vtables, the low 64 bits of the MD5 of the name (0 if it is unknown or outside the
+    /// program). For memory intrinsics, the size, or the first size of its bucket.
     pub value: u64,
-    /// How often.
+    /// How often the value was seen.
     pub count: u64,
 }
 
-/// The value profile of a record: per kind, per site, the values seen. Three flat lists, no allocation per site.
+/// The value profile of a record: the values that were seen, by value kind and site. All sites of a kind share two flat
+/// lists, so a site needs no allocation of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueData {
     kinds: [KindValues; value_kind::COUNT],
 }
 
 impl ValueData {
-    /// The sites of a kind; `None` for a kind number that LLVM does not have.
+    /// The sites of a value kind; `None` if LLVM has no kind with this number.
     pub fn kind(&self, kind: u32) -> Option<&KindValues> {
         self.kinds.get(kind as usize)
     }
 
-    /// The sites of a kind, to fill.
+    /// Mutable access to the sites of a value kind.
     pub fn kind_mut(&mut self, kind: u32) -> Option<&mut KindValues> {
         self.kinds.get_mut(kind as usize)
     }
 
-    /// All kinds with their numbers, in order, empty ones too.
+    /// All value kinds with their numbers, in order. Kinds without sites are included.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, &KindValues)> {
         (0u32..).zip(&self.kinds)
     }
 
-    /// All kinds with their numbers, in order, to change.
+    /// All value kinds with their numbers, in order, mutable.
     pub fn kinds_mut(&mut self) -> impl Iterator<Item = (u32, &mut KindValues)> {
         (0u32..).zip(&mut self.kinds)
     }
 
-    /// Whether no kind has a site.
+    /// Whether no value kind has a site.
     pub fn is_empty(&self) -> bool {
         self.kinds.iter().all(|kind| kind.site_count() == 0)
     }
 
-    /// Empties all kinds and keeps their buffers.
+    /// Empties all value kinds but keeps their buffers.
     pub fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindValues::clear);
     }
@@ -87,7 +88,7 @@ impl ValueData {
 /// The sites of one value kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindValues {
-    /// End of each site's run in `entries`.
+    /// The end of each site's values in `entries`.
     ends: Vec<u32>,
     entries: Vec<ValueEntry>,
 }
@@ -96,22 +97,22 @@ pub struct KindValues {
 pub type SiteValues<'a> = &'a [ValueEntry];
 
 impl KindValues {
-    /// How many sites there are, with values or without.
+    /// The number of sites. Sites without values count too.
     pub fn site_count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The values of all sites, site after site.
+    /// The values of all sites, one site after the other.
     pub fn entries(&self) -> &[ValueEntry] {
         &self.entries
     }
 
-    /// The values of all sites, to change in place (their number per site stays).
+    /// The values of all sites, mutable. The number of values per site cannot change.
     pub fn entries_mut(&mut self) -> &mut [ValueEntry] {
         &mut self.entries
     }
 
-    /// The values of each site in order.
+    /// The values of each site, in the order of the sites.
     pub fn sites(&self) -> impl ExactSizeIterator<Item = SiteValues<'_>> + Clone {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -121,7 +122,7 @@ impl KindValues {
         })
     }
 
-    /// The values of one site; empty past the last.
+    /// The values of one site; empty if there is no such site.
     pub fn site(&self, index: usize) -> SiteValues<'_> {
         let Some(&end) = self.ends.get(index) else {
             return &[];
@@ -136,7 +137,7 @@ impl KindValues {
             .unwrap_or_default()
     }
 
-    /// The values of each site in order, to change in place.
+    /// The values of each site, mutable. The number of values per site cannot change.
     pub fn sites_mut(&mut self) -> impl Iterator<Item = &mut [ValueEntry]> {
         let mut rest = self.entries.as_mut_slice();
         let mut start = 0;
@@ -150,7 +151,7 @@ impl KindValues {
         })
     }
 
-    /// Cuts every site to its first `max` values.
+    /// Drops all values of a site after the first `max`, at every site.
     pub fn truncate_sites(&mut self, max: usize) {
         if self.sites().all(|site| site.len() <= max) {
             return;
@@ -162,25 +163,25 @@ impl KindValues {
         *self = cut;
     }
 
-    /// Appends a site.
+    /// Appends a site with its values.
     pub fn push_site(&mut self, values: impl IntoIterator<Item = ValueEntry>) {
         self.entries.extend(values);
         self.ends
             .push(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
     }
 
-    /// Appends one value to the site that [`end_site`](Self::end_site) will close.
+    /// Appends a value to the last site, which [`end_site`](Self::end_site) will complete.
     pub fn push_value(&mut self, entry: ValueEntry) {
         self.entries.push(entry);
     }
 
-    /// Closes a site whose values were pushed one by one.
+    /// Completes a site whose values were added one by one with [`push_value`](Self::push_value).
     pub fn end_site(&mut self) {
         self.ends
             .push(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
     }
 
-    /// Empties the kind and keeps its buffers.
+    /// Empties the kind but keeps its buffers.
     pub fn clear(&mut self) {
         self.ends.clear();
         self.entries.clear();

@@ -1,19 +1,19 @@
-//! Many records in a few large buffers: the model that accumulators build and writers take.
+//! A table of many records in a few large buffers. Merging builds it, and writers take it as input.
 use super::record::ValueData;
 use crate::ids::{FuncHash, NameRef};
 use crate::summary::is_pseudo;
 
-/// Index of a function (one name) in a [`FunctionTable`].
+/// The index of a function in a [`FunctionTable`]. There is one function per name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
-/// Index of a record (one name and hash) in a [`FunctionTable`].
+/// The index of a record in a [`FunctionTable`]. There is one record per name and hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u32);
 
-/// Functions and their records in flat buffers: about 100 bytes per record beside its counters, and no allocation for
-/// each. Functions keep the order in which they were added; [`order`](FunctionRef::order) says where each was first
-/// seen, so that tables built by several threads can be put in one order.
+/// Functions and their records in flat buffers. A record takes about 100 bytes besides its counters and no allocation
+/// of its own. Functions keep the order in which they were added. [`order`](FunctionRef::order) tells the position at
+/// which each was first seen, so that tables built by several threads can be put into one order.
 ///
 /// ```
 /// use profkit_data::ids::{FuncHash, NameRef};
@@ -56,26 +56,26 @@ struct RecordEntry {
     bitmap_start: usize,
     counts_len: u32,
     bitmap_len: u32,
-    /// Index into `values`, or `NONE`.
+    /// An index into `values`, or `NONE`.
     values: u32,
-    /// Next record of the same function, or `NONE`.
+    /// The next record of the same function, or `NONE`.
     next: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// What [`FunctionTable::push_record`] needs of a record.
+/// The contents of a record for [`FunctionTable::push_record`].
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a> {
-    /// Control-flow hash.
+    /// The hash of the control flow.
     pub func_hash: FuncHash,
-    /// Counters.
+    /// The counters.
     pub counts: &'a [u64],
-    /// MC/DC bitmap bytes.
+    /// The bytes of the MC/DC bitmap.
     pub bitmap: &'a [u8],
-    /// Value profile; `None` or empty alike.
+    /// The value profile. `None` means the same as an empty one.
     pub values: Option<&'a ValueData>,
-    /// Where the record was first seen (any increasing number).
+    /// The position at which the record was first seen. Any number will do that grows from record to record.
     pub order: u64,
 }
 
@@ -89,25 +89,25 @@ pub struct FunctionRef<'a> {
 /// A record of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRef<'a> {
-    /// Control-flow hash.
+    /// The hash of the control flow.
     pub func_hash: FuncHash,
-    /// Counters.
+    /// The counters.
     pub counts: &'a [u64],
-    /// MC/DC bitmap bytes.
+    /// The bytes of the MC/DC bitmap.
     pub bitmap: &'a [u8],
-    /// Value profile, if there is one.
+    /// The value profile, if there is one.
     pub values: Option<&'a ValueData>,
-    /// Where the record was first seen.
+    /// The position at which the record was first seen, as given to [`FunctionTable::push_record`].
     pub order: u64,
 }
 
 impl FunctionTable {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes room for more functions (one record each), their names and counters.
+    /// Reserves memory for further functions with one record each, and for their names and counters.
     pub fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.functions.reserve(functions);
         self.records.reserve(functions);
@@ -115,7 +115,7 @@ impl FunctionTable {
         self.counts.reserve(counts);
     }
 
-    /// Puts the records of every function in rising order of [`RecordRef::order`].
+    /// Sorts the records of every function by ascending [`RecordRef::order`].
     pub fn sort_records(&mut self) {
         let mut chain: Vec<(u64, u32)> = Vec::new();
         for function in &mut self.functions {
@@ -143,8 +143,8 @@ impl FunctionTable {
         }
     }
 
-    /// Adds a function without records. Names are not checked for repetition: the caller's index does that.
-    /// `None` if the table is full (2^32 − 1 functions, or a name of 4 GiB).
+    /// Adds a function without records. It is not checked whether the table already has the name; the caller must know.
+    /// `None` if the table is full (2^32 − 1 functions) or the name has 4 GiB or more.
     pub fn push_function(
         &mut self,
         name: &[u8],
@@ -169,7 +169,7 @@ impl FunctionTable {
         Some(FunctionId(id))
     }
 
-    /// Adds a record to a function, after those that it has. `None` if the table is full or has no such function.
+    /// Adds a record to a function, after its other records. `None` if the table is full or has no such function.
     pub fn push_record(&mut self, function: FunctionId, record: NewRecord<'_>) -> Option<RecordId> {
         let id = u32::try_from(self.records.len())
             .ok()
@@ -204,17 +204,17 @@ impl FunctionTable {
         Some(RecordId(id))
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }
 
-    /// A function.
+    /// The function with this id.
     pub fn function(&self, id: FunctionId) -> Option<FunctionRef<'_>> {
         Some(FunctionRef {
             table: self,
@@ -222,7 +222,7 @@ impl FunctionTable {
         })
     }
 
-    /// A record.
+    /// The record with this id.
     pub fn record(&self, id: RecordId) -> Option<RecordRef<'_>> {
         Some(self.record_ref(self.records.get(id.0 as usize)?))
     }
@@ -247,27 +247,27 @@ impl FunctionTable {
         })
     }
 
-    /// The counters of a record, to add to.
+    /// Mutable access to the counters of a record.
     pub fn counts_mut(&mut self, id: RecordId) -> Option<&mut [u64]> {
         let record = self.records.get(id.0 as usize)?;
         self.counts
             .get_mut(record.counts_start..record.counts_start + record.counts_len as usize)
     }
 
-    /// The bitmap bytes of a record, to OR into.
+    /// Mutable access to the bitmap bytes of a record.
     pub fn bitmap_mut(&mut self, id: RecordId) -> Option<&mut [u8]> {
         let record = self.records.get(id.0 as usize)?;
         self.bitmaps
             .get_mut(record.bitmap_start..record.bitmap_start + record.bitmap_len as usize)
     }
 
-    /// The value profile of a record, to change; `None` if the record has no sites.
+    /// Mutable access to the value profile of a record; `None` if the record has no value sites.
     pub fn values_mut(&mut self, id: RecordId) -> Option<&mut ValueData> {
         let record = self.records.get(id.0 as usize)?;
         self.values.get_mut(record.values as usize)
     }
 
-    /// Lowers the order of a function and record to `order`, if that is earlier.
+    /// Records that a function and its record were seen at `order`. The smaller of the old and the new number is kept.
     pub fn seen_at(&mut self, function: FunctionId, record: RecordId, order: u64) {
         if let Some(entry) = self.functions.get_mut(function.0 as usize) {
             entry.order = entry.order.min(order);
@@ -304,17 +304,17 @@ impl<'a> FunctionRef<'a> {
             .unwrap_or_default()
     }
 
-    /// MD5 low-64 of the name.
+    /// The low 64 bits of the MD5 of the name.
     pub fn name_ref(&self) -> NameRef {
         self.entry.name_ref
     }
 
-    /// Where the function was first seen.
+    /// The position at which the function was first seen.
     pub fn order(&self) -> u64 {
         self.entry.order
     }
 
-    /// Whether any record has a count or a bitmap bit: what LLVM keeps in a sparse profile
+    /// Whether any record has a count or a bitmap bit. LLVM keeps such functions in a sparse profile
     /// (`InstrProfWriter::shouldEncodeData`).
     pub fn has_run(&self) -> bool {
         self.records().any(|record| {
@@ -323,7 +323,7 @@ impl<'a> FunctionRef<'a> {
         })
     }
 
-    /// The function's records in the order in which they were added.
+    /// The records of the function, in the order in which they were added.
     pub fn records(&self) -> impl Iterator<Item = RecordRef<'a>> + use<'a> {
         let table = self.table;
         let mut next = self.entry.first_record;

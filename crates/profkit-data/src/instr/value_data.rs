@@ -18,26 +18,27 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
-/// Length of the header of the value data: the fields TotalSize and NumValueKinds.
+/// The length of the header of the value data: TotalSize and NumValueKinds.
 const BLOB_HEADER_LEN: usize = 8;
-/// Kind and NumValueSites.
+/// The length of the header of a value kind: Kind and NumValueSites.
 const KIND_HEADER_LEN: usize = 8;
-/// Value and Count.
+/// The length of an entry: Value and Count.
 const ENTRY_LEN: usize = 16;
-/// What the blob and the header of each kind are padded to.
+/// The blob and the header of each kind are padded to a multiple of this.
 const ALIGNMENT: usize = 8;
 
 const STRUCTURE: Structure = Structure::ValueData;
 
-/// Takes one blob off the cursor and puts its sites into `values`, which it empties first. A value stays as it is in
-/// the file: in raw files targets are addresses.
+/// Decodes one blob at the cursor into `values`, which is emptied first. Values stay as they are in the file: in raw
+/// files, targets are addresses.
 ///
-/// The sites of a kind that is listed twice are one after the other, as LLVM reads them.
+/// If a kind is listed twice, its sites are joined, as in LLVM's reader.
 ///
 /// # Errors
-/// With LLVM's kinds and detail texts: [`ErrorKind::Truncated`] for less than a header, [`ErrorKind::TooLarge`] for a
-/// TotalSize beyond the data; the cursor does not move then. [`ErrorKind::Malformed`] for a blob that contradicts
-/// itself; the cursor then stands after it, so that reading can go on.
+/// Kinds and detail texts are LLVM's. [`ErrorKind::Truncated`] if the data are shorter than the header of a blob, and
+/// [`ErrorKind::TooLarge`] if TotalSize exceeds the data; in both cases the cursor does not move.
+/// [`ErrorKind::Malformed`] if the blob contradicts itself; the cursor then stands after the blob, so that reading can
+/// continue.
 pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     values.clear();
     let mut blob = window(cursor)?;
@@ -47,15 +48,15 @@ pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     })
 }
 
-/// Takes one blob off the cursor without looking at its values.
+/// Skips one blob at the cursor without decoding its values.
 ///
 /// # Errors
-/// As [`decode`], but for what only reading the values shows.
+/// As [`decode`], except for faults that only decoding shows.
 pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     window(cursor).map(drop)
 }
 
-/// How many bytes [`encode`] makes of these values. Without any site that is 8: a header that says so.
+/// The number of bytes that [`encode`] appends for these values. Without any site it is 8, the length of the header.
 pub fn encoded_len(values: &ValueData) -> usize {
     let kinds = values.kinds().filter(|(_, kind)| kind.site_count() > 0);
     BLOB_HEADER_LEN
@@ -64,10 +65,11 @@ pub fn encoded_len(values: &ValueData) -> usize {
             .sum::<usize>()
 }
 
-/// Appends the blob of these values. Kinds without a site are left out, as LLVM's writer does.
+/// Appends the blob of these values. Like LLVM's writer, it leaves out kinds without sites.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a site of more than 255 values or a blob of 4 GiB; nothing is appended then.
+/// [`ErrorKind::CannotRepresent`] if a site has more than 255 values or the blob reaches 4 GiB; nothing is appended
+/// then.
 pub fn encode(values: &ValueData, endian: Endian, out: &mut Vec<u8>) -> Result<()> {
     let total = u32::try_from(encoded_len(values)).map_err(|_| {
         Error::new(
@@ -119,7 +121,7 @@ fn kind_header_len(sites: usize) -> usize {
     (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
 }
 
-/// A cursor over the next blob after its TotalSize.
+/// Takes the next blob. The cursor that is returned stands after its TotalSize.
 fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;
@@ -147,7 +149,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
                 .at(start)
                 .within(STRUCTURE)
                 .found(total)
-                // LLVM's spelling.
+                // The spelling is LLVM's.
                 .llvm_detail("total size is not multiples of quardword"),
         );
     }

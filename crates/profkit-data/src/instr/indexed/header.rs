@@ -1,40 +1,41 @@
-//! The header, and which version has which words and flags.
+//! The header of an indexed profile, and which versions have which words and flags.
 use crate::bytes::{Cursor, Endian};
 use crate::instr::InstrKind;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 
-/// The header of an indexed profile. Offsets are absolute; a word that the version does not have is 0.
+/// The header of an indexed profile. Offsets are absolute. A word that the version does not have is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexedHeader {
-    /// Version number and flags.
+    /// The version number and the flags.
     pub version_word: u64,
-    /// `MaxFunctionCount` up to version 3, unused and 0 from version 4.
+    /// `MaxFunctionCount` up to version 3; unused and 0 from version 4.
     pub max_function_count: u64,
-    /// Where the bucket index of the function table is.
+    /// The offset of the function table's bucket index.
     pub hash_offset: u64,
-    /// Where the MemProf section is, if flag 62 is set (version 8).
+    /// The offset of the MemProf section, if flag 62 is set (version 8).
     pub memprof_offset: u64,
-    /// Where the build ids are (version 9).
+    /// The offset of the build ids (version 9).
     pub binary_ids_offset: u64,
-    /// Where the temporal traces are, if flag 63 is set (version 10).
+    /// The offset of the temporal traces, if flag 63 is set (version 10).
     pub traces_offset: u64,
-    /// Where the names of vtables are (version 12).
+    /// The offset of the vtable names (version 12).
     pub vtable_names_offset: u64,
 }
 
-/// LLVM reads these bytes before it looks at the version.
+/// LLVM requires this number of bytes before it looks at the version.
 const MINIMUM_LEN: usize = 24;
-/// Where the header says where the hash table's index is (`HashOffset`), in all versions.
+/// The offset of the header word that holds the offset of the hash table's index (`HashOffset`). It is the same in all
+/// versions.
 pub(super) const HASH_OFFSET_AT: u64 = 32;
 
 impl IndexedHeader {
-    /// Reads the header at the start of a file. Versions 1 to 14 have a known header.
+    /// Reads the header at the start of a file. The headers of versions 1 to 14 are known.
     ///
     /// # Errors
-    /// In LLVM's order: [`ErrorKind::Truncated`] below 24 bytes, [`ErrorKind::BadMagic`],
-    /// [`ErrorKind::UnsupportedVersion`] for version 0 or above 14, [`ErrorKind::BadHeader`] if the words of that
-    /// version are not all there, [`ErrorKind::UnsupportedHashType`].
+    /// Checked in LLVM's order: [`ErrorKind::Truncated`] for less than 24 bytes; [`ErrorKind::BadMagic`];
+    /// [`ErrorKind::UnsupportedVersion`] for version 0 or above 14; [`ErrorKind::BadHeader`] if the file ends before
+    /// the last word of the version's header; [`ErrorKind::UnsupportedHashType`].
     pub fn parse(data: &[u8]) -> Result<Self> {
         Self::read(data).map_err(|error| {
             error
@@ -82,7 +83,7 @@ impl IndexedHeader {
         };
         let max_function_count = word(1)?;
         let hash_type = word(1)?;
-        // LLVM looks at the low half only.
+        // Like LLVM, look at the low half only.
         if hash_type & u64::from(u32::MAX) != indexed::HASH_TYPE_MD5 {
             return Err(Error::new(
                 ErrorKind::UnsupportedHashType,
@@ -108,22 +109,22 @@ impl IndexedHeader {
         version_of(self.version_word)
     }
 
-    /// What is counted.
+    /// The kind of the profile: what its counters count.
     pub fn kind(&self) -> InstrKind {
         InstrKind::from_version_word(self.version_word)
     }
 
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     pub fn encoded_len(&self) -> u64 {
         header_len(self.version())
     }
 
-    /// Whether a flag of `profkit_abi::variant` is set.
+    /// Whether a flag from `profkit_abi::variant` is set.
     pub fn has_flag(&self, flag: u64) -> bool {
         self.version_word & flag != 0
     }
 
-    /// All words of the header in order, with LLVM's names and their offsets.
+    /// All words of the header in order: LLVM's name, the offset of the word, its value.
     pub fn named_fields(&self) -> Vec<(&'static str, u64, u64)> {
         let unused = match self.version() {
             0..SUMMARY_SINCE => "MaxFunctionCount",
@@ -148,7 +149,7 @@ impl IndexedHeader {
             .collect()
     }
 
-    /// Appends the header.
+    /// Appends the header to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for (_, _, word) in self.named_fields() {
             out.extend_from_slice(&word.to_le_bytes());
@@ -156,23 +157,23 @@ impl IndexedHeader {
     }
 }
 
-/// First version whose records state the number of counters, and with several hashes per name (LLVM 3.6).
+/// The first version that stores the number of counters in a record, and allows several hashes per name (LLVM 3.6).
 pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
-/// First version with value data (LLVM 3.8).
+/// The first version with value data (LLVM 3.8).
 pub(super) const VALUES_SINCE: u32 = 3;
-/// First version with a summary (LLVM 3.9).
+/// The first version with a summary (LLVM 3.9).
 pub(super) const SUMMARY_SINCE: u32 = 4;
-/// First version with MC/DC bitmaps in the records (LLVM 18).
+/// The first version with MC/DC bitmaps in the records (LLVM 18).
 pub(super) const BITMAPS_SINCE: u32 = 11;
-/// First version with vtable value sites (LLVM 19).
+/// The first version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
 
-/// A section that the header points to.
+/// A section whose offset stands in the header.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// The first version that has it.
+    /// The first version that has the section.
     pub(super) since: u32,
-    /// Where the header holds its offset.
+    /// The offset of the header word that holds the offset of the section.
     at: u64,
     name: &'static str,
 }
@@ -203,7 +204,7 @@ pub(super) const VTABLE_NAMES: Section = Section {
 };
 
 impl Section {
-    /// A cursor at the section, if a file of this version has it.
+    /// A cursor at the start of the section; `None` if files of this version do not have it.
     pub(super) fn open<'data>(
         &self,
         data: &'data [u8],
@@ -229,7 +230,7 @@ impl Section {
     }
 }
 
-/// The version number in a version word.
+/// The version number inside a version word.
 pub(super) fn version_of(version_word: u64) -> u32 {
     u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(u32::MAX)
 }

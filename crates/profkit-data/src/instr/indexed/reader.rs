@@ -15,35 +15,37 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 use std::sync::OnceLock;
 
-/// How an indexed profile is read.
+/// Options for reading an indexed profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedReadOptions {
-    /// Whether a damaged file is read as far as it is sound: sections that are whole are used, and if the bucket index is
-    /// cut or wrong, the items of the function table are read from their beginning without it
-    /// ([`HashTable::walk`]). A reader of the records says after the last what is lost. In a sound file this costs a
-    /// look at the head of each item; hostile input costs 16 times the table's size in time.
+    /// Whether to read the intact parts of a damaged file. Complete sections are used. If the bucket index is cut off
+    /// or wrong, the items of the function table are read one after the other without it ([`HashTable::walk`]). After
+    /// the last record, a reader reports what is lost.
+    ///
+    /// For an undamaged file this costs one extra look at the head of each item. A hostile file costs up to 16 passes
+    /// over its function table.
     pub salvage: bool,
-    /// Whether files of version 14 are read, of whose records the layout is not known: header, summary, build ids, vtable
-    /// names, traces and the names in the function table can be read, and each record is an
+    /// Whether to open files of version 14, although the layout of their records is not known. Header, summary, build
+    /// ids, vtable names, traces and the function names can then be read. Reading the records gives
     /// [`ErrorKind::UnsupportedVersion`].
     pub unknown_records: bool,
 }
 
 impl IndexedReadOptions {
-    /// Strict, and only versions whose records are known.
+    /// The defaults: any damage is an error, and only versions whose records are known can be read.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether a damaged file is read as far as it is sound.
+    /// Sets whether to read the intact parts of a damaged file.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
     }
 
-    /// Whether files of version 14 are read.
+    /// Sets whether to open files of version 14.
     #[must_use]
     pub fn unknown_records(mut self, read: bool) -> Self {
         self.unknown_records = read;
@@ -51,7 +53,11 @@ impl IndexedReadOptions {
     }
 }
 
-/// An indexed profile that borrows the file's bytes.
+/// A view of an indexed profile that borrows the bytes of the file.
+///
+/// Hostile input: parsing reads only the header, the summaries and the bounds of the sections. It allocates memory only
+/// for the summaries, at most their size in the file. No reader allocates memory by a count in the file, and one pass
+/// over the function table reads no byte twice.
 ///
 /// Hostile input: parsing reads the header, the summaries and the bounds of the sections, and allocates for the
 /// summaries no more than their own size. Nothing is ever allocated by a count that the file claims, and no byte of
@@ -81,22 +87,22 @@ pub struct IndexedProfile<'data> {
     pub(super) binary_ids: Option<Cursor<'data>>,
     pub(super) vtable_names: Option<Cursor<'data>>,
     pub(super) traces: Option<Cursor<'data>>,
-    /// What is known to be lost, in a file that is being salvaged.
+    /// The known damage, if the file was opened with the option to salvage.
     pub(super) damage: Option<Box<Damage>>,
 }
 
 impl<'data> IndexedProfile<'data> {
-    /// Reads the header, the summaries and the bounds of all sections.
+    /// Opens a profile: reads the header, the summaries and the bounds of all sections.
     ///
     /// # Errors
-    /// Those of [`IndexedHeader::parse`]; [`ErrorKind::UnsupportedVersion`] for version 14 too, of whose records the
-    /// layout is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or [`ErrorKind::Malformed`] for a
-    /// section out of bounds.
+    /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::UnsupportedVersion`] also for version 14, because the
+    /// layout of its records is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or
+    /// [`ErrorKind::Malformed`] if a section is out of bounds.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
 
-    /// The profile, if the layout of its records is known.
+    /// Returns the profile itself if the layout of its records is known.
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`] for version 14.
@@ -109,10 +115,10 @@ impl<'data> IndexedProfile<'data> {
         }
     }
 
-    /// As [`parse`](Self::parse), with options.
+    /// Opens a profile with options.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); to salvage, only if not even the header and the summaries can be read.
+    /// As [`parse`](Self::parse). With the option to salvage, damage is an error only in the header and the summaries.
     pub fn parse_with(data: &'data [u8], options: &IndexedReadOptions) -> Result<Self> {
         let profile = if options.salvage {
             super::salvage::salvage(data)
@@ -130,7 +136,7 @@ impl<'data> IndexedProfile<'data> {
     fn parse_strictly(data: &'data [u8]) -> Result<Self> {
         let header = IndexedHeader::parse(data)?;
         let version = header.version();
-        // The sections come first because LLVM notices a cut file by them.
+        // The sections come before the summaries because LLVM reports their errors first when a file is cut off.
         let section = |section: &header::Section, offset| section.open(data, version, offset);
         let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)
             .map_err(sections::corrupted_binary_ids)?
@@ -144,7 +150,7 @@ impl<'data> IndexedProfile<'data> {
             .transpose()?;
         let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
         if let Some(mut names) = vtable_names {
-            // Their length must be there; whether the names are is not yet asked.
+            // Only the length of the names must be in the file; the names themselves are checked when they are read.
             names.u64().map_err(|error| {
                 error
                     .within(Structure::VTableNames)
@@ -179,7 +185,7 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// The summaries, and the offset after them.
+    /// Reads the summaries. Also returns the offset after them.
     pub(super) fn read_summaries(
         data: &[u8],
         header: &IndexedHeader,
@@ -205,39 +211,40 @@ impl<'data> IndexedProfile<'data> {
         &self.header
     }
 
-    /// What is counted.
+    /// The kind of the profile: what its counters count.
     pub fn kind(&self) -> InstrKind {
         self.header.kind()
     }
 
-    /// The summary (version 4 and later), as the file states it.
+    /// The summary (version 4 and later), as stored in the file.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
 
-    /// The summary of the context-sensitive records, as the file states it.
+    /// The summary of the context-sensitive records, as stored in the file.
     pub fn cs_summary(&self) -> Option<&Summary> {
         self.cs_summary.as_ref()
     }
 
-    /// How many names the table says it has. A claim: allocate nothing by it.
+    /// The number of names that the table states. A damaged file may state any number, so do not allocate by it.
     pub fn name_count(&self) -> u64 {
         self.table.entry_count()
     }
 
-    /// The table from names to records.
+    /// The function table, which finds records by name.
     pub fn table(&self) -> &HashTable<'data> {
         &self.table
     }
 
-    /// A reader of all records in LLVM's order: by bucket, then by chain.
+    /// A reader of all records in LLVM's order: bucket by bucket, and inside a bucket in the stored order.
     pub fn records(&self) -> IndexedReader<'data> {
         self.records_of_share(0, 1)
     }
 
-    /// A reader of the records of those names whose hash is `share` modulo `shares`, a power of two.
+    /// A reader of the records of the names whose hash modulo `shares` is `share`. `shares` must be a power of two.
     ///
-    /// The same share of all files holds the same names, so that several threads can merge shares without meeting.
+    /// The same share of several files holds the same names, so each thread can merge one share of all files without
+    /// touching the names of other threads.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
         let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
         IndexedReader {
@@ -260,11 +267,11 @@ impl<'data> IndexedProfile<'data> {
         }
     }
 
-    /// The records of one name, found through the table: nothing else of the file is read. `None` if the profile does
-    /// not have the name.
+    /// Finds the records of one name; `None` if the profile does not have the name. Only one bucket of the table is
+    /// read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a damaged bucket, [`ErrorKind::UnsupportedVersion`] for version 14.
+    /// [`ErrorKind::Malformed`] if the bucket is damaged, [`ErrorKind::UnsupportedVersion`] for version 14.
     pub fn lookup(&self, name: &[u8]) -> Result<Option<NameRecords<'data>>> {
         let entry = self
             .table
@@ -279,14 +286,15 @@ impl<'data> IndexedProfile<'data> {
         Ok(Some(NameRecords::new(&entry, self.header.version())))
     }
 
-    /// The name of a hash, if the profile has a function of it: looks at one bucket only. A damaged bucket has none.
+    /// Finds the name of a function by its hash. Only one bucket is read; `None` if the hash is not in it or the bucket
+    /// is damaged.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&'data [u8]> {
         let entry = self.table.find_hash(name_ref.0).ok()??;
         Some(entry.key)
     }
 
-    /// All sections in file order: which, absolute offset, length in bytes. A section reaches to the next or
-    /// to the end of the file, its padding and whatever else is in between with it.
+    /// All sections in file order: the section, its absolute offset, its length in bytes. The length includes all bytes
+    /// up to the next section or the end of the file, so also padding.
     pub fn named_sections(&self) -> Vec<(Structure, u64, u64)> {
         let header = &self.header;
         let file_len = self.data.len() as u64;
@@ -321,20 +329,20 @@ impl<'data> IndexedProfile<'data> {
             .collect()
     }
 
-    /// Build ids in file order (version 9 and later).
+    /// The build ids in file order (version 9 and later).
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a section that contradicts itself.
+    /// [`ErrorKind::Malformed`] if the section contradicts itself.
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         self.binary_ids
             .map_or(Ok(Vec::new()), sections::read_binary_ids)
             .map_err(|error| error.within(Structure::IndexedProfile))
     }
 
-    /// Names of vtables (version 12 and later), where the merge kept them.
+    /// The names of vtables (version 12 and later), if they were kept when the profile was merged.
     ///
     /// # Errors
-    /// Those of [`SymbolTable::read_blob`].
+    /// The errors of [`SymbolTable::read_blob`].
     pub fn vtable_names(&self) -> Result<SymbolTable> {
         let mut names = SymbolTable::new();
         self.read_vtable_names(&mut names)?;
@@ -353,10 +361,10 @@ impl<'data> IndexedProfile<'data> {
             })
     }
 
-    /// Temporal traces (version 10 and later).
+    /// The temporal traces (version 10 and later).
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the file ends inside them.
+    /// [`ErrorKind::Truncated`] if the file ends inside the traces.
     pub fn temporal_traces(&self) -> Result<TemporalTraces> {
         let mut traces = TemporalTraces::default();
         if let Some(cursor) = self.traces {
@@ -369,7 +377,7 @@ impl<'data> IndexedProfile<'data> {
         Ok(traces)
     }
 
-    /// The bytes of the MemProf section, where there is one: up to the next section, or the end of the file.
+    /// The bytes of the MemProf section, if there is one. They reach to the next section or the end of the file.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
         let lost = self.damage.as_ref().is_some_and(|damage| damage.memprof);
@@ -395,7 +403,7 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// Everything as an owned profile; functions and records are in reading order.
+    /// Reads the whole profile into memory. Functions and records are in reading order.
     ///
     /// # Errors
     /// The first error of any part.
@@ -458,12 +466,12 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// What is still to be said of the damage after the last name.
+    /// The losses that remain to be reported after the last name.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }
 
-/// Where names come from.
+/// The source of the names: the table, or a walk over the items of a damaged table.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),
@@ -491,22 +499,22 @@ impl<'data> Names<'data> {
 }
 
 impl<'data> IndexedReader<'data> {
-    /// The profile that is read.
+    /// The profile that is being read.
     pub fn profile(&self) -> &IndexedProfile<'data> {
         &self.profile
     }
 
-    /// The absolute offset of the item of the record that was read last. Ascends from name to name in reading order,
-    /// in shares as well: the place of a record among all of its file.
+    /// The absolute offset of the table item that the last record came from. It ascends from name to name in reading
+    /// order, in shares too, so it tells the place of a record among all records of the file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }
 
-    /// The next name with its records, undecoded. `None` at the end.
+    /// Returns the next name with its records, which are not decoded yet; `None` at the end.
     ///
     /// # Errors
-    /// An error concerns the rest of one bucket; the next call goes on with the next. For version 14 there is one
-    /// [`ErrorKind::UnsupportedVersion`] and no more.
+    /// An error ends one bucket; the next call continues with the next bucket. For version 14,
+    /// [`ErrorKind::UnsupportedVersion`] once, then the end.
     pub fn next_name(&mut self) -> Result<Option<NameRecords<'data>>> {
         if self.at_end {
             return Ok(None);
@@ -537,7 +545,7 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// What the file is known to have lost, after the last name.
+    /// The next known loss, to be reported after the last name.
     fn next_loss(&mut self) -> Option<Error> {
         let damage = self.profile.damage.as_ref()?;
         let losses = self.at_last.get_or_insert_with(|| {
@@ -580,12 +588,12 @@ impl InstrSource for IndexedReader<'_> {
         !self.at_end
     }
 
-    /// The names of vtables, as far as they can be read ([`IndexedProfile::vtable_names`] says what is wrong with
-    /// them). Names of functions come with the records.
+    /// The names of vtables, as far as they can be read; [`IndexedProfile::vtable_names`] reports errors in them. The
+    /// names of functions come with the records.
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();
-            // What was read before a fault stays in the table; the other method reports the fault itself.
+            // The names before a fault stay in the table. The fault itself is reported by `vtable_names`.
             let _ = self.profile.read_vtable_names(&mut names);
             names
         })

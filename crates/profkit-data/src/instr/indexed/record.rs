@@ -1,4 +1,4 @@
-//! The data of one name in the function table: one record per function hash.
+//! The data of one name in the function table. It holds one record per function hash.
 use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE};
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;
@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use std::borrow::Cow;
 
-/// The records of one name, one per function hash, decoded one by one.
+/// The records of one name, one per function hash. They are decoded one by one.
 #[derive(Clone, Debug)]
 pub struct NameRecords<'data> {
     version: u32,
@@ -16,11 +16,11 @@ pub struct NameRecords<'data> {
     name_ref: NameRef,
     offset: u64,
     data: Cursor<'data>,
-    /// Whether the data were checked as a whole.
+    /// Whether the data were already checked as a whole.
     begun: bool,
 }
 
-/// The text that LLVM adds to `malformed` for whatever is wrong in a record.
+/// The text that LLVM adds to `malformed` for every fault in a record.
 const LLVM_DETAIL: &str = "profile data is empty";
 
 impl<'data> NameRecords<'data> {
@@ -40,20 +40,22 @@ impl<'data> NameRecords<'data> {
         self.name
     }
 
-    /// The hash that the table stores for the name.
+    /// The hash of the name, as the table stores it.
     pub fn name_ref(&self) -> NameRef {
         self.name_ref
     }
 
-    /// Absolute offset of the item that holds the records. In one file these ascend in reading order.
+    /// The absolute offset of the table item that holds the records. Within a file, these offsets ascend in reading
+    /// order.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Decodes the next record into `record`, whose buffers are reused. `Ok(false)` after the last.
+    /// Decodes the next record into `record`, whose buffers are reused. Returns `Ok(false)` after the last record.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the data contradict themselves; there are no more records of this name then.
+    /// [`ErrorKind::Malformed`] if the data contradict themselves. Further calls then return no more records of this
+    /// name.
     pub fn read_record(&mut self, record: &mut Record) -> Result<bool> {
         if self.begun && self.data.is_empty() {
             return Ok(false);
@@ -106,7 +108,7 @@ impl<'data> NameRecords<'data> {
     }
 }
 
-/// Reads one record off `data`, whose length is a multiple of 8.
+/// Reads one record from `data`. The length of `data` is a multiple of 8.
 fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Result<()> {
     record.clear();
     record.func_hash = FuncHash(data.u64().map_err(too_short)?);
@@ -132,7 +134,7 @@ fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Resu
     Ok(())
 }
 
-/// A number of words that follow, all of which are there.
+/// Reads a number of words and checks that so much data follows.
 fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -152,7 +154,7 @@ fn read_words(data: &mut Cursor<'_>, count: u64, words: &mut Vec<u64>) -> Result
     Ok(())
 }
 
-/// Each byte of a bitmap is a word of its own.
+/// Reads a bitmap. Each of its bytes is stored as a word of 8 bytes.
 fn read_bitmap(data: &mut Cursor<'_>, len: u64, bitmap: &mut Vec<u8>) -> Result<()> {
     let start = data.offset();
     let (chunks, _) = data.take_u64(8 * len)?.as_chunks::<8>();
@@ -184,22 +186,22 @@ fn too_short(error: Error) -> Error {
     }
 }
 
-/// LLVM calls any fault of value data inside the table malformed.
+/// Gives an error in value data the kind `Malformed`: LLVM reports every such error in the table with this kind.
 #[cold]
 fn as_malformed(error: Error) -> Error {
     error.with_kind(ErrorKind::Malformed)
 }
 
-/// How records are written.
+/// The layout in which records are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordLayout {
-    /// The version.
+    /// The version of the indexed profile.
     pub(super) version: u32,
     /// Whether vtable value sites are kept.
     pub(super) vtable_sites: bool,
 }
 
-/// The values that a layout can hold.
+/// The values that are written in a layout.
 fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> {
     if layout.vtable_sites || !has_vtable_sites(values) {
         return Cow::Borrowed(values);
@@ -211,17 +213,17 @@ fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> 
     Cow::Owned(known)
 }
 
-/// Whether there are sites of the kind that only version 12 and later can hold.
+/// Whether there are vtable value sites, which only version 12 and later can hold.
 pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
     values
         .kind(value_kind::VTABLE_TARGET)
         .is_some_and(|kind| kind.site_count() > 0)
 }
 
-/// Bytes of the value data of a record without sites.
+/// The length of the value data of a record without value sites.
 const NO_VALUES_LEN: usize = 8;
 
-/// How many bytes [`encode_record`] makes.
+/// The number of bytes that [`encode_record`] appends.
 pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     let mut words = 2 + record.counts.len() as u64;
     if layout.version >= BITMAPS_SINCE {
@@ -233,7 +235,7 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     8 * words + values as u64
 }
 
-/// Appends a record in the layout of a version from 3 on.
+/// Appends a record in the layout of version 3 or later.
 pub(super) fn encode_record(
     record: &RecordRef<'_>,
     layout: RecordLayout,
@@ -256,7 +258,7 @@ pub(super) fn encode_record(
     match record.values {
         Some(values) => value_data::encode(&known_values(values, layout), Endian::Little, out),
         None => {
-            // TotalSize 8, no kinds.
+            // TotalSize 8 and no value kinds.
             out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! Reading what is left of a damaged file.
+//! Reads the intact parts of a damaged file.
 use super::header::{self, IndexedHeader};
 use super::reader::IndexedProfile;
 use super::sections;
@@ -8,24 +8,24 @@ use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
-/// What a file has lost.
+/// The damage of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
-    /// Whether the names are found by walking over the items, because the bucket index is of no use.
+    /// Whether the names must be found by a walk over the items, because the bucket index is unusable.
     pub(super) walk: bool,
-    /// Whether the MemProf section is not whole.
+    /// Whether the MemProf section is incomplete.
     pub(super) memprof: bool,
-    /// Whether items of the hash table lie beyond the end of the file.
+    /// Whether some items of the hash table lie after the end of the file.
     items: bool,
-    /// Sections that the end of the file cuts off.
+    /// The sections that are cut off by the end of the file.
     sections: Vec<Structure>,
-    /// How long the file should be at least, if it is cut.
+    /// If the file is cut off: the length that it must have had at least.
     least_len: u64,
-    /// What is wrong with the table.
+    /// What is wrong with the hash table.
     table: Option<Error>,
     /// Whether the bucket index could not be read at all.
     index_unread: bool,
-    /// Sections that contradict themselves.
+    /// The errors of sections that contradict themselves.
     faults: Vec<Error>,
 }
 
@@ -39,7 +39,8 @@ impl Damage {
         self.least_len = self.least_len.max(least_len);
     }
 
-    /// Says once what is lost. `stopped` is where the walk over the items ended, `errors` how many it gave.
+    /// Lists what is lost. `names` is the number of names that were read, `stopped` the offset at which the walk over
+    /// the items ended, and `errors` the number of errors that were reported so far.
     pub(super) fn losses(
         &self,
         data: &[u8],
@@ -56,7 +57,7 @@ impl Damage {
                     "names were found without the bucket index: {names}, none is known to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
-                // The walk has reported what is wrong.
+                // The walk has already reported the damage.
                 _ => {}
             }
         }
@@ -95,7 +96,8 @@ impl Damage {
 }
 
 impl IndexedProfile<'_> {
-    /// Whether [salvaging](super::IndexedReadOptions::salvage) found something lost.
+    /// Whether damage was found while opening the file. Only files opened with [the option to
+    /// salvage](super::IndexedReadOptions::salvage) can be damaged.
     pub fn is_damaged(&self) -> bool {
         self.damage.is_some()
     }
@@ -148,7 +150,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         let mut window = cursor;
         let read = window.u64().and_then(|len| window.window(len));
         cursor = window;
-        // The section is kept from its length on.
+        // Keep the section including its length, because its reader expects the length.
         vtable_names = windowed(
             data,
             &header,
@@ -172,7 +174,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     })
 }
 
-/// A section that states its length, if it is whole. `cursor` stands after the length.
+/// The contents of a section that begins with its length, if the section is complete. `cursor` stands after the length.
 fn windowed<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -185,7 +187,7 @@ fn windowed<'data>(
         Ok(window) => return Some(window),
         Err(error) => error,
     };
-    // A file that holds what comes after this section is not cut inside it.
+    // If a later section lies inside the file, the file is not cut off inside this one: the section itself is wrong.
     let end = data.len() as u64;
     let followed = starts(header).any(|start| (cursor.offset() + 1..=end).contains(&start));
     if followed || error.kind() == ErrorKind::BadHeader {
@@ -197,7 +199,7 @@ fn windowed<'data>(
     None
 }
 
-/// Where the sections after the function table begin.
+/// The offsets of the sections after the function table.
 fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     let word = |section: &header::Section, has: bool, offset| {
         (has && header.version() >= section.since).then_some(offset)
@@ -220,7 +222,7 @@ fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     .flatten()
 }
 
-/// The function table, with its index if that is of use.
+/// Opens the function table, with its bucket index if that is usable.
 fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -264,10 +266,10 @@ fn table<'data>(
     HashTable::without_index(data, payload, end, Lengths::KeyAndData)
 }
 
-/// Number of buckets and number of items.
+/// The length of the two numbers before the bucket offsets: the number of buckets and the number of items.
 const INDEX_HEADER_LEN: u64 = 16;
 
-/// Whether there should be a MemProf section and it is not whole.
+/// Whether the file should have a MemProf section but it is incomplete.
 fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> bool {
     if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
         return false;
@@ -280,7 +282,8 @@ fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> 
         damage.cut(Structure::MemProfSection, least);
         return true;
     }
-    // In version 8 the section is the last: its tables say whether it is whole.
+    // In version 8 this is the last section, so no later section shows where it ends. Its own tables must tell whether
+    // it is complete.
     let section = usize::try_from(start)
         .ok()
         .and_then(|start| data.get(start..));

@@ -6,7 +6,7 @@ use crate::names::SymbolTable;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// Fields that LLVM's summary has had from the beginning.
+/// The number of fields that the summary has had since its first version.
 const SUMMARY_FIELDS: usize = 6;
 
 /// Reads a summary: number of fields, number of cutoffs, the fields, three words per cutoff.
@@ -14,7 +14,7 @@ pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let field_count = cursor.u64()?;
     let cutoff_count = cursor.u64()?;
     let (words, _) = cursor.take_u64(field_count.saturating_mul(8))?.as_chunks();
-    // Fields that are missing are 0, those that a later LLVM may add are skipped.
+    // Missing fields are 0. Additional fields, which a later LLVM may write, are skipped.
     let field = |index: usize| words.get(index).map_or(0, |&word| u64::from_le_bytes(word));
     let mut summary = Summary {
         functions: field(0),
@@ -40,7 +40,7 @@ pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     Ok(summary)
 }
 
-/// How many bytes [`encode_summary`] makes.
+/// The number of bytes that [`encode_summary`] appends.
 pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }
@@ -65,7 +65,7 @@ pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     }
 }
 
-/// The window of the section of build ids: bytes in all, then the ids.
+/// The bytes of the build ids. They stand after the total length of the section, which this function reads.
 pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let offset = cursor.offset();
     let len = cursor.u64().map_err(corrupted_binary_ids)?;
@@ -91,7 +91,7 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
     })
 }
 
-/// What LLVM calls build ids that are not all in the file.
+/// Gives an error the kind and the text that LLVM uses if the file does not contain all build ids.
 #[cold]
 pub(super) fn corrupted_binary_ids(error: Error) -> Error {
     error
@@ -99,7 +99,7 @@ pub(super) fn corrupted_binary_ids(error: Error) -> Error {
         .llvm_detail("corrupted binary ids")
 }
 
-/// Reads the ids of a window: length, bytes, padding to a multiple of 8 (`readBinaryIdsInternal`).
+/// Reads build ids: for each its length, its bytes, and padding to a multiple of 8 (`readBinaryIdsInternal`).
 pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
     let mut found = Vec::new();
     while !ids.is_empty() {
@@ -137,14 +137,14 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
                 "not enough data to read binary id data",
             )
         })?;
-        // `len` is at most `padded`, which is in memory.
+        // The conversion cannot fail: `len` is at most `padded`, and that many bytes are in memory.
         let bytes = bytes.get(..usize::try_from(len).unwrap_or(usize::MAX));
         found.push(BuildId(bytes.unwrap_or_default().to_vec()));
     }
     Ok(found)
 }
 
-/// The section of these ids, which are sorted and unique.
+/// Encodes the section of build ids. `ids` must be sorted and unique.
 pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     let mut out = vec![0; 8];
     for BuildId(id) in ids {
@@ -159,7 +159,7 @@ pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     out
 }
 
-/// The section of these names, compressed as LLVM does; no names at all are a length of 0.
+/// Encodes the section of vtable names, compressed as LLVM does. Without names it is only a length of 0.
 pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     let blob = match names {
         [] => Vec::new(),
@@ -171,16 +171,17 @@ pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Reads the names of vtables: their length, then a names blob.
+/// Reads the section of vtable names: the length of the names blob, then the blob.
 pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable) -> Result<()> {
     let len = section.u64()?;
     let blob = section.window(len)?;
     names.read_blob(blob.rest(), blob.offset())
 }
 
-/// Reads traces: their number, the number that was seen, then each with weight, length and name hashes.
+/// Reads the section of temporal traces: the number of traces, the number of traces that were seen in all, then each
+/// trace with its weight, length and name hashes.
 ///
-/// A section that is cut keeps the traces before the cut in `traces`.
+/// If the section is cut off, `traces` keeps the traces before the cut.
 pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {
     let start = cursor.offset();
     let count = cursor.u64()?;
@@ -219,7 +220,7 @@ fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
     .expected(format_args!("at most {expected}"))
 }
 
-/// How many bytes [`encode_traces`] makes.
+/// The number of bytes that [`encode_traces`] appends.
 pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     let words = traces
         .traces

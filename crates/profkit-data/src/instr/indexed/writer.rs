@@ -17,29 +17,30 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 use std::ops::{Range, RangeInclusive};
 
-/// How to write an indexed profile.
+/// Options for writing an indexed profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedWriteOptions {
     /// The version to write, 3 to 13.
     pub version: u32,
-    /// The flags of the version word that its reader knows; others are dropped.
+    /// The flags of the version word that the intended reader knows. Other flags are dropped.
     pub known_flags: u64,
-    /// The versions of the MemProf section that its reader knows.
+    /// The versions of the MemProf section that the intended reader knows.
     pub known_memprof: RangeInclusive<u64>,
-    /// Leave out functions of which no record has a count or bitmap bit (`llvm-profdata merge --sparse`).
+    /// Whether to leave out functions that never ran: no record has a count or a bitmap bit (`llvm-profdata merge
+    /// --sparse`).
     pub sparse: bool,
-    /// Keep the value sites of vtables in versions before 12, whose readers refuse a record that has some. LLVM's
-    /// `--write-prev-version` does.
+    /// Whether to keep vtable value sites even in versions before 12, as LLVM's `--write-prev-version` does. The
+    /// readers of these versions reject records with such sites.
     pub unknown_vtable_sites: bool,
 }
 
-/// Oldest version that can be written.
+/// The oldest version that can be written.
 const FIRST_WRITTEN: u32 = 3;
 
 impl IndexedWriteOptions {
-    /// Options for a version, as any release that writes it knows it: flags and MemProf sections that only some of
-    /// these releases read are kept.
+    /// The options for a version. Flags and MemProf sections are kept if at least one of the releases that write the
+    /// version can read them.
     pub fn for_version(version: u32) -> Self {
         let writers = releases::indexed_writers(version);
         let of = |release: Option<Release>| release.map_or(NO_MEMPROF, known_memprof);
@@ -59,8 +60,8 @@ impl IndexedWriteOptions {
         }
     }
 
-    /// Options for an LLVM release: the version that it writes, and the flags and MemProf sections that it reads. For
-    /// releases after 22 that is version 13, the newest that can be written, which they read too.
+    /// The options for an LLVM release: the version that it writes, and the flags and MemProf sections that it reads.
+    /// Releases after 22 get version 13, the newest that can be written; they can read it too.
     pub fn for_llvm(release: Release) -> Self {
         let facts = release.facts();
         let version = facts.map_or(0, |facts| facts.indexed);
@@ -98,8 +99,9 @@ impl IndexedWriteOptions {
 #[expect(clippy::reversed_empty_ranges, reason = "no version")]
 const NO_MEMPROF: RangeInclusive<u64> = 1..=0;
 
-/// The versions of the MemProf section that a release reads (`memprof::MinimumSupportedVersion` and its twin in
-/// `MemProf.h`). LLVM 14 has none; the section of 15 to 18 has no version word, which counts as 0.
+/// The versions of the MemProf section that a release reads (`memprof::MinimumSupportedVersion` and
+/// `MaximumSupportedVersion` in `MemProf.h`). LLVM 14 has no such section. The section of LLVM 15 to 18 has no version
+/// word; its version counts as 0.
 fn known_memprof(release: Release) -> RangeInclusive<u64> {
     match release.major {
         ..=14 => NO_MEMPROF,
@@ -120,7 +122,10 @@ fn known_flags(release: Release) -> u64 {
         .sum()
 }
 
-/// Writes a profile in LLVM's bytes for the version.
+/// Writes a profile with exactly the bytes that LLVM writes for the version.
+///
+/// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
+/// occur twice. Value sites are written unchanged.
 ///
 /// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
 /// occur twice. Value sites are written as they are.
@@ -139,9 +144,9 @@ fn known_flags(release: Release) -> u64 {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a version below 3 or above 13 or for what no version can hold (a site of more
-/// than 255 values), [`ErrorKind::Malformed`] for a MemProf section that contradicts itself, and what the sink
-/// returns.
+/// [`ErrorKind::CannotRepresent`] for a version below 3 or above 13, and for a site of more than 255 values, which no
+/// version can hold; [`ErrorKind::Malformed`] for a MemProf section that contradicts itself; and the errors of the
+/// sink.
 pub fn write(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
@@ -153,17 +158,18 @@ pub fn write(
     Ok(plan.losses)
 }
 
-/// Summaries of a range of functions, to be [merged](Self::merge) in any order.
+/// The summaries of a range of functions. Ranges can be [merged](Self::merge) in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Summaries {
-    /// Of the ordinary records.
+    /// The summary of the ordinary records.
     pub plain: SummaryBuilder,
-    /// Of the context-sensitive records, which are those whose hash has bit 60, whatever the kind of the profile.
+    /// The summary of the context-sensitive records. These are the records whose hash has bit 60, whatever the kind of
+    /// the profile is.
     pub context_sensitive: SummaryBuilder,
 }
 
 impl Summaries {
-    /// Adds those of another range.
+    /// Adds the summaries of another range.
     pub fn merge(&mut self, other: Summaries) {
         self.plain.merge(other.plain);
         self.context_sensitive.merge(other.context_sensitive);
@@ -186,9 +192,9 @@ pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,
     version: u32,
     layout: RecordLayout,
-    /// The functions to write, in the order of the tables.
+    /// The functions to write, in the order of the profile's tables.
     functions: IndexVec<PlannedId, Planned>,
-    /// Their insertion order into the hash table.
+    /// The functions in the order in which they are inserted into the hash table.
     insertion: IndexVec<ItemId, PlannedId>,
     table: TablePlan,
     header: IndexedHeader,
@@ -201,7 +207,7 @@ pub struct IndexedPlan<'p> {
 }
 
 crate::id_type! {
-    /// A function that is written, by its place in the order of the tables.
+    /// A function that is written, by its position in the order of the profile's tables.
     struct PlannedId of "functions of an indexed profile";
 }
 
@@ -212,11 +218,11 @@ struct Planned {
     function: u32,
 }
 
-/// How many bytes [`IndexedPlan::write`] gathers before it hands them on.
+/// The number of bytes that [`IndexedPlan::write`] collects before it passes them to the sink.
 const WRITE_CHUNK: u64 = 1 << 20;
 
 impl<'p> IndexedPlan<'p> {
-    /// Orders the functions of a profile and finds all sizes.
+    /// Plans the file: orders the functions and computes all sizes.
     ///
     /// # Errors
     /// As [`write()`].
@@ -245,7 +251,7 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // One that is not known is an error below, not dropped.
+                // A section of an unknown version is not dropped here; it gives an error below.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -280,7 +286,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(plan)
     }
 
-    /// Finds the offsets of all sections.
+    /// Computes the offsets of all sections.
     fn place(&mut self, memprof: Option<&MemProfSection>) -> Result<()> {
         let payload = self.payload_offset();
         self.header.hash_offset = self.table.index_offset(payload);
@@ -307,7 +313,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// Where the payload of the function table begins.
+    /// The offset at which the payload of the function table begins.
     fn payload_offset(&self) -> u64 {
         let summary = sections::summary_len(indexed::SUMMARY_CUTOFFS.len());
         let summaries = match self.version {
@@ -318,22 +324,22 @@ impl<'p> IndexedPlan<'p> {
         self.header.encoded_len() + summaries * summary
     }
 
-    /// How many functions are written.
+    /// The number of functions that are written.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }
 
-    /// Bytes of the whole output.
+    /// The length of the whole output in bytes.
     pub fn total_len(&self) -> u64 {
         self.total_len
     }
 
-    /// What the version cannot hold.
+    /// The parts of the profile that the version cannot hold.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The summaries of a range of functions.
+    /// Computes the summaries of a range of functions.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
         let builder = SummaryBuilder::with_markers(match self.version {
             PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
@@ -358,7 +364,7 @@ impl<'p> IndexedPlan<'p> {
         summaries
     }
 
-    /// Appends header and summaries.
+    /// Appends the header and the summaries.
     pub fn encode_head(&self, summaries: Summaries, out: &mut Vec<u8>) {
         let before = out.len();
         let mut header = self.header;
@@ -387,20 +393,20 @@ impl<'p> IndexedPlan<'p> {
         );
     }
 
-    /// The end of a range that begins at `from` and encodes to `bytes` bytes or some more.
+    /// The end of a range that begins at `from` and takes at least `bytes` bytes when encoded.
     pub fn next_cut(&self, from: usize, bytes: u64) -> usize {
         self.table.position_after(from, bytes)
     }
 
-    /// How many bytes [`encode_range`](Self::encode_range) makes of a range.
+    /// The number of bytes that [`encode_range`](Self::encode_range) appends for a range.
     pub fn range_len(&self, range: Range<usize>) -> u64 {
         self.table.range_len(range.start, range.end)
     }
 
-    /// Appends a range of the function table, in the order of the output.
+    /// Appends a range of the function table. Ranges count functions in the order of the output.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotRepresent`] for a value site of more than 255 values.
+    /// [`ErrorKind::CannotRepresent`] if a value site has more than 255 values.
     pub fn encode_range(&self, range: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         let before = out.len() as u64;
         let expected = self.range_len(range.clone());
@@ -429,7 +435,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// Appends what follows the function table's payload: its index and the other sections.
+    /// Appends everything after the payload of the function table: the table's index and the other sections.
     pub fn encode_tail(&self, out: &mut Vec<u8>) {
         let before = out.len();
         self.table.encode_index(self.payload_offset(), out);
@@ -447,10 +453,10 @@ impl<'p> IndexedPlan<'p> {
         );
     }
 
-    /// Writes everything, about a megabyte at a time.
+    /// Writes the whole file, about a megabyte at a time.
     ///
     /// # Errors
-    /// As [`encode_range`](Self::encode_range), and what the sink returns.
+    /// As [`encode_range`](Self::encode_range), and the errors of the sink.
     pub fn write(&self, summaries: Summaries, sink: &mut dyn Sink) -> Result<()> {
         let mut chunk = Vec::new();
         self.encode_head(summaries, &mut chunk);
@@ -471,7 +477,8 @@ impl<'p> IndexedPlan<'p> {
     }
 }
 
-/// The functions to write: those with records, and if sparse with something in them. Counts what is lost of them.
+/// Selects the functions to write: those with records, and with the option `sparse` only those that ran. Counts what
+/// the version cannot hold of them.
 fn choose(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
@@ -508,7 +515,7 @@ fn choose(
     chosen
 }
 
-/// The order in which LLVM inserts the functions into its hash table, as indices.
+/// The order in which LLVM inserts the functions into its hash table.
 fn insertion_order(
     profile: &InstrProfile,
     functions: &IndexVec<PlannedId, Planned>,
@@ -541,11 +548,11 @@ fn insertion_order(
     Ok(first_seen.map(|&index| planned(index)).collect())
 }
 
-/// First version whose writer (LLVM 17) sorts the names.
+/// The first version whose writer (LLVM 17) sorts the names.
 const SORTED_SINCE: u32 = 10;
-/// First version whose writer (LLVM 16) knows pseudo records.
+/// The first version whose writer (LLVM 16) knows pseudo records.
 const PSEUDO_RECORDS_SINCE: u32 = 9;
-/// First version whose writer (LLVM 19) hashes the hashes of a name with [`NumberHash::Mix`].
+/// The first version whose writer (LLVM 19) hashes the function hashes of a name with [`NumberHash::Mix`].
 const MIX_SINCE: u32 = 12;
 
 fn plan_table(
@@ -568,7 +575,7 @@ fn plan_table(
     )
 }
 
-/// A function that [`choose`] found in the profile.
+/// The function of the profile that [`choose`] selected.
 fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p> {
     let table = profile.tables.get(planned.table as usize);
     match table.and_then(|table| table.function(FunctionId(planned.function))) {
@@ -577,7 +584,7 @@ fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p>
     }
 }
 
-/// Appends the records of a function, in the order of LLVM's container if there are several.
+/// Appends the records of a function. If there are several, their order is that of LLVM's container.
 fn encode_data<'p>(
     function: FunctionRef<'p>,
     layout: RecordLayout,
@@ -619,7 +626,8 @@ fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Opti
     Some(sections::encode_binary_ids(&ids))
 }
 
-/// The version word: the flags that the reader knows, and the sections that are there.
+/// Computes the version word: the version, the flags that the intended reader knows, and a flag for each optional
+/// section that is written.
 fn version_word(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,

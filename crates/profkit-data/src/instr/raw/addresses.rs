@@ -1,21 +1,21 @@
-//! From run-time addresses in value data to the functions and vtables that lay there.
+//! Resolves run-time addresses in value data to functions and vtables.
 use super::profile::RawProfile;
 use super::record::RawName;
 use crate::ids::NameRef;
 use crate::instr::ValueData;
 use profkit_abi::value_kind;
 
-/// Addresses of the functions and vtables of one profile (`InstrProfSymtab::mapAddress`, `mapVTableAddress`).
+/// The addresses of the functions and vtables of one profile (`InstrProfSymtab::mapAddress`, `mapVTableAddress`).
 #[derive(Clone, Debug, Default)]
 pub struct AddressMap {
     functions: SortedAddresses,
-    /// First address, address after the last, and name hash; sorted.
+    /// The first address of each vtable, the address after its end, and its name hash; sorted.
     vtables: Vec<(u64, u64, NameRef)>,
 }
 
 impl AddressMap {
-    /// Collects the addresses of a profile. Where several functions share an address the smallest name hash stands
-    /// for it, as in LLVM.
+    /// Collects the addresses of a profile. If several functions have the same address, the smallest name hash is used,
+    /// as in LLVM.
     pub fn of(profile: &RawProfile<'_>) -> Self {
         let mut functions = Vec::with_capacity(profile.record_count());
         for record in profile
@@ -26,7 +26,7 @@ impl AddressMap {
                 RawName::Ref(name_ref) => name_ref,
                 RawName::Pointer { .. } => match profile.pointed_name(&record) {
                     Ok(name) => NameRef::of(name),
-                    // Reading this record reports the fault; its address then stays unknown.
+                    // The fault is reported when this record is read. The address of the function stays unknown.
                     Err(_) => continue,
                 },
             };
@@ -45,12 +45,13 @@ impl AddressMap {
         AddressMap { functions, vtables }
     }
 
-    /// The function that starts at an address; hash 0 if there is none, for instance one of another library.
+    /// The function that starts at an address. The hash is 0 if no function of the program starts there; the address
+    /// may be in another library.
     pub fn function(&self, address: u64) -> NameRef {
         self.functions.get(address).unwrap_or_default()
     }
 
-    /// The vtable that an address lies in; hash 0 if there is none.
+    /// The vtable that contains an address. The hash is 0 if there is none.
     pub fn vtable(&self, address: u64) -> NameRef {
         let after = self
             .vtables
@@ -63,7 +64,7 @@ impl AddressMap {
             .map_or(NameRef(0), |&(.., name_hash)| name_hash)
     }
 
-    /// Puts name hashes in place of the addresses of call targets and vtables.
+    /// Replaces the addresses of call targets and vtables by name hashes.
     pub fn resolve(&self, values: &mut ValueData) {
         for (kind, sites) in values.kinds_mut() {
             let entries = sites.entries_mut().iter_mut();
@@ -80,25 +81,26 @@ impl AddressMap {
     }
 }
 
-/// Addresses in order, with an index by their high bits: neighbours in the program are neighbours in memory, as the
-/// targets of one call site often are.
+/// Sorted addresses with an index by their high bits. Look-ups of near addresses touch near memory, and the targets of
+/// one call site are often near each other.
 #[derive(Clone, Debug, Default)]
 struct SortedAddresses {
     entries: Vec<(u64, NameRef)>,
-    /// First entry of each stretch of `1 << shift` addresses from the lowest on, and the number of entries.
+    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. This is the
+    /// index of the first entry of each stretch, then the number of entries.
     stretches: Vec<u32>,
     shift: u32,
 }
 
 impl SortedAddresses {
-    /// Where several names share an address the smallest stands for it.
+    /// Builds the index. If several names have the same address, the smallest is used.
     fn new(mut entries: Vec<(u64, NameRef)>) -> Self {
         entries.sort_unstable();
         entries.dedup_by_key(|entry| entry.0);
         let (Some(&(low, _)), Some(&(high, _))) = (entries.first(), entries.last()) else {
             return Self::default();
         };
-        // At most about two stretches per entry, however far addresses lie apart.
+        // Limits the index to about two stretches per entry, however far the addresses lie apart.
         let wanted = entries.len() as u64 * 2;
         let mut shift = 0;
         while (high - low) >> shift > wanted {

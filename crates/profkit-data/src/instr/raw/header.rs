@@ -1,9 +1,9 @@
-//! The header of a raw profile, version by version.
+//! The header of a raw profile in every version.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{raw, variant};
 
-/// Pointer width of the program that wrote a file, from its magic.
+/// The pointer width of the program that wrote a file, as its magic tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PointerWidth {
     /// 4-byte pointers.
@@ -13,7 +13,7 @@ pub enum PointerWidth {
 }
 
 impl PointerWidth {
-    /// 4 or 8.
+    /// The number of bytes of a pointer: 4 or 8.
     #[inline]
     pub fn bytes(self) -> usize {
         match self {
@@ -22,7 +22,7 @@ impl PointerWidth {
         }
     }
 
-    /// The magic of this width, as a number.
+    /// The magic of files with this width, as a number.
     pub fn magic(self) -> u64 {
         match self {
             PointerWidth::Bits32 => raw::MAGIC_32,
@@ -30,7 +30,7 @@ impl PointerWidth {
         }
     }
 
-    /// A pointer difference: the low bits that a pointer has, sign-extended.
+    /// The difference of two pointers: the low bits that fit a pointer, sign-extended.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // Dropping the high half is the point.
     pub fn difference(self, pointer: u64, base: u64) -> i64 {
@@ -42,16 +42,16 @@ impl PointerWidth {
     }
 }
 
-/// How the numbers of one raw profile are to be read, found once in its first 16 bytes.
+/// Everything that is needed to read the numbers of one raw profile. Its first 16 bytes tell all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawDialect {
-    /// Byte order of every multi-byte number.
+    /// The byte order of all numbers.
     pub endian: Endian,
-    /// Pointer width.
+    /// The pointer width of the program.
     pub width: PointerWidth,
-    /// Version number, 1 to 11: the low 32 bits of the version word.
+    /// The version number, 1 to 11: the low 32 bits of the version word.
     pub version: u32,
-    /// Variant flags ([`profkit_abi::variant`]): the other bits of the version word.
+    /// The variant flags ([`profkit_abi::variant`]): the other bits of the version word.
     pub flags: u64,
 }
 
@@ -67,7 +67,7 @@ impl RawDialect {
         self.flags & flags == flags
     }
 
-    /// Size of an element of the counter section: 1 for single-byte coverage, else 8.
+    /// The size of one element of the counter section: 1 byte for single-byte coverage, otherwise 8.
     #[inline]
     pub fn counter_len(self) -> usize {
         if self.has(variant::BYTE_COVERAGE) {
@@ -77,11 +77,11 @@ impl RawDialect {
         }
     }
 
-    /// Reads magic and version word.
+    /// Reads the magic and the version word.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`], [`ErrorKind::BadHeader`] for less than 16 bytes, and
-    /// [`ErrorKind::UnsupportedVersion`] for a version that is not 1 to 11.
+    /// [`ErrorKind::BadMagic`]; [`ErrorKind::BadHeader`] for less than 16 bytes; [`ErrorKind::UnsupportedVersion`] for
+    /// versions other than 1 to 11.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
         let magic = data.first_chunk::<8>().copied();
         let known = magic.and_then(|bytes| {
@@ -129,7 +129,7 @@ impl RawDialect {
     }
 }
 
-/// LLVM's detail text (two lines) when a tool that reads `expected` alone meets a raw profile of another version.
+/// LLVM's detail text (two lines) for a raw profile of version `found` in a tool that reads only version `expected`.
 pub fn version_mismatch(found: u32, expected: u32) -> String {
     format!(
         "Profile uses raw profile format version = {found}; expected version = {expected}\n\
@@ -137,59 +137,62 @@ pub fn version_mismatch(found: u32, expected: u32) -> String {
     )
 }
 
-/// The header of a raw profile. Fields that a version does not have are 0. Names are LLVM's
-/// (`INSTR_PROF_RAW_HEADER` in `InstrProfData.inc`); counts are elements in every version, sizes are bytes.
+/// The header of a raw profile. Fields that a version does not have are 0. The names are LLVM's
+/// (`INSTR_PROF_RAW_HEADER` in `InstrProfData.inc`). Numbers of elements count elements in every version; sizes are in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawHeader {
-    /// How to read the file.
+    /// Byte order, pointer width, version and flags.
     pub dialect: RawDialect,
-    /// Length of the header in bytes, with magic and version: 56 to 152.
+    /// The length of the header in bytes, 56 to 152. Magic and version word are part of it.
     pub len: usize,
-    /// `BinaryIdsSize`, bytes (version 6).
+    /// `BinaryIdsSize` in bytes (version 6).
     pub binary_ids_size: u64,
-    /// `NumData`: data records, one per function.
+    /// `NumData`: the number of data records. Each function has one.
     pub num_data: u64,
-    /// `PaddingBytesBeforeCounters` (version 5 of LLVM 10).
+    /// `PaddingBytesBeforeCounters` (version 5 since LLVM 10).
     pub padding_before_counters: u64,
-    /// `NumCounters`: elements of 8 bytes, or 1 for single-byte coverage.
+    /// `NumCounters`: the number of counters, which have 8 bytes each, or 1 byte for single-byte coverage.
     pub num_counters: u64,
-    /// `PaddingBytesAfterCounters` (version 5 of LLVM 10).
+    /// `PaddingBytesAfterCounters` (version 5 since LLVM 10).
     pub padding_after_counters: u64,
     /// `NumBitmapBytes` (version 9).
     pub num_bitmap_bytes: u64,
     /// `PaddingBytesAfterBitmapBytes` (version 9).
     pub padding_after_bitmap: u64,
-    /// `NumUniformCounters`: elements of 8 bytes (version 11).
+    /// `NumUniformCounters`: the number of uniform counters, which have 8 bytes each (version 11).
     pub num_uniform_counters: u64,
     /// `PaddingBytesAfterUniformCounters` (version 11).
     pub padding_after_uniform_counters: u64,
-    /// `UniformCountersDelta`: uniform counters' start minus data start, or 0 (version 11).
+    /// `UniformCountersDelta`: the start of the uniform counters minus the start of the data, or 0 (version 11).
     pub uniform_counters_delta: u64,
-    /// `NamesSize`, bytes.
+    /// `NamesSize` in bytes.
     pub names_size: u64,
-    /// `CountersDelta`: the counters' address (up to version 7), or that minus the data's address (from 8).
+    /// `CountersDelta`: the address of the counters (up to version 7), or that address minus the address of the data
+    /// (from version 8).
     pub counters_delta: u64,
-    /// `BitmapDelta`: the bitmap's address minus the data's (version 9). Without a bitmap it means nothing.
+    /// `BitmapDelta`: the address of the bitmap minus the address of the data (version 9). Meaningless if there is no
+    /// bitmap.
     pub bitmap_delta: u64,
-    /// `NamesDelta`: the names' address. Only versions 1 and 2 need it.
+    /// `NamesDelta`: the address of the names. Only versions 1 and 2 need it.
     pub names_delta: u64,
-    /// `NumVTables`: records (version 10).
+    /// `NumVTables`: the number of vtable records (version 10).
     pub num_vtables: u64,
-    /// `VNamesSize`, bytes (version 10).
+    /// `VNamesSize` in bytes (version 10).
     pub vnames_size: u64,
-    /// `ValueDataSize`, bytes (versions 2 and 3).
+    /// `ValueDataSize` in bytes (versions 2 and 3).
     pub value_data_size: u64,
     /// `ValueDataDelta` (versions 2 and 3).
     pub value_data_delta: u64,
-    /// `ValueKindLast`: the last value kind that records have sites for (version 2).
+    /// `ValueKindLast`: the greatest value kind for which records have sites (version 2).
     pub value_kind_last: u64,
 }
 
-/// Words of the version 5 header up to LLVM 9; LLVM 10 inserted two words and kept the number.
+/// The number of words of the version 5 header up to LLVM 9. LLVM 10 added two words without a new version number.
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
 
-/// A field after magic and version.
+/// A field of the header after magic and version.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     BinaryIdsSize,
@@ -216,7 +219,7 @@ enum Field {
 use Field as F;
 
 impl Field {
-    /// LLVM's name.
+    /// LLVM's name for the field.
     fn name(self) -> &'static str {
         match self {
             F::BinaryIdsSize => "BinaryIdsSize",
@@ -349,7 +352,8 @@ const V11: &[Field] = &[
     F::ValueKindLast,
 ];
 
-/// The fields after magic and version. `None` for a version or (version 5) a length that does not exist.
+/// The fields after magic and version. `None` if the version does not exist or, for version 5, the number of words is
+/// wrong.
 fn fields(version: u32, v5_words: usize) -> Option<&'static [Field]> {
     Some(match version {
         1 => V1,
@@ -367,8 +371,8 @@ fn fields(version: u32, v5_words: usize) -> Option<&'static [Field]> {
 }
 
 impl RawHeader {
-    /// A header with nothing in it, of the length that the dialect's version has (version 5: as LLVM 10 wrote it).
-    /// `None` for a version that does not exist.
+    /// A header without contents. Its length is the one of the dialect's version; for version 5, the length since LLVM
+    /// 10. `None` if the version does not exist.
     pub fn empty(dialect: RawDialect) -> Option<Self> {
         let fields = fields(dialect.version, WORDS_V5_LONG)?;
         Some(Self::zero(dialect, 8 * (2 + fields.len())))
@@ -400,7 +404,7 @@ impl RawHeader {
         }
     }
 
-    /// Makes a version 5 header the shorter one of LLVM 9, which has no paddings.
+    /// Changes a version 5 header to the shorter form of LLVM 9, which has no padding fields.
     #[must_use]
     pub fn as_short_v5(mut self) -> Self {
         if self.dialect.version == 5 {
@@ -409,11 +413,11 @@ impl RawHeader {
         self
     }
 
-    /// Reads the header at the start of `data`, which is at the absolute offset `offset`.
+    /// Reads the header at the start of `data`. `offset` is the absolute offset of `data`.
     ///
     /// # Errors
-    /// As [`RawDialect::read`]; [`ErrorKind::BadHeader`] if the data are shorter than the header or, for version 5,
-    /// fit neither of its two forms.
+    /// As [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header or, in version 5,
+    /// match neither of its two forms.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
         let dialect = RawDialect::read(data, offset)?;
         let v5_words = if dialect.version == 5 {
@@ -434,7 +438,7 @@ impl RawHeader {
         Ok(header)
     }
 
-    /// Appends the header's bytes, [`len`](Self::len) of them.
+    /// Appends the bytes of the header; their number is [`len`](Self::len).
     pub fn encode(&self, out: &mut Vec<u8>) {
         let endian = self.dialect.endian;
         let mut put = |value: u64| out.extend_from_slice(&endian.u64_bytes(value));
@@ -446,7 +450,8 @@ impl RawHeader {
         }
     }
 
-    /// All words of the header in order, with LLVM's names and their absolute offsets; `offset` is the header's own.
+    /// All words of the header in order: LLVM's name, the absolute offset of the word, its value. `offset` is the
+    /// absolute offset of the header.
     pub fn named_fields(&self, offset: u64) -> Vec<(&'static str, u64, u64)> {
         let mut header = *self;
         let words = [
@@ -463,7 +468,7 @@ impl RawHeader {
             .collect()
     }
 
-    /// Whether this header has fields for padding around the counters.
+    /// Whether this header has fields for the padding around the counters.
     pub fn has_counter_padding(&self) -> bool {
         match self.dialect.version {
             5 => self.len == 8 * WORDS_V5_LONG,
@@ -471,8 +476,8 @@ impl RawHeader {
         }
     }
 
-    /// Whether each build id is padded to a multiple of 8: from version 8. In 6 and 7 a build id of 20 bytes shifts
-    /// all that follows to odd multiples of 4 (seen in files of LLVM 13).
+    /// Whether each build id is padded to a multiple of 8, which is so from version 8. In versions 6 and 7, a build id
+    /// of 20 bytes shifts everything after it to odd multiples of 4; files of LLVM 13 show this.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }
@@ -502,8 +507,9 @@ impl RawHeader {
     }
 }
 
-/// Which of the two version 5 headers this is. LLVM 9 has ValueKindLast (1) in word 7; LLVM 10 to 12 have it in word
-/// 9, and in word 7 the counters' address, which is 0 only if there are no counters.
+/// Tells which of the two version 5 headers this is, as its number of words. LLVM 9 has ValueKindLast (1) in word 7.
+/// LLVM 10 to 12 have it in word 9, and in word 7 they have the address of the counters, which is 0 only if there are
+/// no counters.
 fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     let word = |index: usize| {
         let bytes = data.get(8 * index..)?.first_chunk::<8>()?;

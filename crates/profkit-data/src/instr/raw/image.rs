@@ -1,9 +1,11 @@
-//! The owned model of one raw profile: what a program and its run-time library hold when they dump it.
+//! The owned model of one raw profile: the data that a program and its run-time library hold when they dump the
+//! profile.
 use super::header::RawDialect;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::ValueData;
 
-/// One raw profile to be written. All fields are free to set; what a version cannot hold is refused when writing.
+/// The contents of one raw profile to be written. All fields can be set freely; the writer rejects contents that the
+/// version cannot hold.
 ///
 /// ```
 /// use profkit_data::bytes::Endian;
@@ -28,8 +30,8 @@ use crate::instr::ValueData;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawImage {
-    /// Byte order, pointer width, version and flags. The flags decide how counters are laid out:
-    /// `BYTE_COVERAGE` makes them bytes, `TEMPORAL` puts a time stamp before them.
+    /// Byte order, pointer width, version and flags. The flags decide how counters are stored: with `BYTE_COVERAGE` a
+    /// counter is a byte, with `TEMPORAL` a time stamp stands before the counters.
     pub dialect: RawDialect,
     /// The functions, in the order of their data records.
     pub records: Vec<RawImageRecord>,
@@ -37,28 +39,30 @@ pub struct RawImage {
     pub vtables: Vec<RawImageVTable>,
     /// Build ids (from version 6).
     pub binary_ids: Vec<BuildId>,
-    /// How names are stored, and how the file is laid out where a version leaves a choice.
+    /// How the names are stored, and the choices that a version leaves for the layout of the file.
     pub form: RawForm,
 }
 
 /// One function of a [`RawImage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageRecord {
-    /// PGO name. Names must not hold byte 0x01 (from version 3).
+    /// The PGO name. From version 3, names must not contain the byte 0x01.
     pub name: Vec<u8>,
-    /// Control-flow hash.
+    /// The hash of the control flow.
     pub func_hash: FuncHash,
-    /// Counters without the time stamp. For single-byte coverage: 0 not covered, anything else covered.
+    /// The counters, without the time stamp. For single-byte coverage, 0 means not covered and any other number
+    /// covered.
     pub counts: Vec<u64>,
-    /// When the function was first called; 0 never. Used in temporal profiles.
+    /// The time stamp of the function's first call; 0 if it was never called. Only temporal profiles have it.
     pub time_stamp: u64,
-    /// MC/DC bitmap (from version 9).
+    /// The MC/DC bitmap (from version 9).
     pub bitmap: Vec<u8>,
-    /// The function's address before sliding (from version 2); 0 if its address is never taken.
+    /// The address of the function before the slide is added (from version 2); 0 if the program never takes its
+    /// address.
     pub address: u64,
-    /// Value profile (from version 2). Call targets and vtables are addresses before sliding.
+    /// The value profile (from version 2). Call targets and vtables are addresses before the slide is added.
     pub values: ValueData,
-    /// Uniform counters, none or as many as `counts` (version 11).
+    /// The uniform counters: none, or one for each counter (version 11).
     pub uniform_counts: Vec<u64>,
     /// `OffloadDeviceWaveSize` (version 11).
     pub wave_size: u16,
@@ -67,42 +71,43 @@ pub struct RawImageRecord {
 /// One vtable of a [`RawImage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageVTable {
-    /// PGO name.
+    /// The PGO name.
     pub name: Vec<u8>,
-    /// Address before sliding.
+    /// The address before the slide is added.
     pub address: u64,
-    /// Length in bytes.
+    /// The length in bytes.
     pub size: u32,
 }
 
 impl RawImageVTable {
-    /// Hash of the name.
+    /// The hash of the name.
     pub fn name_hash(&self) -> NameRef {
         NameRef::of(&self.name)
     }
 }
 
-/// Choices that do not change what a profile says.
+/// Choices that change the bytes of a file but not what the profile says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawForm {
-    /// Whether names are zlib streams (from version 3).
+    /// Whether to compress names with zlib (from version 3).
     pub compress_names: bool,
-    /// How many names make a chunk, as a translation unit does; 0: all in one (from version 3).
+    /// The number of names in one chunk (from version 3); 0 puts all names into one chunk. Real files have one chunk
+    /// per translation unit.
     pub names_per_chunk: usize,
-    /// Added to every address: where the address space of the run began.
+    /// A number that is added to every address: the address to which the system moved the program in this run.
     pub slide: u64,
-    /// Puts the counters on pages of this size, as Darwin's continuous mode does (from version 5 of LLVM 10).
+    /// Places the counters on pages of this size, as Darwin's continuous mode does (version 5 since LLVM 10).
     pub page_size: Option<u64>,
-    /// Leaves out records, names and value data, as a build with `-profile-correlate` does.
+    /// Whether to leave out records, names and value data, as in programs built with `-profile-correlate`.
     pub correlate: bool,
-    /// Version 5: the shorter header of LLVM 9.
+    /// Whether to write the shorter version 5 header of LLVM 9.
     pub short_v5_header: bool,
-    /// Versions 6 and 7: relative counter pointers, as in mid-2021 snapshots of LLVM 13.
+    /// Whether counter pointers are relative in versions 6 and 7, as in snapshots of LLVM 13 from mid-2021.
     pub relative_snapshot: bool,
 }
 
 impl RawImage {
-    /// A profile without functions.
+    /// Makes a profile without functions.
     pub fn new(dialect: RawDialect) -> Self {
         RawImage {
             dialect,

@@ -1,20 +1,20 @@
-//! Where the fields of data records and vtable records lie, for every version and pointer width.
+//! The layout of data records and vtable records in every version, for every pointer width.
 //!
-//! Fields are aligned as a C compiler aligns them, and the record to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`); the
-//! offsets below are therefore computed, in file order, from the list of fields.
+//! Fields are aligned as a C compiler aligns them, and records to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`). The offsets
+//! are therefore computed from the list of fields in file order.
 use super::header::{PointerWidth, RawDialect, RawHeader};
 use std::ops::Range;
 
-/// The most value kinds that a data record has slots for.
+/// The maximum number of value kinds for which a data record has a field.
 pub const MAX_VALUE_KINDS: usize = profkit_abi::value_kind::COUNT;
 
-/// Byte offsets within a data record (LLVM's `__llvm_profile_data`). `None`: the version has no such field. Fields
-/// are as wide as said; a pointer has the dialect's width.
+/// The offsets of the fields in a data record (LLVM's `__llvm_profile_data`), in bytes. `None` if the version does not
+/// have the field. Each field has the width given here; a pointer has the pointer width of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {
-    /// Distance from one record to the next.
+    /// The distance from one record to the next.
     pub stride: usize,
-    /// Pointer width.
+    /// The pointer width.
     pub width: PointerWidth,
     /// `NameSize`, 4 bytes (versions 1 and 2).
     pub name_size: Option<usize>,
@@ -24,7 +24,7 @@ pub struct RecordLayout {
     pub name_ref: Option<usize>,
     /// `FuncHash`, 8 bytes.
     pub func_hash: usize,
-    /// `CounterPtr`, a pointer: relative to the record from version 8.
+    /// `CounterPtr`, a pointer; from version 8 relative to the record.
     pub counter_ptr: usize,
     /// `UniformCounterPtr`, a pointer relative to the record (version 11).
     pub uniform_counter_ptr: Option<usize>,
@@ -32,13 +32,13 @@ pub struct RecordLayout {
     pub bitmap_ptr: Option<usize>,
     /// `FunctionPointer`, a pointer (from version 2).
     pub function_pointer: Option<usize>,
-    /// `Values`, a pointer that means nothing in a file (from version 2).
+    /// `Values`, a pointer that has no meaning in a file (from version 2).
     pub values: Option<usize>,
     /// `NumCounters`, 4 bytes.
     pub num_counters: usize,
-    /// `NumValueSites`, the first of [`value_kinds`](Self::value_kinds) numbers of 2 bytes.
+    /// `NumValueSites`: the first of [`value_kinds`](Self::value_kinds) numbers of 2 bytes each.
     pub num_value_sites: usize,
-    /// How many value kinds there are slots for: 0 to 3.
+    /// The number of value kinds for which the record has a number of sites, 0 to 3.
     pub value_kinds: usize,
     /// `OffloadDeviceWaveSize`, 2 bytes (version 11).
     pub offload_device_wave_size: Option<usize>,
@@ -46,7 +46,7 @@ pub struct RecordLayout {
     pub num_bitmap_bytes: Option<usize>,
 }
 
-/// Lays out fields one after the other.
+/// Places fields one after the other.
 struct Placer {
     end: usize,
 }
@@ -62,8 +62,8 @@ impl Placer {
 const RECORD_ALIGNMENT: usize = 8;
 
 impl RecordLayout {
-    /// The layout of the records under a header. Up to version 8 `ValueKindLast` says how many value kinds there are
-    /// slots for; from 9 the version alone does, as LLVM's readers take it.
+    /// The layout of the records that belong to a header. Up to version 8, `ValueKindLast` in the header tells the
+    /// number of value kinds. From version 9 the version alone does, as in LLVM's readers.
     pub fn of(header: &RawHeader) -> Self {
         let value_kinds = match header.dialect.version {
             1 => 0,
@@ -74,8 +74,8 @@ impl RecordLayout {
         Self::with_value_kinds(header.dialect, value_kinds)
     }
 
-    /// The layout of the records of a dialect as the releases that wrote it laid them out, with slots for all value
-    /// kinds of the version from LLVM 5 on.
+    /// The layout of the records as LLVM's releases wrote them. From LLVM 5 on, it has fields for all value kinds of
+    /// the version.
     pub fn for_dialect(dialect: RawDialect) -> Self {
         let value_kinds = match dialect.version {
             1 => 0,
@@ -127,8 +127,8 @@ impl RecordLayout {
         }
     }
 
-    /// Byte ranges within a record that differ from run to run of one program where addresses are randomised:
-    /// FunctionPointer and Values; where counter pointers are absolute CounterPtr too, and NamePtr in versions 1, 2.
+    /// The ranges of bytes in a record that differ between runs of the same program if its addresses are randomised:
+    /// FunctionPointer and Values; CounterPtr too if counter pointers are absolute; in versions 1 and 2 also NamePtr.
     pub fn moving_fields(&self, relative_counters: bool) -> impl Iterator<Item = Range<usize>> {
         let pointer = self.width.bytes();
         let counter = (!relative_counters).then_some(self.counter_ptr);
@@ -139,11 +139,11 @@ impl RecordLayout {
     }
 }
 
-/// Byte offsets within a vtable record (LLVM's `VTableProfData`): `VTableNameHash` u64, `VTablePointer` pointer,
-/// `VTableSize` u32.
+/// The offsets of the fields in a vtable record (LLVM's `VTableProfData`), in bytes: `VTableNameHash` u64,
+/// `VTablePointer` pointer, `VTableSize` u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VTableLayout {
-    /// Distance from one record to the next.
+    /// The distance from one record to the next.
     pub stride: usize,
     /// `VTableNameHash`, 8 bytes.
     pub name_hash: usize,

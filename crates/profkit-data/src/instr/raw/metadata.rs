@@ -1,5 +1,5 @@
-//! Data records and names that do not stand in the raw file: those of a program built with `-profile-correlate`, whose
-//! raw profiles hold counters only. docs/formats/correlation.md says where they are found.
+//! Data records and names that come from outside the raw file. Programs built with `-profile-correlate` write raw
+//! profiles that hold only counters; docs/formats/correlation.md tells where the rest is found.
 use super::header::{PointerWidth, RawDialect};
 use super::layout::RecordLayout;
 use super::profile::RawProfile;
@@ -9,38 +9,38 @@ use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One function of a program, as its binary or debug info knows it.
+/// One function of a program, as described by the binary or its debug info.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetadataRecord {
-    /// Hash of the PGO name.
+    /// The hash of the PGO name.
     pub name_ref: NameRef,
-    /// Control-flow hash.
+    /// The hash of the control flow.
     pub func_hash: FuncHash,
-    /// Byte offset of its counters in the counter section.
+    /// The offset of the function's counters in the counter section, in bytes.
     pub counter_offset: u64,
-    /// Address of the function in the binary; 0 if it is not known.
+    /// The address of the function in the binary; 0 if it is not known.
     pub function_pointer: u64,
-    /// How many counters it has.
+    /// The number of counters.
     pub num_counters: u32,
 }
 
-/// The functions of a program, as its binary or debug info knows them, apart from any raw version.
+/// The functions of a program, as described by its binary or debug info. They are independent of any raw version.
 ///
-/// MC/DC bitmaps and value sites are not among them: LLVM 22 correlates counters only.
+/// MC/DC bitmaps and value sites are missing: LLVM 22 correlates only counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramMetadata {
-    /// Byte order of the program; `None` fits both.
+    /// The byte order of the program; `None` matches both.
     pub endian: Option<Endian>,
-    /// Pointer width of the program; `None` fits both.
+    /// The pointer width of the program; `None` matches both.
     pub width: Option<PointerWidth>,
     /// The functions, in the order in which they were found.
     pub records: Vec<MetadataRecord>,
-    /// Their names, as a names blob.
+    /// The names of the functions, as a names blob.
     pub names: Vec<u8>,
 }
 
-/// [`ProgramMetadata`] in the form that the raw profiles of one dialect would have held, to be joined to them with
-/// [`RawProfile::with_metadata`]. Its counter pointers are offsets in the counter section.
+/// [`ProgramMetadata`] encoded as the data records that raw profiles of one dialect would hold, for
+/// [`RawProfile::with_metadata`]. The counter pointers in it are offsets in the counter section.
 #[derive(Clone, Debug)]
 pub struct RawMetadata {
     dialect: RawDialect,
@@ -51,11 +51,11 @@ pub struct RawMetadata {
 }
 
 impl RawMetadata {
-    /// Encodes a program's functions as the data records that raw profiles of a dialect lack.
+    /// Encodes the functions of a program as the data records that raw profiles of this dialect lack.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5, which no compiler that correlates wrote;
-    /// [`ErrorKind::Malformed`] if the program is for a machine of another byte order or pointer width.
+    /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5: no compiler that can correlate wrote them.
+    /// [`ErrorKind::Malformed`] if the program has another byte order or pointer width.
     pub fn new(
         program: &ProgramMetadata,
         dialect: RawDialect,
@@ -96,17 +96,17 @@ impl RawMetadata {
         })
     }
 
-    /// A number that no other metadata of this process has.
+    /// A number that identifies these metadata within the process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     pub fn record_count(&self) -> usize {
         self.data.len() / self.layout.stride
     }
 
-    /// Whether records of a profile would have this form.
+    /// Whether the metadata were encoded for profiles of this dialect and layout.
     pub fn fits(&self, profile: &RawProfile<'_>) -> bool {
         let (mine, theirs) = (self.dialect, profile.dialect());
         (mine.endian, mine.width, mine.version) == (theirs.endian, theirs.width, theirs.version)
@@ -114,7 +114,7 @@ impl RawMetadata {
     }
 }
 
-/// Writes what a program's metadata say of a function into the bytes of a record, which are zero before.
+/// Writes the metadata of a function into the bytes of a record. The bytes must be zero before.
 fn encode_metadata(
     layout: &RecordLayout,
     bytes: &mut [u8],
@@ -122,7 +122,7 @@ fn encode_metadata(
     record: &MetadataRecord,
 ) {
     let little = dialect.endian == Endian::Little;
-    // The low `len` bytes of a number.
+    // Writes the low `len` bytes of a number.
     let mut put = |at: Option<usize>, len: usize, value: u64| {
         let value = if little {
             value.to_le_bytes()
@@ -142,7 +142,7 @@ fn encode_metadata(
     put(Some(layout.num_counters), 4, u64::from(record.num_counters));
 }
 
-/// The raw version of LLVM 9: correlation came with 8 (LLVM 14).
+/// The raw version of LLVM 9. Older versions cannot need metadata: correlation came with version 8 (LLVM 14).
 const OLDEST: u32 = 5;
 
 struct Machine(Option<PointerWidth>, Option<Endian>);
@@ -163,14 +163,14 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Where the metadata of raw profiles come from that have none of their own. The command implements it: it knows which
+/// A source of metadata for raw profiles that have none of their own. A front end implements it, because it knows which
 /// binaries there are.
 pub trait RawMetadataSource: fmt::Debug + Sync {
-    /// The metadata to read a profile with; `None` to read it as it is. Asked for every raw profile, also for those that
-    /// have records of their own.
+    /// Returns the metadata to join to a profile, or `None` to read the profile as it is. This is called for every raw
+    /// profile, including those that have records of their own.
     ///
     /// # Errors
-    /// Why the profile cannot be read: its binary is missing, is another one, or has no metadata.
+    /// The reason why the profile cannot be read: its binary is missing, does not match, or has no metadata.
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>>;
 }
 

@@ -1,4 +1,4 @@
-//! The view of one profile in a raw file.
+//! A view of one profile in a raw file.
 use super::header::{RawDialect, RawHeader};
 use super::layout::RecordLayout;
 use super::metadata::RawMetadata;
@@ -8,10 +8,10 @@ use crate::bytes::Cursor;
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A view of one profile: a file is one of these, or several one after the other.
+/// A view of one profile. A raw file holds one or several of these, one after the other.
 ///
-/// Making one reads the header and cuts the sections; records are decoded when asked for. It borrows the file's
-/// bytes and allocates nothing.
+/// Opening a view reads the header and finds the sections; records are decoded on request. The view borrows the bytes
+/// of the file and allocates nothing.
 #[derive(Clone, Debug)]
 pub struct RawProfile<'data> {
     file: &'data [u8],
@@ -24,7 +24,7 @@ pub struct RawProfile<'data> {
 }
 
 impl<'data> RawProfile<'data> {
-    /// The profile at the start of a file. See [`parse_at`](Self::parse_at).
+    /// Opens the profile at the start of a file. See [`parse_at`](Self::parse_at).
     ///
     /// # Errors
     /// As [`parse_at`](Self::parse_at).
@@ -32,12 +32,12 @@ impl<'data> RawProfile<'data> {
         Self::parse_at(file, 0)
     }
 
-    /// The profile whose header is at `offset` of a file.
+    /// Opens the profile whose header is at `offset` in a file.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`]; [`ErrorKind::BadHeader`] for a header that is cut,
-    /// contradicts itself or places the value data beyond the file's end; [`ErrorKind::Malformed`] for binary ids
-    /// that contradict themselves. LLVM refuses the same files with the same kinds.
+    /// [`ErrorKind::BadMagic`]; [`ErrorKind::UnsupportedVersion`]; [`ErrorKind::BadHeader`] if the header is cut off,
+    /// contradicts itself or places the value data after the end of the file; [`ErrorKind::Malformed`] if the build ids
+    /// contradict themselves. LLVM refuses the same files with the same kinds of error.
     pub fn parse_at(file: &'data [u8], offset: usize) -> Result<Self> {
         let (profile, fault) = Self::parse_salvage_at(file, offset)?;
         if profile.sections.binary_ids.is_whole() {
@@ -47,12 +47,12 @@ impl<'data> RawProfile<'data> {
         Ok(profile)
     }
 
-    /// As [`parse_at`](Self::parse_at), but of a file that is cut it gives what is there: sections that are not
-    /// whole ([`RawSection::is_whole`]) have fewer bytes than they should, and the error that `parse_at` gives for it
-    /// comes beside the view.
+    /// Opens the profile at `offset` in a file that may be cut off. Incomplete sections ([`RawSection::is_whole`]) have
+    /// fewer bytes than they should. The error that [`parse_at`](Self::parse_at) would give for this is returned beside
+    /// the view.
     ///
     /// # Errors
-    /// If not even the header can be read.
+    /// If the header cannot be read.
     pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
         let data = file.get(offset..).unwrap_or_default();
         let header = RawHeader::read(data, offset as u64)?;
@@ -82,7 +82,7 @@ impl<'data> RawProfile<'data> {
         Ok((profile, fault))
     }
 
-    /// This profile with the data records and names of its program, which it lacks itself.
+    /// Joins data records and names from the program to this profile, which has none itself.
     ///
     /// # Errors
     /// If the metadata were encoded for profiles of another dialect.
@@ -96,7 +96,7 @@ impl<'data> RawProfile<'data> {
             .within(Structure::Header)
             .within(Structure::RawProfile));
         }
-        // What is wrong with a record shows in the counters, the only part that is in this file.
+        // An error in a record gets the offset of the counters, the only part that is in this file.
         let section = |bytes: &'data [u8], offset| RawSection {
             bytes,
             offset,
@@ -115,7 +115,7 @@ impl<'data> RawProfile<'data> {
         self.metadata
     }
 
-    /// How to read the profile.
+    /// Byte order, pointer width, version and flags.
     pub fn dialect(&self) -> RawDialect {
         self.header.dialect
     }
@@ -125,7 +125,7 @@ impl<'data> RawProfile<'data> {
         &self.header
     }
 
-    /// Where the fields of a data record lie.
+    /// The layout of a data record.
     pub fn layout(&self) -> &RecordLayout {
         &self.layout
     }
@@ -135,33 +135,33 @@ impl<'data> RawProfile<'data> {
         &self.sections
     }
 
-    /// Where the header begins in the file.
+    /// The offset of the header in the file.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The whole file that the profile is in.
+    /// The whole file that contains the profile.
     pub fn file(&self) -> &'data [u8] {
         self.file
     }
 
-    /// Whether counter pointers are relative to their record: always from version 8; in 6 and 7 only in files of
-    /// mid-2021 snapshots of LLVM 13, which is found out from the records.
+    /// Whether counter pointers are relative to their record. From version 8 they always are. In versions 6 and 7 they
+    /// are only in files of LLVM 13 snapshots from mid-2021; the records show whether a file is one of these.
     pub fn has_relative_counters(&self) -> bool {
         self.relative_counters
     }
 
-    /// Whether the profile has counters but no records or names: those are in the binary or its debug info.
+    /// Whether the profile has counters but neither records nor names. These are then in the binary or its debug info.
     pub fn needs_correlation(&self) -> bool {
         self.metadata.is_none() && sections::needs_correlation(&self.header)
     }
 
-    /// How many data records are there, whole.
+    /// The number of complete data records in the file.
     pub fn record_count(&self) -> usize {
         self.sections.data.bytes.len() / self.layout.stride
     }
 
-    /// The bytes of a data record.
+    /// The bytes of the data record with this index.
     #[inline]
     pub fn record_bytes(&self, index: usize) -> Option<&'data [u8]> {
         let start = index.checked_mul(self.layout.stride)?;
@@ -169,7 +169,7 @@ impl<'data> RawProfile<'data> {
         self.sections.data.bytes.get(start..end)
     }
 
-    /// A data record.
+    /// The data record with this index.
     #[inline]
     pub fn record(&self, index: usize) -> Option<RawRecord> {
         let bytes = self.record_bytes(index)?;
@@ -181,7 +181,7 @@ impl<'data> RawProfile<'data> {
         ))
     }
 
-    /// All whole data records in order.
+    /// All complete data records in order.
     pub fn records(&self) -> impl ExactSizeIterator<Item = RawRecord> + '_ {
         let (dialect, layout) = (self.header.dialect, &self.layout);
         self.sections
@@ -192,7 +192,8 @@ impl<'data> RawProfile<'data> {
             .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
     }
 
-    /// Absolute offset of a data record; of joined metadata, which lie in no profile, that of the counters.
+    /// The absolute offset of a data record. For joined metadata, which are outside the file, it is the offset of the
+    /// counters.
     pub fn record_offset(&self, index: usize) -> u64 {
         if self.metadata.is_some() {
             return self.sections.counters.offset;
@@ -201,20 +202,21 @@ impl<'data> RawProfile<'data> {
         self.sections.data.offset.saturating_add(distance)
     }
 
-    /// Byte offset of a record's counters within the counter section, as the file says: it may lie outside.
+    /// The offset of a record's counters in the counter section, in bytes. It is not checked and may be outside.
     #[inline]
     pub fn counter_offset(&self, record: &RawRecord) -> i64 {
         let delta = self.header.counters_delta;
         self.section_offset(record, record.counter_ptr, delta, self.relative_counters)
     }
 
-    /// Byte offset of a record's bitmap within the bitmap section, as the file says.
+    /// The offset of a record's bitmap in the bitmap section, in bytes. It is not checked and may be outside.
     #[inline]
     pub fn bitmap_offset(&self, record: &RawRecord) -> i64 {
         self.section_offset(record, record.bitmap_ptr, self.header.bitmap_delta, true)
     }
 
-    /// From version 8 a pointer is the distance from its record, and the delta that from the first record.
+    /// Converts a pointer in a record to an offset in its section. A relative pointer is the distance from its own
+    /// record, and `delta` is the distance from the first record.
     #[inline]
     fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
         let base = self.base(record, delta, relative);
@@ -227,11 +229,12 @@ impl<'data> RawProfile<'data> {
         delta.wrapping_sub(index.wrapping_mul(self.layout.stride as u64))
     }
 
-    /// The bytes of a record's counters: 8 or 1 bytes each ([`RawDialect::counter_len`]); in a temporal profile the
-    /// first 8 bytes are the time stamp.
+    /// The bytes of a record's counters. Each counter has 8 bytes or 1 byte ([`RawDialect::counter_len`]). In a
+    /// temporal profile the first 8 bytes are the time stamp.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if there are none or they lie outside their section.
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the record has no counters or they lie outside their
+    /// section.
     #[inline]
     pub fn counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if record.num_counters == 0 {
@@ -256,10 +259,10 @@ impl<'data> RawProfile<'data> {
         self.cut(record, &range)
     }
 
-    /// The bytes of a record's bitmap; none if it has none.
+    /// The bytes of a record's bitmap; empty if it has none.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if they lie outside their section.
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the bitmap lies outside its section.
     #[inline]
     pub fn bitmap_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if record.num_bitmap_bytes == 0 {
@@ -282,8 +285,7 @@ impl<'data> RawProfile<'data> {
         self.cut(record, &range)
     }
 
-    /// The bytes of a record's uniform counters, one of 8 bytes for each counter (version 11); none if the profile
-    /// has none.
+    /// The bytes of a record's uniform counters, 8 bytes for each counter (version 11); empty if the profile has none.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if they lie outside their section.
@@ -382,10 +384,10 @@ impl<'data> RawProfile<'data> {
         }
     }
 
-    /// The name that a record of version 1 or 2 points to.
+    /// The name of a record of version 1 or 2, which contains a pointer to its name.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if it lies outside the names section.
+    /// [`ErrorKind::Malformed`] if the name lies outside the names section.
     pub fn pointed_name(&self, record: &RawRecord) -> Result<&'data [u8]> {
         let RawName::Pointer { pointer, size } = record.name else {
             return Ok(&[]);
@@ -408,7 +410,7 @@ impl<'data> RawProfile<'data> {
             })
     }
 
-    /// All whole vtable records in order.
+    /// All complete vtable records in order.
     pub fn vtables(&self) -> impl ExactSizeIterator<Item = RawVTable> + '_ {
         let dialect = self.header.dialect;
         let stride = super::layout::VTableLayout::of(dialect.width).stride;
@@ -421,7 +423,7 @@ impl<'data> RawProfile<'data> {
     /// The build ids in file order.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts for a section that contradicts itself.
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the section contradicts itself.
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         let section = &self.sections.binary_ids;
         let mut cursor = Cursor::new(section.bytes, section.offset, self.header.dialect.endian);
@@ -463,9 +465,10 @@ impl<'data> RawProfile<'data> {
         Ok(ids)
     }
 
-    /// Distinguishes absolute from relative counter pointers where the version does not: under the right reading the
-    /// counters of records lie one after the other within their section. Absolute, as LLVM 13 was released, unless
-    /// only the relative reading fits.
+    /// Whether counter pointers are relative to their record, for versions that do not tell. Read correctly, the
+    /// counters of the records lie one after the other in their section. The answer is "relative" only if the pointers
+    /// fit when read as relative and do not fit when read as absolute, because the released LLVM 13 wrote absolute
+    /// ones.
     fn looks_relative(&self) -> bool {
         let fits = |relative: bool| {
             let mut end = 0i64;
@@ -487,15 +490,15 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// Reading an absolute file as relative shifts each record's counters by a record's length more than the one's
-/// before, and the other way round; a few records are enough to leave the section or overlap.
+/// The number of records that are examined. If pointers are read the wrong way, each record's counters are shifted by
+/// one record length more than those of the record before. After a few records they overlap or leave the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
-/// A run of elements that a record claims of a section.
+/// A range of elements that a record claims in a section.
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,
     offset: i64,
-    /// The same without wrapping at 32 bits: LLVM's readers calculate 32-bit files in 64 bits.
+    /// `offset` without wrapping at 32 bits: LLVM's readers compute with 64 bits even for 32-bit files.
     llvm_offset: i64,
     count: u32,
     element: usize,

@@ -11,15 +11,15 @@ use crate::{Error, ErrorKind, Result, Structure, limits};
 use profkit_abi::{raw, variant};
 use std::collections::VecDeque;
 
-/// How to read a raw file.
+/// Options for reading a raw file.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RawReadOptions {
-    /// Whether value data are decoded. Without, records have none; the file is read to its end all the same.
+    /// Whether to decode value data. Without them, records have no values, but the file is still read to its end.
     pub values: bool,
-    /// Whether to read what is left of a damaged file. A section that is cut, names or build ids that are damaged
-    /// and value data that are lost are then reported by [`read_record`](InstrSource::read_record) once, as an error
-    /// after which reading goes on.
+    /// Whether to read the intact parts of a damaged file. Sections that are cut off, damaged names or build ids and
+    /// lost value data are then reported by [`read_record`](InstrSource::read_record), each once, as an error after
+    /// which reading goes on.
     pub salvage: bool,
 }
 
@@ -53,39 +53,39 @@ impl RawReadOptions {
     }
 }
 
-/// A count that no program reaches (above 2^56), which suggests that the file is damaged.
+/// A count above 2^56, which no program reaches. It suggests that the file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImplausibleCount {
-    /// The count, the largest of its record.
+    /// The count. It is the largest of its record.
     pub count: u64,
-    /// Which of the record's counts it is.
+    /// The index of the count in its record.
     pub index: usize,
-    /// Absolute offset in the file.
+    /// The absolute offset of the count in the file.
     pub offset: u64,
 }
 
-/// Reads a raw file: its profiles one after the other, each record by record.
+/// Reads all records of a raw file, profile by profile.
 ///
-/// A profile that has counters but no records yields one error of kind [`ErrorKind::MissingCorrelation`] in place of
-/// its records (LLVM 14 refuses such a file, LLVM 22 reads it as empty).
+/// A profile that has counters but no records gives one error of kind [`ErrorKind::MissingCorrelation`] in place of its
+/// records. (LLVM 14 refuses such a file, LLVM 22 reads it as empty.)
 #[derive(Debug)]
 pub struct RawReader<'data> {
     file: &'data [u8],
     options: RawReadOptions,
     source: Option<&'data dyn RawMetadataSource>,
     version_word: u64,
-    /// Errors that concern no single record, to be reported first.
+    /// Errors that do not belong to a record. They are reported before the next record.
     pending: VecDeque<Error>,
     current: Option<Current<'data>>,
     profiles_seen: usize,
     symbols: SymbolTable,
     binary_ids: Vec<BuildId>,
     time_stamps: Vec<(u64, NameRef)>,
-    /// How many time stamps there were when each profile was opened.
+    /// For each opened profile, the number of time stamps that were read before it.
     stamps_before: Vec<usize>,
     implausible: Option<ImplausibleCount>,
     records_without_values: usize,
-    /// How often the next profile was searched for by its magic.
+    /// The number of searches for the next profile by its magic so far.
     searches: usize,
 }
 
@@ -93,34 +93,35 @@ pub struct RawReader<'data> {
 struct Current<'data> {
     profile: RawProfile<'data>,
     next_record: usize,
-    /// Where the next record's value data are; `None` after damage that hides it.
+    /// A cursor at the value data of the next record; `None` if damage makes their place unknown.
     values: Option<Cursor<'data>>,
-    /// Record whose value data are known to be damaged.
+    /// The record whose value data have been reported as damaged.
     damaged_values_of: Option<usize>,
     addresses: Option<AddressMap>,
 }
 
 impl<'data> RawReader<'data> {
-    /// Opens a file, strictly as LLVM does.
+    /// Opens a file. Like LLVM, it accepts no damage.
     ///
     /// # Errors
-    /// [`ErrorKind::Empty`] for no bytes, else as [`RawProfile::parse_at`]; and what is wrong with its names.
+    /// [`ErrorKind::Empty`] for no bytes, otherwise as [`RawProfile::parse_at`]; also the errors in the names of the
+    /// first profile.
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_with(file, &RawReadOptions::default())
     }
 
-    /// Opens a file.
+    /// Opens a file with options.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); to salvage, only if the header cannot be read.
+    /// As [`parse`](Self::parse). With the option to salvage, damage is an error only in the header.
     pub fn parse_with(file: &'data [u8], options: &RawReadOptions) -> Result<Self> {
         Self::open(file, *options, None)
     }
 
-    /// Opens a file whose profiles may lack their data records and names; `source` has them.
+    /// Opens a file whose profiles may lack their data records and names. They are then taken from `source`.
     ///
     /// # Errors
-    /// As [`parse_with`](Self::parse_with); what the source says is an error like the profile's own.
+    /// As [`parse_with`](Self::parse_with). An error of the source counts as an error of the profile.
     pub fn parse_correlated(
         file: &'data [u8],
         options: &RawReadOptions,
@@ -162,29 +163,30 @@ impl<'data> RawReader<'data> {
         Ok(reader)
     }
 
-    /// The profile that is being read; `None` after the last.
+    /// The profile that is being read; `None` after the last one.
     pub fn profile(&self) -> Option<&RawProfile<'data>> {
         self.current.as_ref().map(|current| &current.profile)
     }
 
-    /// How many profiles of the file were opened so far.
+    /// The number of profiles of the file that were opened so far.
     pub fn profiles_seen(&self) -> usize {
         self.profiles_seen
     }
 
-    /// The largest implausible count of the last record, if it has one. LLVM warns of it and merges it.
+    /// The largest implausible count of the last record, if it has any. LLVM warns about such a count and still merges
+    /// it.
     pub fn implausible_count(&self) -> Option<ImplausibleCount> {
         self.implausible
     }
 
-    /// How many records came with their sites but without values, because their value data are damaged
+    /// The number of records that were returned with empty value sites, because their value data are damaged
     /// ([`RawReadOptions::salvage`]).
     pub fn records_without_values(&self) -> usize {
         self.records_without_values
     }
 
-    /// The traces of each profile of the file that was opened, to be asked in place of
-    /// [`temporal_traces`](InstrSource::temporal_traces), which makes one trace of them all as LLVM does.
+    /// The traces of each profile that was opened, one by one. In contrast,
+    /// [`temporal_traces`](InstrSource::temporal_traces) returns one trace for the whole file, as LLVM does.
     pub fn traces_of_profiles(&self) -> Vec<TemporalTraces> {
         let ends = self.stamps_before.iter().skip(1).copied();
         let ends = ends.chain([self.time_stamps.len()]);
@@ -197,7 +199,7 @@ impl<'data> RawReader<'data> {
             .collect()
     }
 
-    /// Opens the profile at an offset.
+    /// Opens the profile at an offset of the file.
     fn enter(&mut self, offset: usize) -> Result<()> {
         let mut profile = if self.options.salvage {
             let (profile, fault) = RawProfile::parse_salvage_at(self.file, offset)?;
@@ -212,7 +214,7 @@ impl<'data> RawReader<'data> {
             Ok(ids) => self.binary_ids.extend(ids),
             Err(error) => self.tolerate(error)?,
         }
-        let mut told = false;
+        let mut reported = false;
         if let Some(source) = self.source {
             let metadata = source.metadata(&profile);
             let joined = metadata.and_then(|metadata| match metadata {
@@ -223,12 +225,12 @@ impl<'data> RawReader<'data> {
                 Ok(joined) => profile = joined,
                 Err(error) => {
                     self.tolerate(error)?;
-                    told = true;
+                    reported = true;
                 }
             }
         }
         self.read_names(&profile)?;
-        if profile.needs_correlation() && !told {
+        if profile.needs_correlation() && !reported {
             self.pending.push_back(missing_correlation(&profile));
         }
         let sections = profile.sections();
@@ -245,7 +247,8 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// In a damaged file that is being salvaged an error waits for the next call; otherwise it ends the profile.
+    /// Handles an error that does not prevent further reading. When salvaging, it is reported by the next call;
+    /// otherwise it is returned and ends the profile.
     fn tolerate(&mut self, error: Error) -> Result<()> {
         if !self.options.salvage {
             return Err(error);
@@ -258,7 +261,7 @@ impl<'data> RawReader<'data> {
         let sections = profile.sections();
         if profile.dialect().version <= 2 {
             for record in profile.records() {
-                // A name that lies outside is an error of its record.
+                // A name outside its section is reported when its record is read.
                 if let Ok(name) = profile.pointed_name(&record) {
                     self.symbols.insert(name);
                 }
@@ -266,7 +269,7 @@ impl<'data> RawReader<'data> {
             return Ok(());
         }
         for blob in [&sections.names, &sections.vtable_names] {
-            // What a cut section holds is read; the cut itself has been reported.
+            // Read what is there of an incomplete section. That it is incomplete has already been reported.
             let whole = blob.is_whole();
             if let Err(error) = self.symbols.read_blob(blob.bytes, blob.offset)
                 && whole
@@ -277,7 +280,7 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Goes to the next profile of the file, if there is one.
+    /// Moves to the next profile of the file, if there is one.
     fn advance(&mut self) -> Result<()> {
         let Some(current) = self.current.take() else {
             return Ok(());
@@ -301,7 +304,7 @@ impl<'data> RawReader<'data> {
             return fields;
         };
         if let (Ok(()), Err(_), true) = (&fields, &values, self.options.salvage) {
-            // The counters are good: report the values, then give the record again with its sites empty.
+            // The counters are intact: report the error in the values first, then return the record with empty sites.
             current.damaged_values_of = Some(raw.index);
             current.next_record = raw.index;
         }
@@ -335,7 +338,7 @@ impl<'data> RawReader<'data> {
             .saturating_add_signed(profile.counter_offset(raw));
         let temporal = dialect.has(variant::TEMPORAL);
         if temporal {
-            // LLVM takes 8 bytes even of a function whose counters are fewer.
+            // LLVM reads 8 bytes even if the function has fewer bytes of counters.
             let stamp = usize::try_from(at)
                 .ok()
                 .and_then(|at| self.file.get(at..)?.first_chunk());
@@ -362,7 +365,7 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Takes a record's value data off the file; decodes them only if they are wanted.
+    /// Moves past the value data of a record. Decodes them only if they are wanted.
     fn decode_values(&mut self, raw: &RawRecord, record: &mut Record, wanted: bool) -> Result<()> {
         let Some(current) = &mut self.current else {
             return Ok(());
@@ -453,18 +456,19 @@ impl InstrSource for RawReader<'_> {
         &self.symbols
     }
 
-    /// Of the profiles that were opened so far: in a file of several, read all records first.
+    /// The build ids of the profiles that were opened so far. If the file has several profiles, read all records first.
     fn binary_ids(&self) -> Result<Vec<BuildId>> {
         Ok(self.binary_ids.clone())
     }
 
-    /// One trace of the functions that were read so far, by time stamp; none without time stamps.
+    /// One trace of the functions that were read so far, in the order of their time stamps. Without time stamps there
+    /// is no trace.
     fn temporal_traces(&mut self) -> Result<TemporalTraces> {
         Ok(trace(&mut self.time_stamps))
     }
 }
 
-/// One trace of functions by time stamp; none without time stamps.
+/// Makes one trace of functions in the order of their time stamps. Without time stamps there is no trace.
 fn trace(time_stamps: &mut [(u64, NameRef)]) -> TemporalTraces {
     if time_stamps.is_empty() {
         return TemporalTraces::default();
@@ -480,21 +484,21 @@ fn trace(time_stamps: &mut [(u64, NameRef)]) -> TemporalTraces {
     }
 }
 
-/// Length of the time stamp before a function's counters in a temporal profile.
+/// The length of the time stamp before the counters of a function in a temporal profile.
 const TIME_STAMP_LEN: usize = 8;
 
 fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
     let (counters, _) = bytes.as_chunks::<8>();
-    // Two loops, so that each is a plain copy or a vectorised swap.
+    // One loop per byte order, so that each compiles to a plain copy or a vectorised byte swap.
     match endian {
         Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
         Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),
     }
 }
 
-/// `offset` is that of the first count.
+/// The largest count, if it is implausible. `offset` is the absolute offset of the first count.
 fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
-    // The union of all bits is below the limit in every sound record, and quick to make.
+    // A fast test first: in every intact record, even all counts combined by OR stay below the limit.
     if counts.iter().fold(0, |bits, &count| bits | count) < raw::MAX_PLAUSIBLE_COUNT {
         return None;
     }
@@ -515,7 +519,7 @@ fn missing_correlation(profile: &RawProfile<'_>) -> Error {
         .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
 }
 
-/// Where the profile after this one begins. `values` stands after the value data of this one.
+/// The offset of the profile after this one. `values` stands after the value data of this profile.
 fn next_profile(
     file: &[u8],
     mut values: Cursor<'_>,
@@ -538,7 +542,8 @@ fn next_profile(
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }
-    // Build ids of versions 6 and 7 shift what follows; LLVM 13 refuses its own files then.
+    // In versions 6 and 7 the build ids may shift what follows, so nothing is checked there (LLVM 13 rejects its own
+    // files then).
     if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));
@@ -564,7 +569,7 @@ fn next_profile(
     Ok(Some(start))
 }
 
-/// Where, after a damaged profile, the next magic stands.
+/// Searches for the next magic after a damaged profile.
 fn find_magic(file: &[u8], profile: &RawProfile<'_>) -> Option<usize> {
     let magic = file.get(profile.offset()..)?.first_chunk::<8>()?;
     let from = profile.offset() + profile.header().len;

@@ -1,42 +1,42 @@
-//! One data record, decoded from its bytes.
+//! A data record, decoded from its bytes.
 use super::header::RawDialect;
 use super::layout::{MAX_VALUE_KINDS, RecordLayout, VTableLayout};
 use crate::ids::{FuncHash, NameRef};
 
-/// How a record names its function.
+/// How a record refers to the name of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawName {
     /// `NameRef` (from version 3).
     Ref(NameRef),
-    /// `NamePtr` and `NameSize` (versions 1 and 2): an address in the program, and a length in bytes.
+    /// `NamePtr` and `NameSize` (versions 1 and 2): the address of the name in the program, and its length in bytes.
     Pointer {
-        /// `NamePtr`; the names section is at `NamesDelta`.
+        /// `NamePtr`. The names section begins at the address `NamesDelta`.
         pointer: u64,
         /// `NameSize`.
         size: u32,
     },
 }
 
-/// A data record as it is in the file, unchecked. Fields that the version does not have are 0.
+/// A data record exactly as in the file, without checks. Fields that the version does not have are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord {
-    /// Which record of the profile this is, from 0.
+    /// The index of the record in its profile, from 0.
     pub index: usize,
-    /// The function.
+    /// The name of the function.
     pub name: RawName,
     /// `FuncHash`.
     pub func_hash: FuncHash,
-    /// `CounterPtr`: an address up to version 7, relative to the record from 8.
+    /// `CounterPtr`: up to version 7 an address, from version 8 relative to the record.
     pub counter_ptr: u64,
     /// `UniformCounterPtr` (version 11).
     pub uniform_counter_ptr: u64,
     /// `BitmapPtr` (from version 9).
     pub bitmap_ptr: u64,
-    /// `FunctionPointer`: the function's address in the run, 0 if its address is never taken.
+    /// `FunctionPointer`: the address of the function in this run; 0 if the program never takes its address.
     pub function_pointer: u64,
     /// `NumCounters`.
     pub num_counters: u32,
-    /// `NumValueSites` of each kind.
+    /// `NumValueSites` for each value kind.
     pub num_value_sites: [u16; MAX_VALUE_KINDS],
     /// `OffloadDeviceWaveSize` (version 11).
     pub offload_device_wave_size: u16,
@@ -45,7 +45,7 @@ pub struct RawRecord {
 }
 
 impl RawRecord {
-    /// Decodes a record from its [`stride`](RecordLayout::stride) bytes; bytes that are missing count as 0.
+    /// Decodes a record from its [`stride`](RecordLayout::stride) bytes. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], index: usize, dialect: RawDialect, layout: &RecordLayout) -> Self {
         let fields = Fields { bytes, dialect };
         let pointer = |offset: Option<usize>| offset.map_or(0, |offset| fields.pointer(offset));
@@ -81,7 +81,8 @@ impl RawRecord {
         }
     }
 
-    /// Whether the record has value data: then, and only then, a blob of them follows those of the records before.
+    /// Whether the record has value data. Only such a record has a blob in the value data section; the blobs are in the
+    /// order of the records.
     #[inline]
     pub fn has_value_data(&self) -> bool {
         self.num_value_sites.iter().any(|&sites| sites != 0)
@@ -91,11 +92,11 @@ impl RawRecord {
 /// A vtable record (from version 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawVTable {
-    /// `VTableNameHash`: MD5 low-64 of the vtable's name.
+    /// `VTableNameHash`: the low 64 bits of the MD5 of the vtable's name.
     pub name_hash: NameRef,
-    /// `VTablePointer`: address in the run.
+    /// `VTablePointer`: the address in this run.
     pub pointer: u64,
-    /// `VTableSize`, bytes.
+    /// `VTableSize` in bytes.
     pub size: u32,
 }
 

@@ -1,22 +1,22 @@
-//! Where the sections of a raw profile lie.
+//! Finds the sections of a raw profile.
 use super::header::RawHeader;
 use super::layout::{RecordLayout, VTableLayout};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
-/// A section: the bytes that are there, and how many there should be.
+/// A section: the bytes that the file has of it, and the number that it should have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSection<'data> {
-    /// The bytes; fewer than [`size`](Self::size) only where a file is cut.
+    /// The bytes. Fewer than [`size`](Self::size) only if the file is cut off.
     pub bytes: &'data [u8],
-    /// Absolute offset of the first byte.
+    /// The absolute offset of the first byte.
     pub offset: u64,
-    /// Length that the header states.
+    /// The length according to the header.
     pub size: u64,
 }
 
 impl RawSection<'_> {
-    /// Whether no byte is missing.
+    /// Whether the section is complete.
     pub fn is_whole(&self) -> bool {
         self.bytes.len() as u64 == self.size
     }
@@ -25,23 +25,23 @@ impl RawSection<'_> {
 /// The sections of one profile, in file order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSections<'data> {
-    /// Build ids (from version 6).
+    /// The build ids (from version 6).
     pub binary_ids: RawSection<'data>,
-    /// Data records.
+    /// The data records.
     pub data: RawSection<'data>,
-    /// Counters.
+    /// The counters.
     pub counters: RawSection<'data>,
-    /// MC/DC bitmaps (from version 9).
+    /// The MC/DC bitmaps (from version 9).
     pub bitmap: RawSection<'data>,
-    /// Uniform counters (version 11).
+    /// The uniform counters (version 11).
     pub uniform_counters: RawSection<'data>,
-    /// Function names.
+    /// The names of functions.
     pub names: RawSection<'data>,
-    /// VTable records (from version 10).
+    /// The vtable records (from version 10).
     pub vtables: RawSection<'data>,
-    /// VTable names (from version 10).
+    /// The names of vtables (from version 10).
     pub vtable_names: RawSection<'data>,
-    /// Value data and all that follows them: only reading them shows where they end.
+    /// The value data and everything after them. Where they end is known only after reading them.
     pub value_data: RawSection<'data>,
 }
 
@@ -61,8 +61,8 @@ impl<'data> RawSections<'data> {
         ]
     }
 
-    /// Cuts `data`, which starts with the header at the absolute offset `offset`, into sections. Never fails: what
-    /// lies beyond the data is missing from its section, and the first fault is returned beside.
+    /// Divides `data` into sections. `data` starts with the header, and `offset` is its absolute offset. This never
+    /// fails: bytes after the end of the data are missing from their section, and the first fault is returned as well.
     pub(super) fn cut(
         data: &'data [u8],
         offset: u64,
@@ -88,7 +88,7 @@ impl<'data> RawSections<'data> {
         let uniform_counters = cutter.section(Structure::UniformCounters, uniform, len);
         cutter.skip(header.padding_after_uniform_counters);
         let names = cutter.section(Structure::Names, header.names_size, 1);
-        // Version 1 has nothing after the names, and what pads them is skipped as what lies between profiles is.
+        // Version 1 has nothing after the names. Padding there is skipped like the bytes between two profiles.
         if header.dialect.version > 1 {
             cutter.skip(padding_to_8(header.names_size));
         }
@@ -111,10 +111,11 @@ impl<'data> RawSections<'data> {
     }
 }
 
-/// Uniform counters are 8 bytes whatever the counters are (`sizeof(uint64_t)` in compiler-rt's writer).
+/// The length of a uniform counter. It is 8 bytes even if other counters are single bytes (`sizeof(uint64_t)` in
+/// compiler-rt's writer).
 pub(super) const UNIFORM_COUNTER_LEN: usize = 8;
 
-/// Zero bytes after a section that is padded to a multiple of 8 (`__llvm_profile_get_num_padding_bytes`).
+/// The number of zero bytes after a section that is padded to a multiple of 8 (`__llvm_profile_get_num_padding_bytes`).
 pub(super) fn padding_to_8(size: u64) -> u64 {
     size.wrapping_neg() & 7
 }
@@ -122,7 +123,7 @@ pub(super) fn padding_to_8(size: u64) -> u64 {
 struct Cutter<'data> {
     data: &'data [u8],
     base: u64,
-    /// Relative to `base`; `None` once it has left 64 bits.
+    /// The position relative to `base`; `None` if it no longer fits 64 bits.
     position: Option<u64>,
     fault: Option<Error>,
 }
@@ -195,7 +196,7 @@ fn cut_error(
     }
 }
 
-/// Whether a profile holds counters but neither records nor names, which a build with `-profile-correlate` keeps in
+/// Whether a profile has counters but neither records nor names. Programs built with `-profile-correlate` keep these in
 /// the binary or its debug info.
 pub(super) fn needs_correlation(header: &RawHeader) -> bool {
     header.num_data == 0
@@ -203,7 +204,7 @@ pub(super) fn needs_correlation(header: &RawHeader) -> bool {
         && (header.num_counters > 0 || header.dialect.has(variant::DBG_CORRELATE))
 }
 
-/// Checks that the sections of a profile are whole.
+/// Fails if a section of a profile is incomplete.
 pub(super) fn require_whole(fault: Option<Error>) -> Result<()> {
     fault.map_or(Ok(()), Err)
 }

@@ -1,4 +1,4 @@
-//! The writer of raw profiles: any version, byte order and pointer width.
+//! The writer of raw profiles, for every version, byte order and pointer width.
 use super::header::{RawDialect, RawHeader};
 use super::image::{RawImage, RawImageRecord};
 use super::layout::{RecordLayout, VTableLayout};
@@ -11,13 +11,14 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{value_kind, variant};
 use std::collections::HashSet;
 
-/// Where the first section lies in memory before sliding. Nothing depends on the number: real ones differ from
-/// program to program.
+/// The address of the first section before the slide is added. Any number would do: the real address differs between
+/// programs.
 const FIRST_ADDRESS: u64 = 0x1_0000;
-/// The largest page of any machine.
+/// The largest page size of any machine.
 const MAX_PAGE: u64 = 1 << 30;
 
-/// How to write a raw profile. There is nothing to choose: the [form](RawImage::form) is the program's.
+/// Options for writing a raw profile. There are none yet: choices of layout are in the [form](RawImage::form) of the
+/// image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawWriteOptions {}
@@ -29,11 +30,11 @@ impl RawWriteOptions {
     }
 }
 
-/// Writes a raw profile. Nothing gets lost: what the version cannot hold is an error.
+/// Writes a raw profile. It loses nothing: contents that the version cannot hold give an error.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for what the version or format cannot hold; nothing is written then. Otherwise those
-/// of the sink.
+/// [`ErrorKind::CannotRepresent`] if the version or the format cannot hold the contents; nothing is written then.
+/// Otherwise the errors of the sink.
 pub fn write(image: &RawImage, _options: &RawWriteOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let plan = Plan::of(image)?;
     let mut head = Vec::with_capacity(plan.header.len);
@@ -52,7 +53,7 @@ pub fn write(image: &RawImage, _options: &RawWriteOptions, sink: &mut dyn Sink) 
 }
 
 impl RawImage {
-    /// The bytes that [`write()`] writes.
+    /// Returns the bytes that [`write()`] writes.
     ///
     /// # Errors
     /// As [`write()`].
@@ -75,13 +76,13 @@ fn put_zeros(sink: &mut dyn Sink, mut count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The header and, in file order, each section's bytes and the padding after it.
+/// The header and, in file order, the bytes of each section with the padding after it.
 struct Plan {
     header: RawHeader,
     sections: Vec<(Vec<u8>, u64)>,
 }
 
-/// Run-time addresses of the sections.
+/// The run-time addresses of the sections.
 struct Addresses {
     data: u64,
     counters: u64,
@@ -157,7 +158,7 @@ impl Plan {
             header.value_data_size = values.len() as u64;
         }
         let names_padding = match image.dialect.version {
-            // Version 1 pads what is aligned by 8 bytes more.
+            // Version 1 adds 8 bytes of padding even if the names are already aligned.
             1 => 8 - header.names_size % 8,
             _ => padding_to_8(header.names_size),
         };
@@ -183,7 +184,8 @@ fn cannot(message: &'static str) -> Error {
     Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
 }
 
-/// What each version's runtimes wrote: indirect calls, then memory sizes (LLVM 5), then vtables (LLVM 19).
+/// The value that the runtimes of each version wrote. Indirect calls came first, then memory sizes (LLVM 5), then
+/// vtables (LLVM 19).
 fn value_kind_last(version: u32) -> u64 {
     match version {
         1..=3 => 0,
@@ -271,7 +273,7 @@ fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
     if sites.is_some_and(|sites| u16::try_from(sites).is_err()) {
         return Err(cannot("a function has too many value sites").expected("at most 65535"));
     }
-    // The time stamp takes up to 8 elements.
+    // The time stamp of 8 bytes takes up to 8 elements.
     let longest = record
         .counts
         .len()
@@ -300,7 +302,7 @@ fn binary_ids(image: &RawImage, padded: bool) -> Vec<u8> {
     out
 }
 
-/// How many elements of the counter section a record has.
+/// The number of elements of the counter section that a record takes.
 fn counter_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     let stamp = match (
         image.dialect.has(variant::TEMPORAL),
@@ -320,7 +322,7 @@ fn counters(image: &RawImage) -> Vec<u8> {
             out.extend_from_slice(&endian.u64_bytes(record.time_stamp));
         }
         if image.dialect.has(variant::BYTE_COVERAGE) {
-            // A byte starts as 0xff and is cleared when its code runs.
+            // In single-byte coverage, a byte starts as 0xff and is set to 0 when its code runs.
             out.extend(
                 record
                     .counts
@@ -427,7 +429,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
         pointer(dialect, addresses.counters)
     };
     if dialect.version >= 9 {
-        // Without a bitmap compiler-rt subtracts from a null pointer.
+        // If there is no bitmap, compiler-rt subtracts from a null pointer.
         let bitmap = if header.num_bitmap_bytes > 0 {
             addresses.bitmap
         } else {
@@ -441,7 +443,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
     header.names_delta = pointer(dialect, addresses.names);
 }
 
-/// The low bits that a pointer has.
+/// The low bits of an address that fit a pointer.
 fn pointer(dialect: RawDialect, address: u64) -> u64 {
     match dialect.width.bytes() {
         4 => address & u64::from(u32::MAX),
@@ -456,7 +458,7 @@ struct Records<'a> {
     relative: bool,
 }
 
-/// Running ends of the sections that records point into.
+/// The current ends of the sections that records point into.
 #[derive(Default)]
 struct Ends {
     counters: u64,
@@ -535,7 +537,7 @@ impl Records<'_> {
     }
 }
 
-/// Puts numbers into a record; a field that the version lacks is left out.
+/// Writes numbers into the bytes of a record. Fields that the version does not have are skipped.
 struct Fields<'a> {
     dialect: RawDialect,
     bytes: &'a mut [u8],

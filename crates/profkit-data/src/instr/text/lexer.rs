@@ -1,31 +1,31 @@
-//! Lines of a text profile, as LLVM's `line_iterator` cuts them: LF or CRLF, blank lines and lines that begin with `#`
-//! passed over wherever they stand.
+//! The lines of a text profile, divided as by LLVM's `line_iterator`: lines end with LF or CRLF; blank lines and lines
+//! that begin with `#` are skipped everywhere.
 use crate::decimal::leading;
 use crate::quote::quote;
 use crate::{Error, ErrorKind};
 use memchr::{memchr, memchr_iter};
 
-/// A position in the text. It rests anywhere; every read first passes over blank lines and comments.
+/// A position in the text. It can be anywhere; every read first skips blank lines and comments.
 #[derive(Clone, Debug)]
 pub(super) struct Lexer<'data> {
     data: &'data [u8],
     position: usize,
-    /// An offset, and the line number (from 1) at it: errors count lines on from here.
+    /// An offset and the line number at it, from 1. Line numbers for errors are counted from there.
     counted: (usize, u64),
 }
 
-/// What a line holds that should be a decimal number.
+/// The next line, which should be a decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decimal {
     Value(u64),
-    /// Not a number of 64 bits. The position stays before the line.
+    /// The line is not a number of 64 bits. The position stays before the line.
     Bad,
-    /// No line is left.
+    /// There is no further line.
     End,
 }
 
 impl<'data> Lexer<'data> {
-    /// Zero bytes at the end do not belong to the text (LLVM stops at the first zero byte).
+    /// Opens a text. Zero bytes at the end are not part of it: LLVM stops at the first zero byte.
     pub(super) fn new(data: &'data [u8]) -> Self {
         let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
         Lexer {
@@ -35,7 +35,8 @@ impl<'data> Lexer<'data> {
         }
     }
 
-    /// Where the next content line begins, passing over blank lines and comments; the end of the text if there is none.
+    /// Skips blank lines and comments. Returns the offset of the next content line, or of the end of the text if there
+    /// is none.
     #[inline]
     pub(super) fn position(&mut self) -> usize {
         while let Some(&byte) = self.data.get(self.position) {
@@ -49,17 +50,18 @@ impl<'data> Lexer<'data> {
         self.position
     }
 
-    /// Goes (back) to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) gave.
+    /// Moves to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) returned. This may be
+    /// backwards.
     pub(super) fn seek(&mut self, position: usize) {
         self.position = position;
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     pub(super) fn remaining(&self) -> usize {
         self.data.len() - self.position
     }
 
-    /// The next content line without its end, not consumed.
+    /// Returns the next content line without its line end, and does not move past it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -70,7 +72,7 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// The next content line without its end.
+    /// Takes the next content line without its line end.
     #[inline]
     pub(super) fn line(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -82,7 +84,8 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// The next content line as a decimal number: digits only, no sign, no space. The line is consumed if it is one.
+    /// Reads the next content line as a decimal number: digits only, no sign, no spaces. Moves past the line only if it
+    /// is a number.
     #[inline]
     pub(super) fn decimal(&mut self) -> Decimal {
         let start = self.position();
@@ -104,7 +107,7 @@ impl<'data> Lexer<'data> {
         Decimal::Value(value)
     }
 
-    /// The first content line after the next blank line, as an offset to [`seek`](Self::seek) to.
+    /// The offset of the first content line after the next blank line, for [`seek`](Self::seek).
     pub(super) fn next_block(&self, from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -121,7 +124,7 @@ impl<'data> Lexer<'data> {
         }
     }
 
-    /// An error at `column` (from 0) of the line that begins at `start`; says what the line holds.
+    /// Makes an error at `column` (from 0) of the line that begins at `start`, with the text of the line.
     #[cold]
     pub(super) fn error_at(
         &mut self,
@@ -141,7 +144,7 @@ impl<'data> Lexer<'data> {
             .found(found)
     }
 
-    /// An error at `column` of the next content line.
+    /// Makes an error at `column` (from 0) of the next content line.
     #[cold]
     pub(super) fn error(&mut self, kind: ErrorKind, message: &'static str, column: usize) -> Error {
         let start = self.position();
@@ -159,7 +162,7 @@ impl<'data> Lexer<'data> {
         line
     }
 
-    /// Where the line that begins at `start` ends, and where the next begins.
+    /// The offsets at which the line that begins at `start` ends and the next line begins.
     #[inline]
     fn line_end(&self, start: usize) -> (usize, usize) {
         let rest = self.data.get(start..).unwrap_or_default();
@@ -176,8 +179,8 @@ impl<'data> Lexer<'data> {
     }
 }
 
-/// A number as LLVM's `getAsInteger(0, …)` reads it: `0x` and `0b` of either case, `0o`, a leading `0` for octal,
-/// otherwise decimal; no sign, no space.
+/// Parses a number as LLVM's `getAsInteger(0, …)` does: hexadecimal after `0x`, binary after `0b`, octal after `0o` or
+/// `0`, otherwise decimal. The letters of `0x` and `0b` may be capitals. No sign, no spaces.
 pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     let (radix, digits) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (16, digits),
@@ -189,7 +192,7 @@ pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     integer(digits, radix)
 }
 
-/// Digits of one base and nothing else.
+/// Parses a text that consists only of digits of a base.
 pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Reading text profiles (LLVM's `TextInstrProfReader` in `InstrProfReader.cpp`).
+//! Reads text profiles (LLVM's `TextInstrProfReader` in `InstrProfReader.cpp`).
 use super::EXTERNAL_SYMBOL;
 use super::lexer::{Decimal, Lexer, integer, prefixed_integer};
 use crate::ids::{BuildId, FuncHash, NameRef};
@@ -11,32 +11,32 @@ use rustc_hash::FxHashMap;
 
 /// Reads a text profile record by record, borrowing the text.
 ///
-/// Memory: beside the caller's record, the traces and the names of value targets, each held once. A record's counters
-/// are reserved by what the rest of the text can hold, never by the count that it claims.
+/// Memory: the reader holds the traces and the names of value targets, each name once. Memory for the counters of a
+/// record is reserved by what the rest of the text can hold, never by the number that the text states.
 ///
-/// What LLVM 22 does wrongly and this reader does not: a record without a bitmap does not inherit the bitmap of the
-/// record before it; bitmaps may be longer than 255 bytes; a huge counter count is an error, not an abort; a name that
-/// begins with `$` (Swift) is not mistaken for a bitmap; and a zero byte amid the text is an error in the record, where
-/// LLVM silently takes it for the end of the file.
+/// This reader avoids faults of LLVM 22: a record without a bitmap does not get the bitmap of the record before it;
+/// bitmaps may be longer than 255 bytes; a huge number of counters is an error and not an abort; a name that begins
+/// with `$` (Swift) is not mistaken for a bitmap; and a zero byte inside the text is an error in its record, where LLVM
+/// silently ends the file.
 #[derive(Debug)]
 pub struct TextReader<'data> {
     lexer: Lexer<'data>,
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
-    /// Names of targets that were hashed already: hot targets occur at many sites.
+    /// The hashes of target names that were met before. Hot targets occur at many sites.
     hashed: FxHashMap<&'data [u8], NameRef>,
-    /// Whether something of the text, a directive or a record, is as in a profile.
+    /// Whether the text has shown that it is a profile, by a directive or a record.
     is_profile: bool,
     ended: bool,
 }
 
 impl<'data> TextReader<'data> {
-    /// Reads the header lines and the block of temporal traces, if there is one.
+    /// Opens a text profile: reads the header lines and the block of temporal traces, if there is one.
     ///
     /// # Errors
-    /// [`ErrorKind::BadHeader`] for an unknown directive, [`ErrorKind::EndOfFile`] and [`ErrorKind::Malformed`] for a
-    /// block of traces that is cut or holds something else.
+    /// [`ErrorKind::BadHeader`] for an unknown directive; [`ErrorKind::EndOfFile`] or [`ErrorKind::Malformed`] if the
+    /// block of traces is cut off or has other contents.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         let mut reader = TextReader {
             lexer: Lexer::new(data),
@@ -51,7 +51,7 @@ impl<'data> TextReader<'data> {
         Ok(reader)
     }
 
-    /// The traces of the header block.
+    /// The traces in the header block.
     pub fn traces(&self) -> &TemporalTraces {
         &self.traces
     }
@@ -106,7 +106,7 @@ impl<'data> TextReader<'data> {
                 return Err(self.end_of_header("the names of a trace"));
             };
             let mut functions = Vec::new();
-            // Empty pieces count for nothing, but a piece of spaces is the name of no characters.
+            // Empty pieces are skipped. A piece that consists of spaces counts as an empty name.
             for piece in line.split(|&byte| byte == b',') {
                 if !piece.is_empty() {
                     functions.push(self.symbols.insert(trim(piece)));
@@ -183,7 +183,7 @@ impl<'data> TextReader<'data> {
                 return Err(self.no_number(other, message, "a decimal number of counters"));
             }
         };
-        // A counter takes two bytes of text at least.
+        // Each counter takes at least two bytes of text.
         let possible = self.lexer.remaining() / 2 + 1;
         let reserved = usize::try_from(count).map_or(possible, |count| count.min(possible));
         record.counts.reserve_exact(reserved);
@@ -205,8 +205,8 @@ impl<'data> TextReader<'data> {
         self.read_values(record)
     }
 
-    /// Whether a line of `$` and `rest`, where a bitmap may stand, is the name of the next record: Swift's names begin
-    /// so. LLVM 22 does not look, and cannot read its own text of such a profile.
+    /// Whether a line of `$` and `rest` is the name of the next record and not the start of a bitmap. Swift's names
+    /// begin with `$`. LLVM 22 does not check this and cannot read its own text of such a profile.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
         if prefixed_integer(trim(rest)).is_some() {
             return false;
@@ -232,18 +232,18 @@ impl<'data> TextReader<'data> {
             let byte = self
                 .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
                 .map_err(|error| error.within(Structure::BitmapByte(index)))?;
-            // The number is at most the largest byte.
+            // Cannot fail: the number is at most 255.
             record.bitmap.push(u8::try_from(byte).unwrap_or(u8::MAX));
         }
         Ok(())
     }
 
-    /// The value block, if the next line is a number of 32 bits: then it cannot be a name.
+    /// Reads the block of values if the next line is a number that fits 32 bits. Such a line cannot be a name.
     fn read_values(&mut self, record: &mut Record) -> Result<()> {
         let start = self.lexer.position();
         let kinds = match self.lexer.decimal() {
             Decimal::Value(kinds) if kinds <= u64::from(u32::MAX) => kinds,
-            // A number of more than 32 bits is a name, to LLVM.
+            // For LLVM, a number that does not fit 32 bits is a name.
             Decimal::Value(_) => {
                 self.lexer.seek(start);
                 return Ok(());
@@ -333,7 +333,7 @@ impl<'data> TextReader<'data> {
         Ok(ValueEntry { value, count })
     }
 
-    /// A line's offset, and its parts before and after its last colon.
+    /// The offset of a line, and the parts before and after its last colon.
     fn split_entry(&mut self, expected: &'static str) -> Result<(usize, &'data [u8], &'data [u8])> {
         let start = self.lexer.position();
         let Some(line) = self.lexer.line() else {
@@ -371,7 +371,7 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// A decimal of 32 bits in a value block.
+    /// Reads a decimal number of 32 bits in a block of values.
     fn value_number(&mut self, expected: &'static str) -> Result<u32> {
         let start = self.lexer.position();
         let number = match self.lexer.decimal() {
@@ -387,7 +387,7 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// A line with a number of any base prefix.
+    /// Reads a line with a number that may have a prefix for its base.
     #[inline]
     fn prefixed(&mut self, message: &'static str, expected: &'static str, max: u64) -> Result<u64> {
         match self.lexer.peek() {
@@ -426,9 +426,9 @@ impl<'data> TextReader<'data> {
             .with_hint("the file is cut: the records before this one are whole")
     }
 
-    /// After an error: goes to where the next record must begin, if there is such a place. That is a line after a
-    /// blank line that cannot lie within a record (not a number, a `$N` or a `NAME:COUNT`), with a hash and a number
-    /// of counters after it.
+    /// Moves to the next record after an error, if its start can be found. It must follow a blank line, must not look
+    /// like a line inside a record (a number, `$N` or `NAME:COUNT`), and must be followed by a hash and a number of
+    /// counters.
     fn resume_after(&mut self, start: usize) {
         let mut from = start;
         while let Some(block) = self.lexer.next_block(from) {
@@ -502,8 +502,8 @@ impl InstrSource for TextReader<'_> {
     }
 }
 
-/// Says of text whose first record has no hash what it is: no profile, rather than one that is cut. Kind and detail are
-/// what LLVM makes of it.
+/// The error for a text whose first record has no hash. It is reported as no profile at all, not as one that is cut
+/// off. Kind and detail are those of LLVM.
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
@@ -519,7 +519,7 @@ fn zero_byte(lexer: &mut Lexer<'_>, start: usize, column: usize) -> Error {
         .with_hint("LLVM takes a zero byte for the end of the file; the file was damaged on disk or is not text")
 }
 
-/// Without the white space of C at both ends.
+/// Removes white space, as C defines it, at both ends.
 fn trim(text: &[u8]) -> &[u8] {
     let is_space = |byte: &u8| matches!(byte, b' ' | 0x09..=0x0d);
     let start = text.iter().take_while(|byte| is_space(byte)).count();

@@ -1,4 +1,4 @@
-//! Writing text profiles (LLVM's `InstrProfWriter::writeText` and `writeRecordInText`).
+//! Writes text profiles (LLVM's `InstrProfWriter::writeText` and `writeRecordInText`).
 use super::EXTERNAL_SYMBOL;
 use crate::Result;
 use crate::bytes::Sink;
@@ -7,7 +7,7 @@ use crate::instr::{InstrKind, InstrProfile, Losses, TemporalTraces, ValueData};
 use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;
 
-/// How a profile is written as text.
+/// Options for writing a profile as text.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TextOptions {
@@ -23,17 +23,19 @@ impl TextOptions {
         Self::default()
     }
 
-    /// Whether targets of calls that have no record in the profile are spelled out where their name is known.
+    /// Sets whether to write the known names of call targets that have no record in the profile.
     ///
-    /// LLVM knows only the names of the functions that it writes (and virtual tables that it was asked to keep), and
-    /// writes `** External Symbol **` for all others. So does profkit by default: the bytes are equal.
+    /// LLVM knows only the names of the functions that it writes, and of virtual tables if it was asked to keep them.
+    /// For all other targets it writes `** External Symbol **`. By default profkit does so too, so that the bytes are
+    /// equal.
     #[must_use]
     pub fn foreign_names(mut self, spell: bool) -> Self {
         self.foreign_names = spell;
         self
     }
 
-    /// Leaves out functions of which no record has a count or bitmap bit (`llvm-profdata merge --sparse --text`).
+    /// Sets whether to leave out functions that never ran: no record has a count or a bitmap bit (`llvm-profdata merge
+    /// --sparse --text`).
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
@@ -41,8 +43,8 @@ impl TextOptions {
     }
 }
 
-/// Writes a whole profile: its functions sorted by name and hash, whatever table they are in. The bytes are those
-/// of `llvm-profdata merge --text` of LLVM 22. What text cannot hold is left out, as LLVM does, and is in the
+/// Writes a whole profile. Functions are sorted by name and hash, whichever table they are in. The bytes are those of
+/// `llvm-profdata merge --text` of LLVM 22. Like LLVM, it leaves out what text cannot hold and returns it as
 /// [`losses`].
 ///
 /// ```
@@ -57,7 +59,7 @@ impl TextOptions {
 /// ```
 ///
 /// # Errors
-/// Those of the sink.
+/// The errors of the sink.
 pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut functions: Vec<_> = profile
         .tables
@@ -108,7 +110,7 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
     Ok(losses(profile))
 }
 
-/// What text has no place for in a profile.
+/// The parts of a profile that text cannot hold.
 pub fn losses(profile: &InstrProfile) -> Losses {
     let entries_only = profile.kind.contains(InstrKind::FUNCTION_ENTRY_ONLY);
     Losses {
@@ -123,7 +125,7 @@ pub fn losses(profile: &InstrProfile) -> Losses {
     }
 }
 
-/// Writes a text profile piece by piece: header, traces, then records in the caller's order.
+/// Writes a text profile piece by piece: the header, the traces, then the records in the caller's order.
 pub struct TextWriter<'sink> {
     sink: &'sink mut dyn Sink,
     buffer: Vec<u8>,
@@ -135,14 +137,14 @@ impl std::fmt::Debug for TextWriter<'_> {
     }
 }
 
-/// From name hashes to names.
+/// A function that returns the name for a hash.
 pub type Names<'a> = dyn Fn(NameRef) -> Option<&'a [u8]> + 'a;
 
-/// When this much is waiting it goes to the sink: more would only cost cache.
+/// The number of bytes that are collected before they go to the sink. Collecting more would only use up cache.
 const FLUSH_AT: usize = 1 << 16;
 
 impl<'sink> TextWriter<'sink> {
-    /// A writer that puts its text into `sink`, some 64 KiB at a time.
+    /// Makes a writer that passes its text to `sink` in pieces of about 64 KiB.
     pub fn new(sink: &'sink mut dyn Sink) -> Self {
         TextWriter {
             sink,
@@ -150,10 +152,10 @@ impl<'sink> TextWriter<'sink> {
         }
     }
 
-    /// The directives of a kind, each under a comment. A front-end profile has none.
+    /// Writes the directives for a kind, each after a comment. A front-end profile has none.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn header(&mut self, kind: InstrKind) -> Result<()> {
         let context_sensitive = kind.contains(InstrKind::CONTEXT_SENSITIVE);
         let lines: [(bool, &[u8]); 5] = [
@@ -184,10 +186,10 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// The block of temporal traces. A function whose name is not known becomes the empty name, as in LLVM.
+    /// Writes the block of temporal traces. A function whose name is not known is written as an empty name, as in LLVM.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn traces(&mut self, traces: &TemporalTraces, names: &Names<'_>) -> Result<()> {
         self.text(b":temporal_prof_traces\n# Num Temporal Profile Traces:\n");
         self.number(traces.traces.len() as u64);
@@ -197,7 +199,7 @@ impl<'sink> TextWriter<'sink> {
             self.text(b"# Weight:\n");
             self.number(trace.weight);
             if trace.functions.is_empty() {
-                // An empty line would be passed over. LLVM has no such traces to write.
+                // Without the comma the line would be empty, and readers would skip it. LLVM never writes such a trace.
                 self.text(b",");
             }
             for &function in &trace.functions {
@@ -211,10 +213,10 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// One record, with the comments that `merge --text` and `show --text` write.
+    /// Writes one record, with the same comments as `merge --text` and `show --text`.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn record(
         &mut self,
         name: &[u8],
@@ -258,10 +260,10 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// Hands the rest of the text to the sink.
+    /// Passes the rest of the text to the sink.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The errors of the sink.
     pub fn finish(mut self) -> Result<()> {
         self.flush()
     }
@@ -305,7 +307,7 @@ impl<'sink> TextWriter<'sink> {
         self.buffer.extend_from_slice(text);
     }
 
-    /// A number and a line end.
+    /// Writes a number and a line end.
     #[inline]
     fn number(&mut self, number: u64) {
         if let Some(&digit) = usize::try_from(number)
@@ -334,7 +336,7 @@ impl<'sink> TextWriter<'sink> {
     }
 }
 
-/// Whether writing the profile needs names by hash.
+/// Whether writing the profile requires finding names by their hashes.
 fn spells_names(profile: &InstrProfile) -> bool {
     let has_targets = |values: &ValueData| {
         [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]

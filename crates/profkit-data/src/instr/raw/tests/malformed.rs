@@ -1,4 +1,4 @@
-//! One mutation of a good file for each check, with its message.
+//! For each check, one change of an undamaged file and the message that it gives.
 use super::*;
 
 fn put_u64(file: &mut [u8], at: usize, value: u64) {
@@ -9,7 +9,7 @@ fn put_u32(file: &mut [u8], at: usize, value: u32) {
     file[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The message that reading a mutated file of version 10 ends with.
+/// Changes an undamaged file of version 10 and returns the message of the error that ends the reading.
 fn message(mutate: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut file = bytes(10);
     mutate(&mut file);
@@ -305,7 +305,7 @@ fn reading_goes_on_after_a_bad_record() {
     let (records, errors) = read_on(&file, RawReadOptions::default());
     assert_eq!(names(&records), ["main", "callee"]);
     assert_eq!(errors.len(), 1);
-    // The bad record's value data were skipped, so that those of the next are its own.
+    // The value data of the bad record were skipped, so the next record got its own.
     assert_eq!(records[1].values.kind(2).unwrap().site_count(), 1);
 }
 

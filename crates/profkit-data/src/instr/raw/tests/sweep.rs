@@ -1,4 +1,5 @@
-//! Every truncation and every flipped bit of small files: an error or records, never a panic.
+//! Truncates small files at every byte and flips every bit of them. Reading must give an error or records, never a
+//! panic.
 use super::*;
 
 fn files() -> Vec<Vec<u8>> {
@@ -20,11 +21,11 @@ fn files() -> Vec<Vec<u8>> {
     files
 }
 
-/// Reads a file in both ways; says how many records came out.
+/// Reads a file with and without salvaging. Returns the number of records.
 fn try_all(file: &[u8]) -> usize {
     let (strict, _) = read_on(file, RawReadOptions::default());
     let (salvaged, _) = read_on(file, RawReadOptions::default().salvage(true));
-    // Each record is at least 24 bytes of the file, however often damage makes the reader look again.
+    // A record takes at least 24 bytes of the file, even if damage makes the reader read the same bytes again.
     assert!(salvaged.len() <= file.len(), "{} records", salvaged.len());
     assert!(salvaged.len() >= strict.len());
     strict.len()

@@ -153,7 +153,7 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
 /// The file of the static library for a target, for a link: in `folder` for this machine, in the user's cache for others.
 ///
 /// # Errors
-/// As [`object`], and if it cannot be written.
+/// As [`object()`], and if it cannot be written.
 pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     let name = rust_target(target).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");

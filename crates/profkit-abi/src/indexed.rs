@@ -1,20 +1,20 @@
 //! The indexed instrumentation profile (.profdata), always little-endian (`IndexedInstrProf` in `InstrProf.h`).
 
-/// First eight bytes, read as a little-endian number: bytes `ff 6c 70 72 6f 66 69 81`.
+/// The first eight bytes, read as a little-endian number: bytes `ff 6c 70 72 6f 66 69 81`.
 pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
-/// Oldest version (LLVM 3.5).
+/// The oldest version (LLVM 3.5).
 pub const VERSION_FIRST: u32 = 1;
-/// Newest version of which the whole layout is known (LLVM 22).
+/// The newest version whose whole layout is known (LLVM 22).
 pub const VERSION_LAST: u32 = 13;
-/// Version of which only the header is known (LLVM 23, main in 2026).
+/// A version of which only the header is known (LLVM 23, main in 2026).
 pub const VERSION_HEADER_ONLY: u32 = 14;
-/// The only value of `HashType`: MD5, low 64 bits.
+/// The only value of `HashType`: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;
-/// First counter of a pseudo-hot record.
+/// The first counter of a pseudo-hot record.
 pub const PSEUDO_HOT: u64 = u64::MAX;
-/// First counter of a pseudo-warm record.
+/// The first counter of a pseudo-warm record.
 pub const PSEUDO_WARM: u64 = u64::MAX - 1;
-/// Largest count of an ordinary record (`getInstrMaxCountValue`): the two values above it are the pseudo markers.
+/// The largest count of an ordinary record (`getInstrMaxCountValue`). The two greater values are the pseudo markers.
 pub const MAX_COUNT: u64 = u64::MAX - 2;
 /// The cutoffs of the detailed summary, in millionths (`ProfileSummaryBuilder::DefaultCutoffs`).
 pub const SUMMARY_CUTOFFS: [u32; 16] = [

@@ -1,9 +1,9 @@
-//! What LLVM-based compilers fix about their profiles: magics, version words, variant flags, section names and record
-//! layouts. Numbers and names only, no behaviour beyond reading a bit: the runtime, the readers and the writers all
-//! take them from here, so that each is written down once.
+//! The numbers and names that LLVM-based compilers fix for their profiles: magics, version words, variant flags,
+//! section names and record layouts. The runtime, the readers and the writers all use them from here, so that each is
+//! written down once. The crate has no other behaviour.
 //!
-//! Sources are named per item. "LLVM" stands for llvm-project; `InstrProfData.inc` is
-//! `llvm/include/llvm/ProfileData/InstrProfData.inc`, `InstrProf.h` lies beside it.
+//! Each item names its source. "LLVM" means llvm-project. `InstrProfData.inc` is
+//! `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,9 +15,9 @@ pub mod sections;
 pub mod value_kind;
 pub mod variant;
 
-/// The source text of [`mip`], so that the MIP runtime can be compiled for another target by who has only the command.
+/// The source text of [`mip`]. With it, a user who has only the command can compile the MIP runtime for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// A crate of that name with this module alone is enough for the runtime.
+    /// The text of the module. The runtime needs a crate named `profkit_abi` with only this module.
     pub const MIP: &str = include_str!("mip.rs");
 }

@@ -1,108 +1,110 @@
-//! MIP, coverage and call order from one instruction per function: magic, versions, file types, mode flags, the record
-//! of a function, the map entry, the header of a raw file, and every name that the instrumenter, the runtime and the
-//! readers share. docs/formats/mip.md has the tables and the reasons.
+//! MIP: coverage and call order from one instruction per function. This module has all that the instrumenter, the
+//! runtime and the readers share: magic, versions, file types, mode flags, the layouts of function records, map entries
+//! and raw file headers, and names. docs/formats/mip.md has the tables and the reasons.
 //!
-//! Version 9 is what profkit writes. Version 8 was never released in a compiler (LLVM reviews D104060, D104087, D104089,
-//! abandoned in 2021); its layouts are in [`v8`], for readers. Everything is little-endian.
+//! profkit writes version 9. Version 8 was never part of a released compiler (LLVM reviews D104060, D104087, D104089,
+//! abandoned in 2021); its layouts are in [`v8`], for readers. All numbers are little-endian.
 
-/// First four bytes of a raw file, a version 8 map and a profile: `FB 4D 49 50`, as a little-endian number.
+/// The first four bytes of a raw file, a version 8 map and a profile: `FB 4D 49 50`, read as a little-endian number.
 pub const MAGIC: u32 = 0x5049_4dfb;
 /// The version that profkit writes.
 pub const VERSION: u16 = 9;
-/// Name of the raw file when [`ENV_FILE_NAME`] is unset or empty.
+/// The name of the raw file if [`ENV_FILE_NAME`] is unset or empty.
 pub const DEFAULT_FILE_NAME: &str = "default.mipraw";
 
-/// What a file is: low four bits the kind, two bits the width of the target's addresses.
+/// The file type: the low four bits tell the kind of file, the next two bits the width of the target's addresses.
 pub mod file_type {
-    /// Records as a process left them (`.mipraw`).
+    /// The records of a process (`.mipraw`).
     pub const RAW: u16 = 0x01;
     /// Return-address samples in a file of their own (`.mipret`, version 8 only).
     pub const RETURN_ADDRESSES: u16 = 0x02;
-    /// Metadata of an instrumented image (`.mipmap`, version 8 only: the map of version 9 has no header).
+    /// The metadata of an instrumented image (`.mipmap`, version 8 only: the map of version 9 has no header).
     pub const MAP: u16 = 0x04;
-    /// Profile made of a map and raw files (`.mip`).
+    /// A profile made from a map and raw files (`.mip`).
     pub const PROFILE: u16 = 0x08;
-    /// Bits that hold the kind.
+    /// The bits that hold the kind of file.
     pub const KIND_MASK: u16 = 0x0f;
-    /// Set when the target's addresses have 64 bits.
+    /// Set if the target's addresses have 64 bits.
     pub const WIDTH_64: u16 = 0x10;
-    /// Set when the target's addresses have 32 bits.
+    /// Set if the target's addresses have 32 bits.
     pub const WIDTH_32: u16 = 0x20;
 }
 
-/// Mode flags: what a record holds. In a map entry those of one function, in a raw header the union over the image.
-/// Bits 0 to 4 are version 8's as well.
+/// Mode flags: what a record holds. A map entry has the flags of one function, a raw header those of all functions of
+/// the image together. Bits 0 to 4 mean the same in version 8.
 pub mod mode {
-    /// One byte says whether the function was entered.
+    /// One byte tells whether the function was entered.
     pub const FUNCTION_COVERAGE: u16 = 0x01;
-    /// One byte per non-entry block says whether the block was run.
+    /// One byte per non-entry block tells whether the block ran.
     pub const BLOCK_COVERAGE: u16 = 0x02;
-    /// The record has the ordinal of the first call.
+    /// The record has the ordinal of the function's first call.
     pub const FIRST_CALL: u16 = 0x04;
     /// The record has the number of calls.
     pub const CALL_COUNT: u16 = 0x08;
-    /// Calls of the function leave return addresses in the ring ([`super::ring`]).
+    /// Calls of the function store return addresses in the ring ([`super::ring`]).
     pub const RETURN_ADDRESSES: u16 = 0x10;
-    /// The byte of function coverage counts calls from 0 to 8 in unary: each shifts it right by one. Stands with
-    /// [`FUNCTION_COVERAGE`].
+    /// The byte of function coverage counts up to eight calls in unary: each call shifts it right by one. Set together
+    /// with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// A part of a function that stands elsewhere (gcc's and clang's `F.cold`). Control comes to it by jumps: the entry's
-    /// part of its record is never touched, its blocks are. In map entries only, with [`BLOCK_COVERAGE`].
+    /// A part of a function that is placed elsewhere, as `F.cold` of gcc and clang. Only jumps lead to it, so the
+    /// entry's part of its record never changes; the parts of its blocks do. In map entries only, together with
+    /// [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
-    /// All that version 9 knows of an image.
+    /// All flags that version 9 allows for an image.
     pub const ALL: u16 = 0x3f;
-    /// Mode `calls`: count and order.
+    /// The flags of the mode `calls`: number of calls and call order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;
-    /// What an anchor entry of the map has ([`super::map_entry`]).
+    /// The mode of the map's anchor entry ([`super::map_entry`]).
     pub const ANCHOR: u16 = 0;
 }
 
-/// The record of one function in [`section::RECORDS`]. Every byte of it is 0xff at start, so a
-/// reset is one fill.
+/// The record of one function in [`section::RECORDS`]. At the start every byte of it is 0xff, so that a reset is one
+/// fill.
 pub mod record {
-    /// Each byte of a record that nothing has touched.
+    /// The value of every byte that the program has not written yet.
     pub const INITIAL_BYTE: u8 = 0xff;
-    /// What coverage stores: of a function that was entered, or of a block that was run. Of a unary counter: eight
+    /// The byte that coverage stores when a function is entered or a block runs. As a unary counter, it means eight
     /// calls or more.
     pub const COVERED_BYTE: u8 = 0x00;
-    /// The most calls that a unary counter can count: calls = 8 − set bits.
+    /// The maximum number of calls in a unary counter. The number of calls is 8 minus the number of set bits.
     pub const UNARY_MAX: u32 = 8;
-    /// Size of the entry's part in mode coverage, unary or not; its alignment too.
+    /// The size of the entry's part in the coverage mode, unary or not. It is also its alignment.
     pub const COVERAGE_SIZE: usize = 1;
-    /// Size of the entry's part in mode calls: u32 count, u32 ordinal.
+    /// The size of the entry's part in the mode `calls`: a u32 count, a u32 ordinal.
     pub const CALLS_SIZE: usize = 8;
-    /// Alignment of a record of mode calls.
+    /// The alignment of a record in the mode `calls`.
     pub const CALLS_ALIGN: usize = 4;
-    /// Where the count is in a record of mode calls. Calls = value + 1, wrapping: 0xffff_ffff is none.
+    /// The offset of the count in a record of the mode `calls`. The number of calls is the stored value plus 1,
+    /// wrapping; 0xffff_ffff means none.
     pub const COUNT_OFFSET: usize = 0;
-    /// Where the ordinal of the first call is in a record of mode calls.
+    /// The offset of the ordinal of the first call in a record of the mode `calls`.
     pub const ORDINAL_OFFSET: usize = 4;
-    /// Count and ordinal of a function that was never called.
+    /// The count and the ordinal of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
-    /// The ordinal of the first function that an image calls; the counter [`ORDINAL`](super::symbol::ORDINAL) starts
-    /// with it. A count that wraps to 0 keeps the ordinal that is there.
+    /// The ordinal of the first function that an image calls, and the start value of the counter
+    /// [`ORDINAL`](super::symbol::ORDINAL). If a count wraps around to 0, the record keeps its ordinal.
     pub const FIRST_ORDINAL: u32 = 1;
-    /// Size of one non-entry block's part, after the entry's part, in the order of the map entry.
+    /// The size of the part of one non-entry block. The blocks follow the entry's part, in the order of the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
-/// One entry of the map section [`MAP`](section::MAP): the fixed part, then a u32 a non-entry block (its offset
-/// from the function's start), the symbol name, and zeroes up to a multiple of [`ALIGN`](map_entry::ALIGN). The entry of
-/// a 32-bit target is the same, its addresses zero-extended.
+/// One entry of the map section [`MAP`](section::MAP): the fixed part; for each non-entry block a u32 with its offset
+/// from the function's start; the symbol name; zeroes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries of
+/// 32-bit targets are the same, with addresses zero-extended to 64 bits.
 ///
 /// An *anchor* has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name; its record address is the start of the
 /// record section, its function address that of [`HOOK`](symbol::HOOK). It lets a map be read without its binary, and
 /// its reference to the hook takes the runtime out of its archive.
 pub mod map_entry {
-    /// u32: size of the whole entry, its padding included.
+    /// u32: size of the whole entry, including its padding.
     pub const ENTRY_SIZE: usize = 0;
     /// u16: mode flags.
     pub const MODE: usize = 4;
     /// u16: 0.
     pub const RESERVED: usize = 6;
-    /// u64: address of the record, as the linker gave it.
+    /// u64: address of the record, as assigned by the linker.
     pub const RECORD_ADDRESS: usize = 8;
-    /// u64: address of the function, as the linker gave it.
+    /// u64: address of the function, as assigned by the linker.
     pub const FUNCTION_ADDRESS: usize = 16;
     /// u32: size of the function in bytes.
     pub const FUNCTION_SIZE: usize = 24;
@@ -112,17 +114,17 @@ pub mod map_entry {
     pub const BLOCK_COUNT: usize = 32;
     /// u32: length of the name in bytes.
     pub const NAME_LENGTH: usize = 36;
-    /// Where the block offsets start: size of the fixed part.
+    /// The offset of the block offsets, which is the size of the fixed part.
     pub const FIXED_SIZE: usize = 40;
-    /// Size of one block offset.
+    /// The size of one block offset.
     pub const BLOCK_OFFSET_SIZE: usize = 4;
-    /// Alignment of an entry, and what its size is a multiple of.
+    /// The alignment of an entry. Its size is a multiple of this.
     pub const ALIGN: usize = 8;
 }
 
-/// Header of one part of a raw file. A raw file is one part, or several after each other (files that a
-/// user put together; the runtime writes one). A part is: header, build id padded with zeroes to [`BUILD_ID_ALIGN`], the
-/// bytes of the record section, return-address samples, u64 XXH3-64 (seed 0) of all of the part before it.
+/// The header of one part of a raw file. The runtime writes files of one part; a file has several parts, one after the
+/// other, if a user joined files. A part consists of: header; build id, padded with zeroes to [`BUILD_ID_ALIGN`]; the
+/// bytes of the record section; return-address samples; u64 XXH3-64 (seed 0) of everything in the part before it.
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {
@@ -132,101 +134,109 @@ pub mod raw_header {
     pub const VERSION: usize = 4;
     /// u16: [`file_type`](super::file_type).
     pub const FILE_TYPE: usize = 6;
-    /// u32: union of the mode flags of the image.
+    /// u32: mode flags of all functions of the image together.
     pub const MODES: usize = 8;
-    /// u32: length of the build id in bytes, without padding; 0 when the image has none.
+    /// u32: length of the build id in bytes, without padding; 0 if the image has none.
     pub const BUILD_ID_LENGTH: usize = 12;
     /// u32: size of the return-address samples in bytes, a multiple of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// u32: number of dumps that were added into this part; 1 unless it is a pool.
+    /// u32: number of dumps that were added up in this part; 1 except in merge pools.
     pub const RUNS: usize = 20;
     /// u64: size of the records in bytes.
     pub const RECORDS_SIZE: usize = 24;
-    /// Size of the header.
+    /// The size of the header.
     pub const SIZE: usize = 32;
     /// The build id is padded to a multiple of this.
     pub const BUILD_ID_ALIGN: usize = 8;
-    /// Size of the checksum at the end of a part.
+    /// The size of the checksum at the end of a part.
     pub const CHECKSUM_SIZE: usize = 8;
-    /// Longest build id that the runtime writes and a reader needs to accept.
+    /// The maximum length of a build id. The runtime writes no longer one, and readers need not accept longer ones.
     pub const BUILD_ID_MAX: usize = 64;
 }
 
-/// The ring of return-address samples: section [`RING`](section::RING), zeroes at start, as many samples as the
-/// options of the instrumenter say. The callee stores into the slot `NEXT modulo slots` and adds one to `NEXT`
-/// ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
+/// The ring of return-address samples: section [`RING`](section::RING), zeroes at the start. An option of the
+/// instrumenter sets the number of slots. The callee stores a sample in the slot `NEXT modulo slots` and adds one to
+/// `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
     /// u32: offset of the callee's record in the record section.
     pub const RECORD_OFFSET: usize = 0;
-    /// u32: return address minus the start of the record section, wrapping. 0 marks an empty slot: no code is there.
+    /// u32: return address minus the start of the record section, wrapping. 0 marks an empty slot, because there is no
+    /// code at that address.
     pub const RETURN_OFFSET: usize = 4;
-    /// Size of a sample.
+    /// The size of a sample.
     pub const SAMPLE_SIZE: usize = 8;
-    /// Alignment of the ring.
+    /// The alignment of the ring.
     pub const ALIGN: usize = 8;
 }
 
-/// Names of sections, the same in ELF and (in segment [`MACHO_SEGMENT`](section::MACHO_SEGMENT)) Mach-O.
+/// Section names. They are the same in ELF and in Mach-O, where the segment is
+/// [`MACHO_SEGMENT`](section::MACHO_SEGMENT).
 pub mod section {
-    /// Records: allocated, writable, linked to the section of the function (`SHF_LINK_ORDER`), in its COMDAT group if
-    /// that has one.
+    /// The records: allocated, writable, linked to the section of the function (`SHF_LINK_ORDER`), in the COMDAT group
+    /// of the function if it has one.
     pub const RECORDS: &str = "__llvm_mipraw";
-    /// Map entries: not allocated, linked to the section of the function. A shipped binary is stripped of it.
+    /// The map entries: not allocated, linked to the section of the function. Stripping a binary before it is shipped
+    /// removes this section.
     pub const MAP: &str = "__llvm_mipmap";
-    /// One u32 for each set of mode flags that the image has: allocated, read-only, 4-aligned, retained, in a COMDAT
-    /// group [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX)`+ two hex digits`. The runtime learns from
-    /// it how records can be added up.
+    /// One u32 for each set of mode flags that occurs in the image: allocated, read-only, 4-aligned, retained, in a
+    /// COMDAT group [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX)`+ two hex digits`. The runtime
+    /// needs it to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
-    /// The ring of return-address samples: allocated, writable, no bits in the file, in a COMDAT group named
+    /// The ring of return-address samples: allocated, writable, without bytes in the file, in a COMDAT group named
     /// [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX)` + number of slots in decimal`, so that objects
-    /// of unlike sizes never share slots.
+    /// with rings of different sizes never share slots.
     pub const RING: &str = "__llvm_mipring";
-    /// Segment of all of them in Mach-O.
+    /// The segment of all these sections in Mach-O.
     pub const MACHO_SEGMENT: &str = "__DATA";
-    /// Prefix of the linker's symbol for the start of an ELF section.
+    /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
-    /// Prefix of the linker's symbol for the end of an ELF section.
+    /// The prefix of the symbol that a linker defines for the end of an ELF section.
     pub const ELF_STOP_PREFIX: &str = "__stop_";
-    /// Prefix of the linker's symbol for the start of a Mach-O section; the section's name follows.
+    /// The prefix of the symbol that a linker defines for the start of a Mach-O section. The name of the section
+    /// follows it.
     pub const MACHO_START_PREFIX: &str = "section$start$__DATA$";
-    /// Prefix of the linker's symbol for the end of a Mach-O section; the section's name follows.
+    /// The prefix of the symbol that a linker defines for the end of a Mach-O section. The name of the section follows
+    /// it.
     pub const MACHO_END_PREFIX: &str = "section$end$__DATA$";
 }
 
-/// C names of the runtime. All are hidden, so that each image of a process has its own; Mach-O puts `_` in front.
+/// C names of the runtime. All are hidden, so that each image of a process has its own runtime. Mach-O adds `_` in
+/// front.
 pub mod symbol {
-    /// `int __profkit_mip_dump(void)`: writes the raw file of the calling image now; 0, or −1 after a line on stderr.
+    /// `int __profkit_mip_dump(void)`: writes the raw file of the calling image now. Returns 0, or −1 after a message
+    /// on stderr.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// `void __profkit_mip_reset(void)`: all records, samples and the ordinal as they were at start.
+    /// `void __profkit_mip_reset(void)`: sets all records, the samples and the ordinal back to their start values.
     pub const RESET: &str = "__profkit_mip_reset";
-    /// `uint32_t`: the ordinal that the next first call takes; instrumented code adds one atomically.
+    /// `uint32_t`: the ordinal for the next first call; instrumented code adds one atomically.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// `uint32_t`: number of return-address samples ever stored, wrapping; instrumented code adds one.
+    /// `uint32_t`: the number of return-address samples stored so far, wrapping; instrumented code adds one.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
-    /// Data of the runtime that instrumented objects refer to (the function address of the map's anchor), so that the
-    /// linker takes the runtime out of its archive.
+    /// A datum of the runtime that instrumented objects refer to (it is the function address in the map's anchor). The
+    /// reference makes the linker take the runtime out of its archive.
     pub const HOOK: &str = "__profkit_mip_hook";
-    /// COMDAT group of the map's anchor.
+    /// The COMDAT group of the map's anchor.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
-    /// COMDAT group of a word in [`section::MODES`](super::section::MODES): `__profkit_mip_mode_01` for coverage.
+    /// The prefix of the COMDAT group of a word in [`section::MODES`](super::section::MODES): `__profkit_mip_mode_01`
+    /// for coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
-    /// COMDAT group and hidden symbol of a ring: `__profkit_mip_ring_4096`.
+    /// The prefix of the COMDAT group and the hidden symbol of a ring: `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
 }
 
-/// Environment: pattern of the raw file's name. `%p` process, `%h` build id in hex, `%m` and `%1m` to `%9m` merge pool,
-/// `%%` a percent sign.
+/// Environment variable: the pattern of the raw file's name. `%p` is the process id, `%h` the build id in hex, `%m` and
+/// `%1m` to `%9m` a merge pool, `%%` a percent sign.
 pub const ENV_FILE_NAME: &str = "LLVM_MIP_PROFILE_FILENAME";
-/// Environment: number of a signal on which each image writes its raw file.
+/// Environment variable: the number of a signal at which each image writes its raw file.
 pub const ENV_SIGNAL: &str = "PROFKIT_MIP_SIGNAL";
 
-/// Version 8 in its layouts A1, A2 and B, which all say version 8. Read, never written.
+/// Version 8. It has three layouts, A1, A2 and B, with the same version number. profkit reads it and never writes it.
 pub mod v8 {
     /// The version word.
     pub const VERSION: u16 = 8;
 
-    /// Fields that the headers of all layouts share. Map and raw file start with a header, and the raw section in
-    /// memory too.
+    /// The fields that the headers of all layouts share. Map, raw file and the raw section in memory start with a
+    /// header.
     pub mod header {
         /// u32: [`MAGIC`](crate::mip::MAGIC).
         pub const MAGIC: usize = 0;
@@ -236,9 +246,9 @@ pub mod v8 {
         pub const FILE_TYPE: usize = 6;
         /// u32: mode flags, bits 0 to 4 of [`mode`](crate::mip::mode).
         pub const MODES: usize = 8;
-        /// u32: low half of the MD5-64 of the link unit's name; raw and map match by it.
+        /// u32: the low half of the MD5-64 of the link unit's name. A raw file and its map have the same.
         pub const MODULE_HASH: usize = 12;
-        /// Bytes that are needed to tell the layouts apart: both data offsets lie below.
+        /// The size of these fields together. The fields of the layout follow them.
         pub const COMMON_SIZE: usize = 16;
     }
 
@@ -251,7 +261,7 @@ pub mod v8 {
         pub const RESERVED: usize = 24;
         /// u32: [`SIZE`].
         pub const OFFSET_TO_DATA: usize = 28;
-        /// Size, and what the last field holds.
+        /// The size of the header, and the value of its last field.
         pub const SIZE: usize = 32;
     }
 
@@ -261,11 +271,11 @@ pub mod v8 {
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// u32: [`SIZE`].
         pub const OFFSET_TO_DATA: usize = 20;
-        /// Size, and what the last field holds.
+        /// The size of the header, and the value of its last field.
         pub const SIZE: usize = 24;
     }
 
-    /// File types of layout A: an enumeration, where B has bits.
+    /// The file types of layout A. They are numbered; layout B has a bit for each instead.
     pub mod file_type_a {
         /// Raw file.
         pub const RAW: u16 = 1;
@@ -277,12 +287,12 @@ pub mod v8 {
         pub const RETURN_ADDRESSES: u16 = 4;
     }
 
-    /// Map entry of layout B for 64-bit targets. The name has no terminator; the next entry is aligned, and the last
+    /// A map entry of layout B for 64-bit targets. The name has no terminator. Entries are aligned, but the last one
     /// may end the file without padding.
     pub mod map_entry_b64 {
-        /// i64: record minus start of this entry.
+        /// i64: address of the record minus address of this entry.
         pub const RECORD: usize = 0;
-        /// i64: function minus start of this entry.
+        /// i64: address of the function minus address of this entry.
         pub const FUNCTION: usize = 8;
         /// u32: size of the function.
         pub const FUNCTION_SIZE: usize = 16;
@@ -290,17 +300,17 @@ pub mod v8 {
         pub const SIGNATURE: usize = 20;
         /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
         pub const BLOCK_COUNT: usize = 24;
-        /// Size up to the block offsets.
+        /// The size of the entry up to the block offsets.
         pub const FIXED_SIZE: usize = 28;
-        /// Alignment of an entry.
+        /// The alignment of an entry.
         pub const ALIGN: usize = 8;
     }
 
-    /// Map entry of layout B for 32-bit targets, and of layout A2.
+    /// A map entry of layout B for 32-bit targets, and of layout A2.
     pub mod map_entry_b32 {
-        /// i32: record minus start of this entry.
+        /// i32: address of the record minus address of this entry.
         pub const RECORD: usize = 0;
-        /// i32: function minus start of this entry.
+        /// i32: address of the function minus address of this entry.
         pub const FUNCTION: usize = 4;
         /// u32: size of the function.
         pub const FUNCTION_SIZE: usize = 8;
@@ -308,19 +318,19 @@ pub mod v8 {
         pub const SIGNATURE: usize = 12;
         /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
         pub const BLOCK_COUNT: usize = 16;
-        /// Size up to the block offsets.
+        /// The size of the entry up to the block offsets.
         pub const FIXED_SIZE: usize = 20;
-        /// Alignment of an entry in layout B. Layout A aligns to 8.
+        /// The alignment of an entry in layout B. In layout A it is 8.
         pub const ALIGN: usize = 4;
     }
 
-    /// Map entry of layout A1.
+    /// A map entry of layout A1.
     pub mod map_entry_a1 {
-        /// i32: start of the records minus start of this entry.
+        /// i32: start of the records minus address of this entry.
         pub const RAW_SECTION_START: usize = 0;
-        /// i32: record minus start of this entry.
+        /// i32: address of the record minus address of this entry.
         pub const RECORD: usize = 4;
-        /// i32: function minus start of this entry.
+        /// i32: address of the function minus address of this entry.
         pub const FUNCTION: usize = 8;
         /// u32: size of the function.
         pub const FUNCTION_SIZE: usize = 12;
@@ -328,15 +338,15 @@ pub mod v8 {
         pub const SIGNATURE: usize = 16;
         /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
         pub const BLOCK_COUNT: usize = 20;
-        /// Size up to the block offsets.
+        /// The size of the entry up to the block offsets.
         pub const FIXED_SIZE: usize = 24;
-        /// Alignment of an entry.
+        /// The alignment of an entry.
         pub const ALIGN: usize = 8;
     }
 }
 
 const _: () = {
-    // Each field ends where the next one starts, and 8-byte fields are aligned when the whole is.
+    // Each field begins where the previous one ends. Fields of 8 bytes are aligned if the whole is.
     assert!(map_entry::MODE == map_entry::ENTRY_SIZE + 4);
     assert!(map_entry::RESERVED == map_entry::MODE + 2);
     assert!(map_entry::RECORD_ADDRESS == map_entry::RESERVED + 2);

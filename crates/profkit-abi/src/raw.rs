@@ -1,18 +1,18 @@
 //! The raw instrumentation profile (.profraw): magics and version numbers (`INSTR_PROF_RAW_MAGIC_64`, `…_32`,
-//! `INSTR_PROF_RAW_VERSION` in `InstrProfData.inc`). Header and record layouts by version are in `profkit-data`,
-//! beside the code that branches on them; docs/formats/raw.md has the tables.
+//! `INSTR_PROF_RAW_VERSION` in `InstrProfData.inc`). The layouts of headers and records, version by version, are in
+//! `profkit-data` next to the code that depends on them; docs/formats/raw.md has the tables.
 
-/// Magic of a 64-bit producer, as a number in the producer's byte order.
+/// The magic of a file written by a 64-bit program, as a number in the byte order of that program.
 pub const MAGIC_64: u64 = 0xff6c_7072_6f66_7281;
-/// Magic of a 32-bit producer, as a number in the producer's byte order.
+/// The magic of a file written by a 32-bit program, as a number in the byte order of that program.
 pub const MAGIC_32: u64 = 0xff6c_7072_6f66_5281;
-/// Oldest raw version (LLVM 3.5).
+/// The oldest raw version (LLVM 3.5).
 pub const VERSION_FIRST: u32 = 1;
-/// Newest raw version that this crate knows (LLVM 23, main in 2026).
+/// The newest raw version that this crate supports (LLVM 23, main in 2026).
 pub const VERSION_LAST: u32 = 11;
 /// The raw version that LLVM 19 to 22 write.
 pub const VERSION_LLVM_22: u32 = 10;
-/// A counter above this suggests a damaged file (`RawInstrProfReader`'s `MaxCounterValue`).
+/// A counter greater than this suggests that the file is damaged (`RawInstrProfReader`'s `MaxCounterValue`).
 pub const MAX_PLAUSIBLE_COUNT: u64 = 1 << 56;
-/// Bit of `FuncHash` that marks a record of the context-sensitive stage (raw version 5 and later).
+/// The bit of `FuncHash` that marks a record of the context-sensitive stage (raw version 5 and later).
 pub const CS_FUNC_HASH_BIT: u64 = 1 << 60;

@@ -1,11 +1,11 @@
 //! The variant flags in the high bits of the version word (`VARIANT_MASK_*` in `InstrProfData.inc`).
 //!
-//! Up to LLVM 17 the top 8 bits were flags, from LLVM 18 the top 32 bits are. No writer ever set bits 32 to 54, so a
-//! reader for all releases takes the low 32 bits as the version.
+//! Up to LLVM 17 the top 8 bits were flags; since LLVM 18 the top 32 bits are. No writer ever set bits 32 to 54, so a
+//! reader of all releases can take the low 32 bits as the version.
 
-/// The part of the version word that is the version number.
+/// The bits of the version word that hold the version number.
 pub const VERSION_MASK: u64 = 0x0000_0000_ffff_ffff;
-/// The part of the version word that is flags.
+/// The bits of the version word that hold flags.
 pub const FLAGS_MASK: u64 = !VERSION_MASK;
 
 /// Loop entry blocks are instrumented (LLVM 21 and later).
@@ -16,13 +16,14 @@ pub const IR: u64 = 1 << 56;
 pub const CSIR: u64 = 1 << 57;
 /// The entry block is always instrumented and its counter comes first (`VARIANT_MASK_INSTR_ENTRY`, LLVM 11).
 pub const ENTRY_FIRST: u64 = 1 << 58;
-/// Counters only: names and records must be taken from debug info (`VARIANT_MASK_DBG_CORRELATE`, LLVM 14).
+/// The file has only counters. Names and records must be taken from debug info (`VARIANT_MASK_DBG_CORRELATE`, LLVM 14).
 pub const DBG_CORRELATE: u64 = 1 << 59;
-/// Counters are one byte each (`VARIANT_MASK_BYTE_COVERAGE`, LLVM 14).
+/// Each counter is one byte (`VARIANT_MASK_BYTE_COVERAGE`, LLVM 14).
 pub const BYTE_COVERAGE: u64 = 1 << 60;
-/// Only function entries are covered (`VARIANT_MASK_FUNCTION_ENTRY_ONLY`, LLVM 14).
+/// Only function entries have counters (`VARIANT_MASK_FUNCTION_ENTRY_ONLY`, LLVM 14).
 pub const FUNCTION_ENTRY_ONLY: u64 = 1 << 61;
-/// An indexed profile has a MemProf section (`VARIANT_MASK_MEMPROF`, LLVM 15).
+/// The indexed profile has a MemProf section (`VARIANT_MASK_MEMPROF`, LLVM 15).
 pub const MEMPROF: u64 = 1 << 62;
-/// Function time stamps (raw) or traces (indexed) are present (`VARIANT_MASK_TEMPORAL_PROF`, LLVM 17).
+/// The raw profile has time stamps of functions, or the indexed profile has traces (`VARIANT_MASK_TEMPORAL_PROF`, LLVM
+/// 17).
 pub const TEMPORAL: u64 = 1 << 63;

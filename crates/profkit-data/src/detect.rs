@@ -18,7 +18,7 @@ pub enum FileKind {
     SampleText,
     /// Sample profile in the binary encoding.
     SampleBinary,
-    /// Sample profile in the compact binary encoding of LLVM 7 to 15.
+    /// Sample profile in the compact binary encoding of LLVM 7 to 16.
     SampleCompactBinary,
     /// Sample profile in the extensible binary encoding.
     SampleExtBinary,

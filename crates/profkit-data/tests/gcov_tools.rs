@@ -1,4 +1,4 @@
-//! GCC's sample profiles beside the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
+//! Tests GCC's sample profiles with the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A fixture written again in some version.
+/// Writes a fixture again in the given version.
 fn written(folder: &TempDir, version: GcovVersion) -> PathBuf {
     let profile = GcovProfile::parse(&fixture("gcov/create_gcov-v1.afdo")).unwrap();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Indexed profiles that real LLVM tools wrote, from the repository: no LLVM is needed to run these.
+//! Tests with indexed profiles in the repository, which LLVM's tools wrote. These tests need no LLVM.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedProfile, IndexedWriteOptions, write};
@@ -101,7 +101,7 @@ fn shares_together_are_the_whole() {
                     together.push((reader.record_offset(), record.clone()));
                 }
             }
-            // Offsets put the records of all shares into the order of the whole.
+            // Sorting by offset brings the records of all shares into the order of the whole file.
             together.sort_by_key(|&(offset, _)| offset);
             let together: Vec<Record> = together.into_iter().map(|(_, record)| record).collect();
             assert_eq!(together, records(&bytes), "{name}");

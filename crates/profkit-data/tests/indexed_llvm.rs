@@ -1,4 +1,4 @@
-//! The indexed writer against llvm-profdata of every installed release: same bytes.
+//! Compares the indexed writer with llvm-profdata of every installed release: the bytes must be equal.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A profile built record by record, as text for LLVM and as a model for us, in the same order.
+/// A profile built record by record in two forms with the same order: as text for LLVM, and as a model for our writer.
 #[derive(Default)]
 struct Both {
     text: String,
@@ -101,7 +101,7 @@ fn numbers(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Names with long common beginnings, several hashes for some, counts of all sizes.
+/// A profile of names with long common beginnings, several hashes for some names, and counts of all sizes.
 fn generated(names: usize, seed: u64) -> Both {
     let mut next = numbers(seed);
     let mut both = Both::default();
@@ -127,7 +127,7 @@ fn generated(names: usize, seed: u64) -> Both {
             hash = next() & !(1 << 60);
         }
     }
-    // The hashes of one name come at different times.
+    // Separates the records of the same name from each other.
     let late = second.len() / 2;
     second.rotate_left(late);
     let mut seen = std::collections::HashSet::new();
@@ -204,7 +204,7 @@ fn same_bytes_as_llvm_22() {
     same_bytes_as(22);
 }
 
-/// The model of a text profile, in its order.
+/// The model of a text profile, in the order of the text.
 fn from_text(text: &[u8]) -> InstrProfile {
     let mut reader = TextReader::parse(text).unwrap();
     let mut table = FunctionTable::new();
@@ -235,7 +235,7 @@ fn from_text(text: &[u8]) -> InstrProfile {
     }
 }
 
-/// Every set of the matrix that can be built here, with the tools of its release.
+/// Every set of the matrix that can be built on this machine, with the tools of its release.
 fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     let mut sets = Vec::new();
     for set in matrix::sets() {
@@ -252,8 +252,8 @@ fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     sets
 }
 
-/// Real counters, value profiles, bitmaps and traces of every mode: the release's own text goes into the release's
-/// own tool and into our writer.
+/// Uses real counters, value profiles, bitmaps and traces of every mode. The text that a release's tool writes is the
+/// input of both that tool and our writer.
 #[test]
 fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
     eprintln!("{compared} profiles compared");
 }
 
-/// What merging raw profiles adds: build ids, and all of it weighted.
+/// Covers what merging raw profiles adds: build ids, and weights for all counts.
 #[test]
 fn merged_raw_profiles_are_written_as_they_were_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ fn merged_raw_profiles_are_written_as_they_were_read() {
     eprintln!("{compared} profiles compared");
 }
 
-/// LLVM 22 reads all versions: whatever version we write, it says the same of it.
+/// LLVM 22 reads all versions, so it must print the same for every version that we write.
 #[test]
 fn llvm_22_reads_the_same_from_every_version() {
     let llvm = require_or_skip!(22);
@@ -335,7 +335,7 @@ fn llvm_22_reads_the_same_from_every_version() {
     assert!(compared > short_or_whole(30, 150), "{compared}");
 }
 
-/// Corners of the summary: no function, bit 60 in a front-end hash, counts that wrap the total around, markers.
+/// Special cases of the summary: no function, bit 60 in a front-end hash, a total that wraps around, markers.
 #[test]
 fn corners_have_the_same_bytes_in_every_release() {
     let folder = tempfile::tempdir().unwrap();
@@ -366,7 +366,7 @@ fn corners_have_the_same_bytes_in_every_release() {
     }
 }
 
-/// MemProf records for merge, in LLVM's YAML.
+/// MemProf records in LLVM's YAML, as input of merge.
 fn memprof_yaml(functions: u32) -> String {
     let mut yaml = "---\nHeapProfileRecords:\n".to_owned();
     for index in 1..=functions {
@@ -391,7 +391,7 @@ fn memprof_yaml(functions: u32) -> String {
     yaml + "...\n"
 }
 
-/// A MemProf section is carried to another place in the file as LLVM would have written it there.
+/// Our writer copies a MemProf section to another place in the file. The bytes must be those that LLVM writes there.
 #[test]
 fn memprof_sections_of_every_version_move_as_llvm_writes_them() {
     let (newest, older) = (require_or_skip!(22), require_or_skip!(19));
@@ -418,7 +418,7 @@ fn memprof_sections_of_every_version_move_as_llvm_writes_them() {
         Locations:\n        - FileName:        file2.h\n          Line:            123\n...\n";
     let with_accesses = memprof_yaml(20).replace("...\n", accesses);
     std::fs::write(path("accesses.yaml"), with_accesses).unwrap();
-    // LLVM 19 takes no YAML, but what LLVM 22 wrote in our version 12.
+    // LLVM 19 cannot read YAML. Its input is written by LLVM 22 and converted by our writer to version 12.
     let bytes = merge_all(&newest, &["memory.yaml"], "memory.profdata", 2);
     let profile = IndexedProfile::parse(&bytes).unwrap().to_profile().unwrap();
     std::fs::write(
@@ -469,7 +469,7 @@ fn vtable_names_are_kept() {
     }
 }
 
-/// The first error of a file in LLVM's words.
+/// The first error in a file, in LLVM's words.
 fn our_complaint(bytes: &[u8]) -> String {
     let read = || {
         let profile = IndexedProfile::parse(bytes)?;
@@ -494,7 +494,7 @@ fn our_complaint(bytes: &[u8]) -> String {
     }
 }
 
-/// Where LLVM 22 checks a bound, it and we say the same.
+/// For every bound that LLVM 22 checks, our error must have the same text as LLVM's.
 #[test]
 fn damage_is_refused_as_llvm_22_refuses_it() {
     let llvm = require_or_skip!(22);

@@ -1,4 +1,5 @@
-//! Damaged indexed profiles are read as far as they are sound, and never give what is not in the whole file.
+//! Salvaging damaged indexed profiles: the intact parts are read, and nothing is read that the undamaged file does not
+//! have.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::Error;
 use profkit_data::ids::NameRef;
@@ -8,7 +9,7 @@ use profkit_testkit::fixture;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Of several versions, with all sections and without.
+/// Fixtures of several versions, some with all sections and some without.
 const FIXTURES: [&str; 7] = [
     "indexed/clang-13-ir-plain.profdata",
     "indexed/clang-15-fe-shapes.profdata",
@@ -19,7 +20,7 @@ const FIXTURES: [&str; 7] = [
     "indexed/clang-22-memprof-ir-plain.profdata",
 ];
 
-/// Records with the range of bytes of their item.
+/// All records, each with the range of bytes of its item.
 fn whole(bytes: &[u8]) -> Vec<(Record, Range<usize>)> {
     let profile = IndexedProfile::parse(bytes).unwrap();
     let ranges: Vec<_> = profile
@@ -121,7 +122,7 @@ fn a_cut_file_gives_every_function_before_the_cut() {
             );
             assert_eq!(errors.len(), 1, "{name} cut to {len}: {errors:?}");
             recovered += usize::from(!records.is_empty());
-            // Other sections are the same or not there.
+            // The other sections must be complete or missing.
             let profile = IndexedProfile::parse_with(
                 cut,
                 &IndexedReadOptions::new()
@@ -231,7 +232,8 @@ fn a_wrong_index_or_a_wrong_item_leaves_the_others() {
     insta::assert_snapshot!(said);
 }
 
-/// Wrong lengths everywhere cost time in proportion to the file, and every byte is read as one item at most.
+/// In a table where every length is wrong, the time is proportional to the size of the file, and no byte is part of two
+/// items.
 #[test]
 fn a_table_of_nothing_but_wrong_lengths_ends() {
     let mut bytes = fixture("indexed/clang-13-ir-plain.profdata");
@@ -241,7 +243,7 @@ fn a_table_of_nothing_but_wrong_lengths_ends() {
     let buckets = 1u64 << 15;
     let item = |left: u64| {
         let mut item = 1u16.to_le_bytes().to_vec();
-        // A wrong hash, and a key that reaches to the end.
+        // A wrong hash, and a key that ends at the end of the table.
         item.extend([0; 8]);
         item.extend(left.saturating_sub(26).to_le_bytes());
         item.extend([0; 8]);
@@ -258,14 +260,14 @@ fn a_table_of_nothing_but_wrong_lengths_ends() {
     for bucket in 0..buckets {
         bytes.extend((payload as u64 + 26 * bucket).to_le_bytes());
     }
-    // To hash each key would be 2^34 bytes.
+    // Hashing every key would mean hashing 2^34 bytes.
     let (records, errors) = salvage(&bytes).unwrap();
     assert!(records.is_empty() && !errors.is_empty());
 }
 
 proptest! {
-    /// What lies within an item has no check of its own but its structure; everything else must come out as it was,
-    /// or an error says that it does not.
+    /// A change inside an item may go unnoticed: an item has no checksum. Everything outside it must be read unchanged,
+    /// or an error must report the loss.
     #[test]
     fn whatever_is_recovered_is_what_was_written(
         which in 0..FIXTURES.len(),
@@ -291,7 +293,7 @@ proptest! {
             let hit = strict.iter().find(|(_, range)| range.contains(&at));
             let same = original.is_some_and(|(whole, _)| whole == record);
             let of_hit = hit.is_some_and(|(hit, _)| hit.name == record.name || hit.name_ref == record.name_ref);
-            // The version is part of how each record is read.
+            // A change of the version changes how every record is read.
             prop_assert!(same || of_hit || at < 16, "{}: {:?}", FIXTURES[which], record);
             if !of_hit && at >= 16 {
                 prop_assert_eq!(NameRef::of(&record.name), record.name_ref);

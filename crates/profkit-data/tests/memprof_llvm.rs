@@ -1,4 +1,4 @@
-//! MemProf YAML and indexed sections beside llvm-profdata-22: bytes of versions 2 to 4, and its YAML.
+//! Compares MemProf YAML and indexed sections with llvm-profdata-22: the bytes of versions 2 to 4, and the YAML.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{self, IndexedProfile, IndexedWriteOptions};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// An indexed profile with nothing but a MemProf section.
+/// An indexed profile that has only a MemProf section.
 fn file_of(profile: &MemProfile, options: &IndexedMemProfOptions) -> Vec<u8> {
     let whole = InstrProfile {
         memprof: Some(encode(profile, options).unwrap()),
@@ -38,7 +38,7 @@ fn merged_by_llvm(llvm: &Llvm, input: &Path, more: &[&str]) -> Vec<u8> {
     std::fs::read(output).unwrap()
 }
 
-/// The YAML that LLVM shows, without its first document, the summary.
+/// The YAML that LLVM prints, without its first document, which is the summary.
 fn shown_by_llvm(llvm: &Llvm, file: &Path) -> String {
     let shown = Command::new(llvm.profdata())
         .args(["show", "--memory"])
@@ -50,7 +50,7 @@ fn shown_by_llvm(llvm: &Llvm, file: &Path) -> String {
     text[start + 1..].to_owned()
 }
 
-/// A profile with deep call stacks that share their roots, as YAML. The same seed gives the same text.
+/// A profile in YAML with deep call stacks that share their roots. The same seed gives the same text.
 fn made_up(seed: u64, functions: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |below: u64| {

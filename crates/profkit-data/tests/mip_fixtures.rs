@@ -1,4 +1,4 @@
-//! The MIP files among the fixtures: each is what the builders give. `BLESS=1` writes them.
+//! Checks that the MIP files among the fixtures are what the builders make. `BLESS=1` writes them.
 #![allow(clippy::expect_used, reason = "helpers of tests fail by panicking")]
 
 use profkit_data::ids::BuildId;
@@ -63,7 +63,7 @@ fn version_9() {
     let image = mixed_image();
     check("mixed.mipmap", &image.map().finish());
     let first = image.run(&[(0, 1, 1), (1, 20, 2), (2, 1, 0), (3, 3, 0)]);
-    // main at its byte 0x15.
+    // A return address in main, at offset 0x15.
     let call = 0u32.wrapping_sub(0x3000 - 0x15);
     let first = image
         .raw_with(&first, 1, &[(12, call), (12, call)])
@@ -71,7 +71,7 @@ fn version_9() {
     check("mixed-1.mipraw", &first);
     let second = image.raw(&image.run(&[(0, 1, 1), (3, 9, 0)]));
     check("mixed-2.mipraw", &second);
-    // A pool of three runs with another part after it.
+    // A pool of three runs, followed by another part.
     let pool = image.raw_with(&image.run(&[(0, 3, 1)]), 3, &[]).finish();
     check("mixed-pool.mipraw", &[&pool[..], &second].concat());
     let other = MipImage::new(&[1; 20], image.functions.clone());

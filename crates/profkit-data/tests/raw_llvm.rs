@@ -1,4 +1,4 @@
-//! Decoded raw profiles against what the `llvm-profdata` of the same release says of them.
+//! Compares decoded raw profiles with what the `llvm-profdata` of the same release prints about them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One function, as `llvm-profdata show` prints it or as we decode it.
+/// One function, as `llvm-profdata show` prints it or as our reader decodes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Function {
     name: String,
     hash: u64,
     counts: Vec<u64>,
-    /// Of each value kind: site, name or number, count.
+    /// For each value kind: site, name or number, count.
     values: [Vec<(usize, String, u64)>; 3],
 }
 
@@ -46,14 +46,14 @@ fn tool(llvm: &Llvm, arguments: &[&str], file: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// `[a, b]` as numbers.
+/// Parses `[a, b]` as numbers.
 fn list(text: &str) -> Vec<u64> {
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
     let items = inner.split(", ").filter(|item| !item.is_empty());
     items.map(|item| item.parse().unwrap()).collect()
 }
 
-/// A line of value results: `[  0, NAME,         50 ] (75.76%)`; the name may hold commas.
+/// Parses a line of value results: `[  0, NAME,         50 ] (75.76%)`. The name may contain commas.
 fn value_line(line: &str) -> (usize, String, u64) {
     let inner = line.trim_start_matches('[').rsplit_once(" ] (").unwrap().0;
     let (site, rest) = inner.split_once(", ").unwrap();
@@ -139,7 +139,7 @@ fn compare(llvm: &Llvm, path: &Path) {
     let records = read_all(&mut reader);
     let mut ours = decoded(&records, reader.symbols());
     if llvm.release() < 19 && data[0] == 0xff {
-        // LLVM 16 and older forget to swap the name hashes that stand for addresses.
+        // LLVM 16 and older do not swap the bytes of the name hashes that replace addresses. This is a fault of LLVM.
         for function in &mut ours {
             function.values[0]
                 .iter_mut()
@@ -147,7 +147,7 @@ fn compare(llvm: &Llvm, path: &Path) {
         }
     }
 
-    // `show` shows either the context-sensitive records or the others.
+    // `show` prints either the context-sensitive records or the other records.
     let is_cs = |function: &Function| {
         reader.kind().is_ir() && FuncHash(function.hash).is_context_sensitive()
     };
@@ -171,7 +171,7 @@ fn compare(llvm: &Llvm, path: &Path) {
         .map(ToString::to_string)
         .collect();
     if reader.profiles_seen() > 1 && llvm.release() < 19 {
-        // LLVM 16 and older show those of the last profile alone.
+        // LLVM 16 and older print only the build ids of the last profile.
         assert!(
             our_ids.ends_with(
                 &their_ids
@@ -202,7 +202,7 @@ fn compare_shown(llvm: &Llvm, path: &Path, option: &[&str], several: bool, ours:
     }
     let shown = tool(llvm, &arguments, path);
     let mut theirs = parse_show(&shown);
-    // `show` knows the names of the file's last profile alone.
+    // `show` knows only the names of the last profile in the file.
     if several {
         for (their, our) in theirs.iter_mut().zip(ours) {
             for (their, our) in their
@@ -220,7 +220,7 @@ fn compare_shown(llvm: &Llvm, path: &Path, option: &[&str], several: bool, ours:
     assert_eq!(ours, theirs, "{} by {}", path.display(), llvm.release());
 }
 
-/// Bitmaps and traces, which only the text form shows. Only what each name and hash has in one record is compared.
+/// Compares bitmaps and traces, which only the text format shows. A name and hash that has several records is skipped.
 fn compare_merged(
     records: &[Record],
     reader: &mut RawReader<'_>,
@@ -251,7 +251,7 @@ fn compare_merged(
     }
     assert!(compared > 0 || records.is_empty(), "{}", path.display());
     assert_eq!(their_records.len(), ours.len(), "{}", path.display());
-    // Text states neither of the first two, and that of LLVM 16 and older not the third.
+    // The text format has no field for the first two flags; LLVM 16 and older do not write the third.
     let unstated = InstrKind::FRONT_END
         | InstrKind::FUNCTION_ENTRY_ONLY
         | if release < 19 {
@@ -325,7 +325,7 @@ fn fixtures_decode_as_llvm_22_shows_them() {
     fixtures_decode_as(22, 20);
 }
 
-/// Profiles of our writer: what each kind of section holds, in what the releases read.
+/// Profiles that our writer makes for a version: all kinds of sections that the releases can read.
 fn images(version: u32) -> Vec<RawImage> {
     let mut images = Vec::new();
     let modes: &[u64] = match version {
@@ -397,7 +397,7 @@ fn image(dialect: RawDialect) -> RawImage {
             );
         }
     };
-    // One target is a function that nobody knows.
+    // One target belongs to no function.
     fill(
         0,
         0,

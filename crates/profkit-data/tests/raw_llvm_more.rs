@@ -1,4 +1,4 @@
-//! Modes that the matrix of programs has not, and the words of damaged files, against `llvm-profdata`.
+//! Compares with `llvm-profdata`: modes that the matrix of programs does not have, and the messages for damaged files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -59,7 +59,7 @@ fn build(llvm: &Llvm, flags: &[&str], folder: &Path, pattern: &str) -> PathBuf {
     folder.join(pattern.replace("%c", ""))
 }
 
-/// Compiles the program, runs it and compares its counts, values and traces with those of `merge --text`.
+/// Compiles the program, runs it, and compares its counts, values and traces with those of `merge --text`.
 fn compare(llvm: &Llvm, flags: &[&str], pattern: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = build(llvm, flags, folder.path(), pattern);
@@ -153,7 +153,7 @@ fn more_modes_decode_as_llvm_22_merges_them() {
     modes_decode_as(22);
 }
 
-/// In continuous mode records have value sites, but nobody writes their values. LLVM refuses the file.
+/// In continuous mode, records have value sites but the runtime never writes the values. LLVM refuses such a file.
 #[test]
 fn a_continuous_profile_with_value_sites_is_salvaged() {
     let llvm = require_or_skip!(22);
@@ -216,7 +216,7 @@ fn image(width: PointerWidth) -> RawImage {
     image
 }
 
-/// `instrprof_error`'s text for what the raw reader finds.
+/// The text of `instrprof_error` for an error of the raw reader.
 fn text_of(error: &Error) -> String {
     let text = match error.kind() {
         ErrorKind::BadMagic => "invalid instrumentation profile data (bad magic)",
@@ -234,10 +234,10 @@ fn text_of(error: &Error) -> String {
     }
 }
 
-/// Damages one number of the file, or its length.
+/// A change of one number of the file, or of its length.
 type Damage = (&'static str, fn(&Places, &mut Vec<u8>));
 
-/// Offsets in the file.
+/// The offsets that are changed.
 struct Places {
     record: usize,
     counter_ptr: usize,
@@ -341,7 +341,7 @@ fn damaged_files_are_worded_as_by_llvm_22() {
     }
 }
 
-/// What `show` says on standard error, with status 1.
+/// The text that `show` prints on standard error. The exit status must be 1.
 fn shown(llvm: &Llvm, path: &Path) -> String {
     let output = Command::new(llvm.profdata())
         .arg("show")

@@ -1,4 +1,4 @@
-//! The table of releases against the tools of those that are installed.
+//! Compares the table of releases with the installed tools.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_data::instr::releases::Release;
@@ -12,7 +12,7 @@ fn word(file: &Path, index: usize) -> u64 {
     u64::from_le_bytes(data[index * 8..][..8].try_into().unwrap())
 }
 
-/// Whether a tool reads a file.
+/// Whether a tool can read a file.
 fn reads(llvm: &Llvm, file: &Path) -> bool {
     let mut show = Command::new(llvm.profdata());
     show.arg("show").arg(file);

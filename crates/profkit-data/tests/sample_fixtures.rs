@@ -1,4 +1,4 @@
-//! Sample profiles that LLVM wrote: every release and encoding of one text comes out as that text.
+//! Reads sample profiles that LLVM wrote from one text, in every release and encoding. All must give that text again.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod hashed;
@@ -45,7 +45,7 @@ fn every_release_and_encoding_is_the_text_it_was_made_from() {
         let original = sound(&std::fs::read(original).unwrap());
         let found = sound(&fixture(&path));
         match *encoding {
-            // The hash of a context, which LLVM 13 writes, identifies no function.
+            // LLVM 13 writes the hash of a whole context. It does not tell the function.
             ["ext", "md5"] if *release == "13" && *source == "contexts" => {
                 assert_eq!(found.functions().len(), original.functions().len());
             }
@@ -64,7 +64,8 @@ fn every_release_and_encoding_is_the_text_it_was_made_from() {
     insta::assert_debug_snapshot!(counts);
 }
 
-/// What LLVM 22 wrote comes out with its bytes; compressed sections are compared inflated, metadata by what they say.
+/// Writes files of LLVM 22 again, with the same bytes. Compressed sections are compared after decompression, metadata
+/// by their meaning.
 #[test]
 fn files_of_llvm_22_come_out_with_its_bytes() {
     let mut compared = 0;
@@ -74,7 +75,8 @@ fn files_of_llvm_22_come_out_with_its_bytes() {
             continue;
         }
         let file = fixture(&path);
-        // Names have the order of names; from hashes alone that of hashes would come out, as in LLVM.
+        // Functions must be written in the order of their names. A file of hashes does not have the names, so the text
+        // it was made from is used.
         let source = name.split('-').nth(2).unwrap();
         let source = repo_root().join(format!("tests/programs/samples/{source}.txt"));
         let profile = if name.ends_with("md5") {

@@ -1,4 +1,5 @@
-//! Sample profiles beside llvm-profdata: generated profiles in every encoding and option, by both.
+//! Compares our sample profiles with those of llvm-profdata: generated profiles, in every encoding and with every
+//! option.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod hashed;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Seeds of generated profiles for each shape.
+/// The number of generated profiles of each shape.
 const SEEDS: u64 = 3;
 
 fn read(data: &[u8]) -> SampleProfile {
@@ -33,7 +34,7 @@ fn as_text(profile: &SampleProfile) -> Vec<u8> {
     out
 }
 
-/// A form that both write.
+/// An encoding that both LLVM and our writer support.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Text,
@@ -41,7 +42,7 @@ enum Form {
     Ext(ExtBinaryOptions),
 }
 
-/// LLVM's options for a form, and ours.
+/// The encodings: LLVM's options, and ours.
 fn forms() -> Vec<(&'static str, Form)> {
     let ext = ExtBinaryOptions::default();
     vec![
@@ -82,7 +83,7 @@ fn write(profile: &SampleProfile, form: Form) -> profkit_data::Result<Vec<u8>> {
 }
 
 fn merge(llvm: &Llvm, options: &str, input: &Path) -> Result<Vec<u8>, String> {
-    // Not standard output: writers seek.
+    // Standard output will not do: LLVM's writers seek.
     let written = input.with_extension("out");
     let output = Command::new(llvm.profdata())
         .args(["merge", "--sample", "-o"])
@@ -158,7 +159,7 @@ fn compare(what: &str, form: Form, ours: &[u8], theirs: &[u8]) {
                 "{what}"
             );
         }
-        // Metadata have the order of a hash table.
+        // The metadata are in the order of a hash table.
         if left.kind != profkit_abi::sample::section::METADATA {
             let bytes = (one.contents(left).unwrap(), two.contents(right).unwrap());
             assert!(bytes.0 == bytes.1, "{what}: {}", left.name());
@@ -171,7 +172,7 @@ fn compare(what: &str, form: Form, ours: &[u8], theirs: &[u8]) {
 fn what_is_written_is_read_by_every_release() {
     let folder = tempfile::tempdir().unwrap();
     for llvm in Llvm::installed() {
-        // LLVM 13 has another layout of contexts and metadata.
+        // LLVM 13 has another layout for contexts and metadata.
         let is_13 = llvm.release() == 13;
         for shape in OddSamples::all().filter(|shape| !shape.vtables && !shape.attributes) {
             if is_13 && (shape.contexts || shape.probes) {
@@ -186,7 +187,7 @@ fn what_is_written_is_read_by_every_release() {
                 if !reads_md5 || options.ends_with("vtable-type-prof") {
                     continue;
                 }
-                // The section of contexts came with LLVM 14.
+                // LLVM 14 was the first release with the section of contexts.
                 if is_13 && matches!(form, Form::Ext(options) if !options.split_layout) {
                     continue;
                 }
@@ -227,7 +228,7 @@ fn what_is_written_is_read_by_every_release() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Text, extensible binary in every layout, and binary where it can hold the profile, in any order.
+    /// Goes through text, extensible binary in every layout and, if it can hold the profile, binary, in random order.
     #[test]
     fn every_encoding_comes_back(
         seed: u64,
@@ -256,7 +257,7 @@ proptest! {
             };
             profile = read(&bytes);
         }
-        // Attributes have a place in files of profiles with contexts or decisions of the preinliner only.
+        // Attributes are stored only in profiles with contexts or with decisions of the preinliner.
         let found = as_text(&profile);
         if shape.attributes && !shape.contexts {
             let lines = |text: &[u8]| {
@@ -269,7 +270,7 @@ proptest! {
             prop_assert_eq!(String::from_utf8(found).unwrap(), String::from_utf8(wanted).unwrap());
         }
     }
-    /// Compact binary holds hashes for names, and neither contexts, checksums, attributes nor vtables.
+    /// The compact binary encoding holds hashes in place of names, and no contexts, checksums, attributes or vtables.
     #[test]
     fn compact_binary_comes_back_as_hashes(seed: u64, bits in 0usize..16) {
         let shape = OddSamples::all().nth(bits).unwrap();

@@ -1,5 +1,6 @@
-//! Damages every fixture in every small way: each truncation, each bit of the header, random bits beyond. No reader
-//! panics, holds more memory than it promises, loops, or fails without saying where and in what.
+//! Damages every fixture in small ways: truncates it at every byte, flips every bit of the header and random bits after
+//! it. Readers must not panic, use more memory than they promise, loop forever, or fail without the place and the
+//! structure.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -21,15 +22,16 @@ use profkit_testkit::{
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The promise of `profkit_data`: at most this many times the file's size, and [`FLOOR`] bytes more.
+/// Readers promise to use at most this many times the size of the file, plus [`FLOOR`] bytes.
 const RATIO: usize = 4;
 const FLOOR: usize = 64 << 20;
 
-/// Every bit of so many first bytes is flipped: the longest header has 19 words.
+/// The number of first bytes of which every bit is flipped. The longest header has 19 words.
 const HEADER: usize = 19 * 8;
-/// How many bits beyond are flipped, each once.
+/// The number of random bits after these that are flipped, one at a time.
 const RANDOM_BITS: usize = 400;
-/// Files up to this size are cut at every byte, larger ones at about so many places. The second is for tests that run whole.
+/// Files up to this size are truncated at every byte, larger files at about this number of places. The second number is
+/// for runs of all tests.
 const EVERY_LENGTH: [usize; 2] = [256, 1024];
 
 #[test]
@@ -104,7 +106,7 @@ fn attempt(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Reads the bytes as every format that the extension allows, and as what they then claim to be.
+/// Reads the bytes in every format that fits the extension of the file, and in the format that their content suggests.
 fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("profraw") => {
@@ -173,7 +175,7 @@ fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<()
         Err(error) => return located(&error),
     };
     let mut record = Record::default();
-    // Every record and every error costs at least one byte.
+    // Every record and every error takes at least one byte of the file.
     for _ in 0..2 * len + 64 {
         match source.read_record(&mut record) {
             Ok(true) => {}

@@ -1,4 +1,5 @@
-//! The text form against llvm-profdata: real profiles of every mode and release, and what only hand-made text has.
+//! Compares the text format with llvm-profdata: real profiles of every mode and release, and features that only
+//! hand-written text has.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_data::instr::text::{TextOptions, TextReader};
@@ -16,7 +17,7 @@ fn llvm_text(llvm: &Llvm, inputs: &[&Path]) -> Vec<u8> {
     output.stdout
 }
 
-/// Reads text whose records of one name follow each other, and writes it.
+/// Reads text and writes it again. Records of the same name must stand next to each other.
 fn through_profkit(text: &[u8]) -> Vec<u8> {
     let mut reader = TextReader::parse(text).unwrap();
     let mut table = FunctionTable::new();
@@ -112,7 +113,7 @@ fn text_by_hand_comes_out_as_llvm_22_writes_it() {
     ] {
         std::fs::write(&file, text).unwrap();
         let ours = through_profkit(text.as_bytes());
-        // LLVM takes an empty file for an empty raw profile, and writes nothing.
+        // LLVM takes an empty file for an empty raw profile and writes nothing.
         let expected = llvm_text(&llvm, &[&file]);
         assert_eq!(
             String::from_utf8_lossy(&ours),
@@ -122,7 +123,7 @@ fn text_by_hand_comes_out_as_llvm_22_writes_it() {
     }
 }
 
-/// What is refused, and why: LLVM's texts must come out of the kinds and details of our errors.
+/// Bad text must give errors whose kinds and details make up LLVM's texts.
 #[test]
 fn bad_text_is_refused_as_llvm_22_refuses_it() {
     let llvm = require_or_skip!(22);

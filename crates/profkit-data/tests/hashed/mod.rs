@@ -1,8 +1,9 @@
-//! Profiles of hashes.
+//! Converts profiles of names to profiles of hashes.
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{AddOutcome, Frame, SampleName, SampleProfile};
 
-/// The profile with hashes for all names, so that files of hashes compare with files of names.
+/// The profile with a hash in place of every name. It can be compared with profiles that were read from files of
+/// hashes.
 pub fn hashed(profile: &SampleProfile) -> SampleProfile {
     let mut hashed = SampleProfile::new();
     hashed.kind = profile.kind;

@@ -1,10 +1,11 @@
-//! What is known of the allocations of one context: LLVM's `MemInfoBlock`.
+//! The counts and figures of the allocations with one call stack (LLVM's `MemInfoBlock`).
 use crate::bytes::Cursor;
 use crate::{Error, ErrorKind, Result, Structure};
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $id:literal $name:ident $width:literal;)*) => {
-        /// A field of a block, by LLVM's number (`MIBEntryDef.inc`, `Meta` in `MemProf.h`).
+        /// A field of a [`MemInfoBlock`]. Its value is LLVM's number for the field (`MIBEntryDef.inc`, `Meta` in
+        /// `MemProf.h`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field {
@@ -12,17 +13,17 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// All fields in the order of their numbers, which is their order in raw files.
+            /// All fields by ascending number, which is their order in raw files.
             pub const ALL: [Field; FIELD_COUNT] = [$(Field::$name,)*];
 
-            /// The name that LLVM's YAML has.
+            /// The name of the field in LLVM's YAML.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Field::$name => stringify!($name),)*
                 }
             }
 
-            /// Bytes in raw files and in indexed ones.
+            /// The size of the field in bytes, the same in raw and in indexed files.
             pub fn width(self) -> usize {
                 match self {
                     $(Field::$name => $width,)*
@@ -32,75 +33,78 @@ macro_rules! fields {
     };
 }
 
-/// How many fields LLVM 22 knows.
+/// The number of fields that LLVM 22 has.
 pub const FIELD_COUNT: usize = 27;
 
 fields! {
-    /// Allocations.
+    /// The number of allocations.
     1 AllocCount 4;
-    /// Accesses of all allocations together.
+    /// The number of accesses to all allocations together.
     2 TotalAccessCount 8;
-    /// Accesses of the allocation with the fewest.
+    /// The number of accesses to the allocation that was accessed least.
     3 MinAccessCount 8;
-    /// Accesses of the allocation with the most.
+    /// The number of accesses to the allocation that was accessed most.
     4 MaxAccessCount 8;
-    /// Bytes of all allocations together.
+    /// The size of all allocations together, in bytes.
     5 TotalSize 8;
-    /// Bytes of the smallest.
+    /// The size of the smallest allocation, in bytes.
     6 MinSize 4;
-    /// Bytes of the largest.
+    /// The size of the largest allocation, in bytes.
     7 MaxSize 4;
-    /// When the last one was allocated, in milliseconds since the program's start.
+    /// The time of the last allocation, in milliseconds since the program's start.
     8 AllocTimestamp 4;
-    /// When the last one was freed, in milliseconds since the program's start.
+    /// The time at which the last allocation was freed, in milliseconds since the program's start.
     9 DeallocTimestamp 4;
-    /// Milliseconds that all allocations together lived.
+    /// The sum of the lifetimes of all allocations, in milliseconds.
     10 TotalLifetime 8;
-    /// Milliseconds of the shortest life.
+    /// The shortest lifetime of an allocation, in milliseconds.
     11 MinLifetime 4;
-    /// Milliseconds of the longest life.
+    /// The longest lifetime of an allocation, in milliseconds.
     12 MaxLifetime 4;
-    /// The CPU that the last one was allocated on.
+    /// The CPU on which the last allocation was made.
     13 AllocCpuId 4;
-    /// The CPU that the last one was freed on.
+    /// The CPU on which the last allocation was freed.
     14 DeallocCpuId 4;
-    /// Allocations that were freed on another CPU than allocated on. A merge does not change it.
+    /// The number of allocations that were freed on a different CPU than the one they were made on. Merging two blocks
+    /// does not change this field.
     15 NumMigratedCpu 4;
-    /// Allocations that were made before the one counted before them was freed.
+    /// The number of allocations that were made before the allocation counted before them was freed.
     16 NumLifetimeOverlaps 4;
-    /// Allocations on the CPU of the one counted before them.
+    /// The number of allocations made on the same CPU as the allocation counted before them.
     17 NumSameAllocCpu 4;
-    /// Allocations freed on the CPU of the one counted before them.
+    /// The number of allocations freed on the same CPU as the allocation counted before them.
     18 NumSameDeallocCpu 4;
-    /// Kept for a hash of the type; always 0 so far.
+    /// Reserved for a hash of the type. Always 0 so far.
     19 DataTypeId 8;
-    /// Sum of the access densities: accesses × 100 / bytes (raw version 2).
+    /// The sum of the access densities of all allocations. An access density is accesses × 100 / bytes. Since raw
+    /// version 2.
     20 TotalAccessDensity 8;
-    /// The least access density.
+    /// The lowest access density of an allocation.
     21 MinAccessDensity 4;
-    /// The highest access density.
+    /// The highest access density of an allocation.
     22 MaxAccessDensity 4;
-    /// Sum of the lifetime access densities: access density × 1000 / milliseconds lived (raw version 2).
+    /// The sum of the lifetime access densities of all allocations. A lifetime access density is access density × 1000
+    /// / lifetime in milliseconds. Since raw version 2.
     23 TotalLifetimeAccessDensity 8;
-    /// The least lifetime access density.
+    /// The lowest lifetime access density of an allocation.
     24 MinLifetimeAccessDensity 4;
-    /// The highest lifetime access density.
+    /// The highest lifetime access density of an allocation.
     25 MaxLifetimeAccessDensity 4;
-    /// Elements of the access histogram (raw version 4).
+    /// The number of elements in the access histogram. Since raw version 4.
     26 AccessHistogramSize 4;
-    /// The histogram's address in the process that wrote or read the file: it means nothing outside of it, and is 0 in
-    /// what profkit makes.
+    /// The address of the histogram in the process that wrote or read the file. It has no meaning outside that process;
+    /// profkit writes 0.
     27 AccessHistogram 8;
 }
 
 impl Field {
-    /// The field of a number.
+    /// The field with this number.
     pub fn from_id(id: u64) -> Option<Self> {
         let index = usize::try_from(id).ok()?.checked_sub(1)?;
         Field::ALL.get(index).copied()
     }
 
-    /// LLVM's number.
+    /// LLVM's number for the field.
     pub fn id(self) -> u8 {
         self as u8
     }
@@ -122,22 +126,22 @@ impl Field {
     }
 }
 
-/// Which fields a block has and in which order they are stored: LLVM's `MemProfSchema`.
+/// The list of fields that blocks have, in the order in which they are stored (LLVM's `MemProfSchema`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema(Vec<Field>);
 
 impl Schema {
-    /// The first `count` fields.
+    /// The schema of the first `count` fields.
     pub fn first(count: usize) -> Self {
         Schema(Field::ALL.iter().take(count).copied().collect())
     }
 
-    /// All fields of LLVM 19 and later.
+    /// The schema of all fields that LLVM 19 and later have.
     pub fn full() -> Self {
         Schema::first(FIELD_COUNT)
     }
 
-    /// What hints for hot and cold allocations need (`getHotColdSchema`).
+    /// The schema of the fields that a compiler needs for hints about hot and cold allocations (`getHotColdSchema`).
     pub fn hot_cold() -> Self {
         Schema(vec![
             Field::AllocCount,
@@ -147,17 +151,17 @@ impl Schema {
         ])
     }
 
-    /// These fields in this order.
+    /// The schema of these fields, in this order.
     pub fn of(fields: impl IntoIterator<Item = Field>) -> Self {
         Schema(fields.into_iter().collect())
     }
 
-    /// The fields in order.
+    /// The fields in the order in which they are stored.
     pub fn fields(&self) -> &[Field] {
         &self.0
     }
 
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub fn block_len(&self) -> usize {
         self.0.iter().map(|field| field.width()).sum()
     }
@@ -183,7 +187,7 @@ impl Schema {
         Ok(block)
     }
 
-    /// Appends a block; fields that it does not have are 0.
+    /// Appends a block. Fields that the block does not have are written as 0.
     pub fn write(&self, block: &MemInfoBlock, out: &mut Vec<u8>) {
         for &field in &self.0 {
             let bytes = block.get(field).to_le_bytes();
@@ -191,10 +195,10 @@ impl Schema {
         }
     }
 
-    /// Reads the schema of an indexed section: how many fields, and their numbers.
+    /// Reads the schema of an indexed section: the number of fields, then their numbers.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a field that is not known or stands there twice.
+    /// [`ErrorKind::Malformed`] if a field is unknown or listed twice.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let at = cursor.offset();
         let count = cursor.u64()?;
@@ -232,7 +236,7 @@ impl Schema {
         Ok(Schema(fields))
     }
 
-    /// Appends the schema as indexed sections have it.
+    /// Appends the schema in the form of indexed sections.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.0.len() as u64).to_le_bytes());
         for field in &self.0 {
@@ -241,7 +245,7 @@ impl Schema {
     }
 }
 
-/// The figures of one context.
+/// The counts and figures of the allocations of one context.
 ///
 /// ```
 /// use profkit_data::memprof::{Field, MemInfoBlock, Schema};
@@ -280,7 +284,7 @@ impl std::fmt::Debug for MemInfoBlock {
 }
 
 impl MemInfoBlock {
-    /// A field's value; 0 if the block does not have it.
+    /// The value of a field; 0 if the block does not have the field.
     pub fn get(&self, field: Field) -> u64 {
         self.values.get(field.index()).copied().unwrap_or(0)
     }
@@ -290,7 +294,7 @@ impl MemInfoBlock {
         self.fields & field.bit() != 0
     }
 
-    /// Sets a field, cut to its width as LLVM's types cut it.
+    /// Sets a field. A value that is too large loses its high bits, as in LLVM's types.
     pub fn set(&mut self, field: Field, value: u64) {
         if let Some(slot) = self.values.get_mut(field.index()) {
             *slot = value & field.max();
@@ -306,14 +310,15 @@ impl MemInfoBlock {
             .filter(move |field| fields & field.bit() != 0)
     }
 
-    /// Adds a block whose allocations came later: LLVM's `MemInfoBlock::Merge`, with the maximum for maxima, for which
-    /// LLVM 14 and 15 take the minimum. Counts saturate at the width of their field. A field that only one of the two
-    /// has stays as that one has it.
+    /// Adds a block whose allocations came later than those of this block (LLVM's `MemInfoBlock::Merge`). For maxima,
+    /// the larger value is kept, whereas LLVM 14 and 15 keep the smaller one. Sums saturate at the width of their
+    /// field. A field that only one of the blocks has keeps its value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
 
-    /// As [`add_later`](Self::add_later), where `later` is a sum whose first block had `start`.
+    /// The same as [`add_later`](Self::add_later), for a `later` that is itself a sum of blocks. `start` describes the
+    /// first of these blocks.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -327,7 +332,8 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // LLVM forgets what the later block had counted itself; what was added to it since counts.
+            // LLVM replaces the count of the later block's own first block by 0 or 1. Counts that were added to that
+            // block since are kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -367,26 +373,26 @@ impl MemInfoBlock {
     }
 }
 
-/// What the first block of a sum brought that the sum no longer shows: with it, sums of neighbouring blocks can be
-/// added up in any grouping.
+/// Facts about the first block of a sum that the sum itself no longer has. With them, sums of neighbouring blocks can
+/// be added in any grouping, with the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// When its last allocation was made.
+    /// The time of the first block's last allocation.
     pub alloc_timestamp: u64,
-    /// The CPU of its last allocation.
+    /// The CPU of the first block's last allocation.
     pub alloc_cpu: u64,
-    /// The CPU that its last allocation was freed on.
+    /// The CPU on which the first block's last allocation was freed.
     pub dealloc_cpu: u64,
-    /// Its own `NumLifetimeOverlaps`.
+    /// The first block's `NumLifetimeOverlaps`.
     pub overlaps: u64,
-    /// Its own `NumSameAllocCpu`.
+    /// The first block's `NumSameAllocCpu`.
     pub same_alloc_cpu: u64,
-    /// Its own `NumSameDeallocCpu`.
+    /// The first block's `NumSameDeallocCpu`.
     pub same_dealloc_cpu: u64,
 }
 
 impl Start {
-    /// That of a block.
+    /// The start of a sum whose first block is `block`.
     pub fn of(block: &MemInfoBlock) -> Self {
         Start {
             alloc_timestamp: block.get(Field::AllocTimestamp),

@@ -1,33 +1,33 @@
-//! From contexts of addresses to records (`RawMemProfReader::mapRawProfileToRecords`).
+//! Makes records from contexts whose call stacks are addresses (LLVM's `RawMemProfReader::mapRawProfileToRecords`).
 use super::block::MemInfoBlock;
 use super::profile::{AllocSite, CallSite, FrameId, MemProfile};
 use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 crate::id_type! {
-    /// An address of the contexts' call stacks, by its place among all of them.
+    /// The index of an address among all addresses in call stacks of contexts.
     pub struct AddressId of "addresses of heap dumps";
 }
 
-/// The inlined frames of one address, innermost first. Only the last one is not inlined.
+/// The frames at one address, innermost first. All but the last are inlined.
 pub type FrameList = Vec<FrameId>;
 
-/// Allocations of one stack of addresses.
+/// The allocations with one stack of addresses.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
     /// The call stack, from the allocation outwards.
     pub addresses: &'a [AddressId],
-    /// The figures.
+    /// The counts and figures of the allocations.
     pub block: MemInfoBlock,
-    /// Accesses by place, where they were recorded.
+    /// The number of accesses to each part of the allocations; empty if the dump has no histograms.
     pub histogram: &'a [u64],
 }
 
-/// Adds the records of contexts, in their order, to a profile whose frames the lists name. Contexts without addresses
-/// are passed over, and so are addresses without frames.
+/// Adds the records of `contexts` to a profile, in their order. `frames` has a list of frames of this profile for each
+/// address. Addresses without frames are skipped, and so are contexts without addresses.
 ///
-/// An allocation belongs to each function of the innermost address, a call to each function of its address but the one
-/// that allocates. Equal frame lists of two addresses are two call sites, as LLVM has it.
+/// An allocation is recorded in each function at the innermost address. A call is recorded in each function at its
+/// address, except in the allocating function. As in LLVM, two addresses with equal frame lists are two call sites.
 ///
 /// ```
 /// use profkit_data::index_vec::IndexVec;
@@ -43,13 +43,13 @@ pub struct Context<'a> {
 /// ```
 ///
 /// # Panics
-/// If an address has no list, or a list names a frame of another profile.
+/// If an address has no list, or a list has a frame of another profile.
 pub fn build<'a>(
     profile: &mut MemProfile,
     frames: &IndexVec<AddressId, FrameList>,
     contexts: impl IntoIterator<Item = Context<'a>>,
 ) {
-    // Functions in the order in which they are met, each with its addresses in that order.
+    // The functions in order of first occurrence, each with its addresses in that order.
     let mut callers: Vec<(u64, Vec<AddressId>)> = Vec::new();
     let mut caller_numbers: FxHashMap<u64, usize> = FxHashMap::default();
     let mut called: FxHashSet<(u64, AddressId)> = FxHashSet::default();
@@ -92,7 +92,7 @@ pub fn build<'a>(
         }
     }
     for (function, addresses) in callers {
-        // A record even for functions that allocate nothing themselves.
+        // Functions that allocate nothing themselves get a record, too.
         profile.record_mut(function);
         for address in addresses {
             let stack = profile.add_stack(&frames[address]);

@@ -1,48 +1,48 @@
-//! Accesses to global data: `DataAccessProf` of version 4.
+//! Accesses to global data (LLVM's `DataAccessProf`, section version 4).
 use crate::bytes::Cursor;
 use crate::names::{NameList, encode_blob_zlib};
 use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 
-/// A symbol, or the hash of a string literal.
+/// A piece of global data: a symbol, or a string literal known by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Datum {
-    /// A symbol by linkage name.
+    /// The linkage name of a symbol.
     Symbol(Vec<u8>),
-    /// A string literal by the hash of its content.
+    /// The hash of a string literal's content.
     Literal(u64),
 }
 
-/// Accesses to one datum.
+/// The accesses to one piece of global data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataRecord {
-    /// What was accessed.
+    /// The data that was accessed.
     pub datum: Datum,
-    /// How often.
+    /// The number of accesses.
     pub access_count: u64,
-    /// Where the datum is declared: file and line.
+    /// The files and lines at which the data is declared.
     pub locations: Vec<(Vec<u8>, u32)>,
 }
 
-/// Accesses to global data, and data that are known to be cold.
+/// The accesses to global data, and the data that is known to be cold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataAccess {
-    /// Data with samples.
+    /// The data that was accessed in samples.
     pub records: Vec<DataRecord>,
-    /// Symbols without samples.
+    /// Symbols that occur in no sample.
     pub cold_symbols: Vec<Vec<u8>>,
-    /// Hashes of string literals without samples.
+    /// Hashes of string literals that occur in no sample.
     pub cold_hashes: Vec<u64>,
 }
 
 impl DataAccess {
-    /// Whether there is nothing in it.
+    /// Whether there are neither records nor cold data.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.cold_symbols.is_empty() && self.cold_hashes.is_empty()
     }
 
-    /// Adds what another profile says: counts of the same datum are added up, locations and cold data joined. A datum
-    /// with samples in one is not cold in the other.
+    /// Adds the data of another profile. Access counts of the same data are added up; locations and cold data are
+    /// joined. Data with samples in either profile is not cold.
     pub fn add(&mut self, other: &DataAccess) {
         let places = self.records.iter().enumerate();
         let mut places: FxHashMap<Datum, usize> = places
@@ -132,7 +132,7 @@ impl DataAccess {
     /// Reads the section.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`], and what the strings' blob makes.
+    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`], and the errors of decompressing the strings.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let (named, cold) = (cursor.u64()?, cursor.u64()?);
         let len = cursor.u64()?;
@@ -199,7 +199,7 @@ impl DataAccess {
     }
 }
 
-/// Strings in the order of their first mention.
+/// Collects strings, in order of first occurrence.
 #[derive(Default)]
 struct StringIndex<'a> {
     list: Vec<&'a [u8]>,

@@ -1,46 +1,47 @@
-//! What changed between two profiles, context by context.
+//! Compares two profiles, context by context.
 use super::profile::{FrameId, MemProfile, StackId};
 use super::sites::Allocations;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
 
-/// What [`diff`] found. Contexts of one call stack are added up in each profile.
+/// The result of [`diff`]. In each profile, contexts with the same call stack are added up.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// Contexts of both profiles, in the order of the new one.
+    /// The contexts that both profiles have, in the order of the new profile.
     pub both: Vec<Pair>,
-    /// Contexts of the new profile alone, in its order.
+    /// The contexts that only the new profile has, in its order.
     pub appeared: Vec<Single>,
-    /// Contexts of the old profile alone, in its order.
+    /// The contexts that only the old profile has, in its order.
     pub gone: Vec<Single>,
 }
 
-/// A context of both profiles.
+/// A context that both profiles have.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// In the old profile.
+    /// The context in the old profile.
     pub old: Allocations,
-    /// In the new profile.
+    /// The context in the new profile.
     pub new: Allocations,
-    /// The call stacks have the same functions, and no other two contexts without a partner have them; but lines, columns or
-    /// what is inlined differ, as in another build.
+    /// Whether the call stacks differ in lines, columns or inlining, as they do between two builds. Such contexts are a
+    /// pair because their call stacks have the same functions, and no other unpaired context has these.
     pub moved: bool,
 }
 
-/// A context of one profile.
+/// A context that only one profile has.
 #[derive(Clone, Copy, Debug)]
 pub struct Single {
-    /// In its profile.
+    /// The context in that profile.
     pub context: Allocations,
-    /// Contexts without a partner in the other profile have the same functions, but it cannot be known which of them is this
-    /// one.
+    /// Whether the other profile has unpaired contexts with the same functions. There are several candidates, so none
+    /// is chosen.
     pub ambiguous: bool,
 }
 
-/// Compares two profiles. Contexts are the same if their call stacks are: functions, line offsets, columns, and what is
-/// inlined. What is left over is paired by functions alone, where that leaves no choice.
+/// Compares two profiles. Two contexts are the same if their call stacks have the same functions, line offsets, columns
+/// and inlining. Contexts that remain are paired if their call stacks have the same functions and only one pair is
+/// possible.
 ///
-/// Time and memory are those of the two profiles.
+/// Time and memory are proportional to the two profiles.
 ///
 /// ```
 /// use profkit_data::memprof::{AllocSite, Field, Frame, MemInfoBlock, MemProfile, diff::diff};
@@ -79,7 +80,7 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
         }
         old.stack_id(&scratch)
     };
-    // The partner of each of the new contexts, in two passes.
+    // Look for the partner of each new context, in two passes.
     let mut found: Vec<(Allocations, Option<Pair>)> = Vec::new();
     for sum in new.allocations_by_stack() {
         let partner = same_stack(sum.stack).and_then(|stack| unpaired.remove(&stack));
@@ -142,7 +143,7 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// Contexts without a partner that have the same functions.
+/// Unpaired contexts of both profiles that have the same functions.
 #[derive(Default)]
 struct Candidates {
     old: usize,
@@ -151,7 +152,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// The old one, if there is no choice.
+    /// The old context, if there is exactly one old and one new context.
     fn only(&self) -> Option<Allocations> {
         match (self.old, self.new) {
             (1, 1) => self.first,
@@ -165,10 +166,10 @@ mod tests {
     use super::*;
     use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock};
 
-    /// A profile of contexts: functions with line offsets, and bytes.
+    /// Makes a profile with these contexts: functions with line offsets, and a size in bytes.
     fn profile(contexts: &[(&[(u64, u32)], u64)]) -> MemProfile {
         let mut profile = MemProfile::default();
-        // Numbers of frames differ from profile to profile.
+        // An unused frame in front makes the numbers of frames differ between the profiles.
         profile.add_frame(Frame {
             function: contexts.len() as u64 + 1000,
             ..Frame::default()
@@ -243,7 +244,7 @@ mod tests {
         let old = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 11), (9, 1)], 110)]);
         let new = profile(&[(&[(1, 12), (9, 1)], 120), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "+120? +130? -100? -110?");
-        // One that is found exactly leaves no choice for the other.
+        // Once one context is paired exactly, the remaining two can only be a pair.
         let new = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "100->100 110->130 moved");
         let new = profile(&[(&[(1, 13), (9, 1)], 130)]);

@@ -1,23 +1,23 @@
-//! What a form of heap profile cannot hold.
+//! Counts of what a form of heap profile cannot hold.
 use super::profile::MemProfile;
 
-/// What was left out of a file because its form has no place for it.
+/// Counts of what was left out of a file because its form cannot hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Allocation sites whose accesses by place were left out.
+    /// The number of allocation sites whose access histogram was left out.
     pub histograms: u64,
-    /// Functions whose name is known and was left out: their hash is written.
+    /// The number of functions whose name was left out. Only the hash of the name was written.
     pub names: u64,
 }
 
 impl Losses {
-    /// Whether everything was written.
+    /// Whether nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Those of a form that has neither histograms nor names.
+    /// The losses of a form that holds neither histograms nor names.
     pub(super) fn without_histograms_and_names(profile: &MemProfile) -> Self {
         let sites = profile
             .records()

@@ -1,7 +1,7 @@
 //! MemProf: heap profiles of programs built with clang's `-fmemory-profile`.
 //!
-//! Raw dumps hold addresses; symbolised they become a [`MemProfile`], which indexed profiles store and YAML spells out.
-//! docs/formats/memprof.md has the byte tables and the versions.
+//! Raw dumps contain addresses. Symbolising them makes a [`MemProfile`], which indexed profiles store in binary form
+//! and YAML as text. docs/formats/memprof.md has the byte tables and the versions.
 mod block;
 mod contexts;
 mod data_access;

@@ -10,21 +10,22 @@ use std::sync::Arc;
 /// A frame of a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// The function ([`guid`]).
+    /// The hash of the function's name ([`guid`]).
     pub function: u64,
-    /// Lines from the line that the function is declared at; wraps where code stands before it.
+    /// The line, counted from the line at which the function is declared. The number wraps around if the code stands
+    /// above that line.
     pub line_offset: u32,
-    /// Column from 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// Whether the function is inlined into the one of the next frame.
+    /// Whether the function is inlined into the function of the next frame.
     pub is_inline: bool,
 }
 
-/// Bytes of a frame in a file.
+/// The size of a frame in a file, in bytes.
 pub(super) const FRAME_LEN: usize = 17;
 
 impl Frame {
-    /// The frame's bytes in a file: function, line offset, column, inline flag.
+    /// Encodes the frame for a file: function, line offset, column, inline flag.
     pub(super) fn encode(&self) -> [u8; FRAME_LEN] {
         let mut bytes = [0; FRAME_LEN];
         let parts: [&[u8]; 4] = [
@@ -40,13 +41,15 @@ impl Frame {
     }
 }
 
-/// How frames and call stacks are numbered in files and sorted.
+/// A scheme by which files assign ids to frames and call stacks. The ids also decide how frames and call stacks are
+/// sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdScheme {
-    /// LLVM 15 to 19: a running combination with the golden ratio for frames (`Frame::hash` in LLVM 19's `MemProf.h`),
-    /// BLAKE3 for call stacks; LLVM's maps of these ids give tables their order.
+    /// LLVM 15 to 19: the id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM 19's
+    /// `MemProf.h`), the id of a call stack a BLAKE3 hash. The order of tables is the order in LLVM's hash maps of
+    /// these ids.
     Combined,
-    /// LLVM 20 and later: the first eight bytes of a BLAKE3 hash for both (`IndexedMemProfData.h`).
+    /// LLVM 20 and later: both ids are the first eight bytes of a BLAKE3 hash (`IndexedMemProfData.h`).
     Blake3,
 }
 
@@ -72,7 +75,7 @@ impl IdScheme {
         }
     }
 
-    /// The id of a call stack, from those of its frames.
+    /// The id of a call stack, computed from the ids of its frames.
     pub fn stack_id(self, frames: impl Iterator<Item = u64>) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for frame in frames {
@@ -91,52 +94,54 @@ fn low(hash: &[u8; 32]) -> u64 {
 }
 
 crate::id_type! {
-    /// A frame, by its place among the frames of its profile.
+    /// The index of a frame among the frames of its profile.
     pub struct FrameId of "frames of a MemProf profile";
 }
 
 crate::id_type! {
-    /// A call stack, by its place among the call stacks of its profile.
+    /// The index of a call stack among the call stacks of its profile.
     pub struct StackId of "call stacks of a MemProf profile";
 }
 
 crate::id_type! {
-    /// A record, by its place among the records of its profile.
+    /// The index of a record among the records of its profile.
     struct RecordId of "records of a MemProf profile";
 }
 
-/// Allocations of one context: a call stack and what is known of the allocations.
+/// The allocations of one context: a call stack, and figures of the allocations made there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSite {
     /// The call stack, from the allocation outwards.
     pub stack: StackId,
-    /// The figures.
+    /// The counts and figures of the allocations.
     pub block: MemInfoBlock,
-    /// Accesses by place in the allocation, eight bytes per element; raw profiles of version 4 may have it.
+    /// The number of accesses to each eight bytes of the allocations. Only raw profiles of version 4 or later can have
+    /// it; otherwise empty.
     pub histogram: Vec<u64>,
 }
 
-/// A call on the way to an allocation.
+/// A call that led to an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSite {
-    /// The inlined frames at the call, innermost first.
+    /// The frames at the call, innermost first.
     pub stack: StackId,
-    /// The functions called there ([`guid`]), as far as the profile says (version 4).
+    /// The hashes ([`guid`]) of the functions called there. Only version 4 has them; otherwise empty.
     pub callees: Vec<u64>,
 }
 
-/// What is known of one function.
+/// The allocations and calls of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The function ([`guid`]).
+    /// The hash of the function's name ([`guid`]).
     pub function: u64,
-    /// Its allocations.
+    /// The allocations in the function.
     pub alloc_sites: Vec<AllocSite>,
-    /// Its calls on the way to allocations.
+    /// The calls in the function that led to allocations.
     pub call_sites: Vec<CallSite>,
 }
 
-/// A MemProf profile. Frames, stacks and records keep the order in which they were added, for files show it.
+/// A MemProf profile. Frames, stacks and records keep the order in which they were added, because files have them in
+/// this order.
 ///
 /// ```
 /// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};
@@ -160,14 +165,15 @@ pub struct MemProfile {
     stack_ids: FxHashMap<Arc<[FrameId]>, StackId>,
     records: IndexVec<RecordId, Record>,
     record_ids: FxHashMap<u64, RecordId>,
-    /// Accesses to global data.
+    /// The accesses to global data, if the profile has them.
     pub data_access: Option<DataAccess>,
-    /// The names of functions, where they are known: files of LLVM hold hashes only.
+    /// The names of functions, by hash. Names are known only if the profile was made from a program; LLVM's files
+    /// contain only hashes.
     pub names: FxHashMap<u64, Vec<u8>>,
 }
 
 impl MemProfile {
-    /// Adds a frame, unless it is there.
+    /// Adds a frame if it is new, and returns its index.
     pub fn add_frame(&mut self, frame: Frame) -> FrameId {
         *self
             .frame_ids
@@ -175,7 +181,7 @@ impl MemProfile {
             .or_insert_with(|| self.frames.push(frame))
     }
 
-    /// Adds a call stack of frames of this profile, unless it is there.
+    /// Adds a call stack if it is new, and returns its index. The frames must be frames of this profile.
     pub fn add_stack(&mut self, frames: &[FrameId]) -> StackId {
         if let Some(&id) = self.stack_ids.get(frames) {
             return id;
@@ -186,7 +192,7 @@ impl MemProfile {
         id
     }
 
-    /// The record of a function, which is made if there is none.
+    /// The record of a function. An absent record is added without allocations and calls.
     pub fn record_mut(&mut self, function: u64) -> &mut Record {
         let records = &mut self.records;
         let id = *self.record_ids.entry(function).or_insert_with(|| {
@@ -203,15 +209,16 @@ impl MemProfile {
         &self.frames
     }
 
-    /// The call stacks, in the order in which they were added, each with its frames from the allocation outwards.
+    /// The call stacks, in the order in which they were added. The frames of each begin at the allocation and continue
+    /// outwards.
     pub fn stacks(&self) -> &IndexVec<StackId, Arc<[FrameId]>> {
         &self.stacks
     }
 
-    /// The frames of a stack by id, from the allocation outwards.
+    /// The indices of a stack's frames, from the allocation outwards.
     ///
     /// # Panics
-    /// If the stack is of another profile.
+    /// If `stack` is not a stack of this profile.
     pub fn frame_ids(&self, stack: StackId) -> &[FrameId] {
         &self.stacks[stack]
     }
@@ -219,18 +226,18 @@ impl MemProfile {
     /// The frames of a stack, from the allocation outwards.
     ///
     /// # Panics
-    /// If the stack is of another profile.
+    /// If `stack` is not a stack of this profile.
     pub fn stack(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let frames = self.stacks[stack].iter();
         frames.map(|&frame| &self.frames[frame])
     }
 
-    /// The id of a frame, if it is there.
+    /// The index of a frame, if the profile has it.
     pub fn frame_id(&self, frame: &Frame) -> Option<FrameId> {
         self.frame_ids.get(frame).copied()
     }
 
-    /// The call stack of these frames, if it is there.
+    /// The index of the call stack with these frames, if the profile has it.
     pub fn stack_id(&self, frames: &[FrameId]) -> Option<StackId> {
         self.stack_ids.get(frames).copied()
     }
@@ -246,19 +253,19 @@ impl MemProfile {
         Some(&self.records[id])
     }
 
-    /// Whether there is nothing in the profile.
+    /// Whether the profile has neither records nor accesses to global data.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.data_access.as_ref().is_none_or(DataAccess::is_empty)
     }
 
-    /// Whether any block has a field.
+    /// Whether any block has this field.
     pub fn has_field(&self, field: Field) -> bool {
         let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
         sites.into_iter().any(|site| site.block.has(field))
     }
 
-    /// The same profile with frames and stacks in the order in which LLVM 19 hands them from its reader of raw profiles
-    /// to its writer: that of its hash maps.
+    /// Returns the same profile with frames and stacks in the order of LLVM 19's hash maps. LLVM 19 passes them in this
+    /// order from its reader of raw profiles to its writer.
     #[must_use]
     pub fn in_order_of_llvm_19(&self) -> MemProfile {
         let (frame_ids, stack_ids) = self.stored_ids(IdScheme::Combined);
@@ -278,7 +285,7 @@ impl MemProfile {
         ordered
     }
 
-    /// The ids that files have for frames and call stacks.
+    /// The ids of frames and call stacks in files.
     pub(super) fn stored_ids(
         &self,
         scheme: IdScheme,
@@ -292,7 +299,7 @@ impl MemProfile {
         (frames, stacks)
     }
 
-    /// Adds the stack of another profile.
+    /// Adds a stack of another profile and returns its index here.
     pub fn copy_stack(
         &mut self,
         other: &MemProfile,
@@ -306,7 +313,8 @@ impl MemProfile {
         self.add_stack(scratch)
     }
 
-    /// Adds the sites of another profile's record to that of the same function, repeated call stacks too.
+    /// Adds the sites of another profile's record to the record of the same function. Sites with a call stack that is
+    /// already there are added too.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());
@@ -335,7 +343,7 @@ pub fn guid(linkage_name: &[u8]) -> u64 {
     NameRef::of(canonical_name(linkage_name)).0
 }
 
-/// The name that [`guid`] hashes.
+/// The part of a linkage name that [`guid`] hashes.
 pub fn canonical_name(linkage_name: &[u8]) -> &[u8] {
     let mut name = linkage_name;
     for suffix in [b".llvm.".as_slice(), b".part."] {

@@ -1,23 +1,23 @@
-//! The contexts of a profile, each once.
+//! Lists the contexts of a profile, each once.
 use super::block::MemInfoBlock;
 use super::profile::{MemProfile, StackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Allocations of one call stack.
+/// The allocations with one call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocations {
     /// The call stack, from the allocation outwards.
     pub stack: StackId,
-    /// The figures.
+    /// The counts and figures of the allocations.
     pub block: MemInfoBlock,
 }
 
 impl MemProfile {
-    /// Each context once, in the order of the records: files hold it for every function that is inlined at its innermost
-    /// address. A call stack that stands several times in one record, as dumps of several runs give it, is as many
-    /// contexts.
+    /// All contexts, each once, in the order of the records. A file repeats a context in the record of every function
+    /// that is inlined at its innermost address. A call stack that occurs several times in one record, as in dumps of
+    /// several runs, is several contexts.
     ///
-    /// Time and memory are those of the profile, however often a stack is used.
+    /// Time and memory are proportional to the profile, however often a stack is used.
     pub fn contexts(&self) -> Vec<Allocations> {
         let mut seen: FxHashSet<(StackId, u32)> = FxHashSet::default();
         let mut inlined = InlinedAt::default();
@@ -39,7 +39,7 @@ impl MemProfile {
         list
     }
 
-    /// Each call stack that allocates once, in the order of the records, with the sum of its contexts.
+    /// All call stacks that allocate, each once, in the order of the records, with the sum of their contexts.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
         let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut list: Vec<Allocations> = Vec::new();
@@ -55,8 +55,8 @@ impl MemProfile {
     }
 }
 
-/// How often functions are among the frames of a stack's innermost address. Each stack is looked through once: hostile
-/// files name a long one from many places.
+/// How often each function occurs among the frames of a stack's innermost address. Each stack is searched only once,
+/// because in a hostile file many records can refer to one long stack.
 #[derive(Default)]
 struct InlinedAt {
     stacks: FxHashSet<StackId>,
@@ -88,7 +88,7 @@ mod tests {
         block
     }
 
-    /// A profile with a stack of frames that are all inlined into the last one but `outer` ones.
+    /// A profile with one stack. Its first `inlined` frames are inlined into the last frame.
     fn stack(inlined: u64) -> (MemProfile, crate::memprof::StackId) {
         let mut profile = MemProfile::default();
         let frames: Vec<FrameId> = (0..=inlined)
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(sums[0].block.get(Field::AllocCount), 2);
     }
 
-    /// With a look through the whole stack for each site this takes 10^10 steps.
+    /// If the whole stack were searched for each site, this would take 10^10 steps.
     #[test]
     fn a_long_stack_named_from_many_sites_is_looked_through_once() {
         let (mut profile, stack) = stack(100_000);

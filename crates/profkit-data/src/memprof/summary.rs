@@ -1,35 +1,35 @@
-//! How hot contexts are, and the summary that version 4 stores.
+//! Decides which contexts are hot or cold, and computes the summary that version 4 stores.
 use super::block::{Field, MemInfoBlock};
 use super::profile::MemProfile;
 use crate::Result;
 use crate::bytes::Cursor;
 use crate::index_vec::IndexVec;
 
-/// What a compiler makes of a context.
+/// Whether a compiler treats a context as hot or cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hotness {
-    /// Few accesses in a long life.
+    /// Few accesses during a long lifetime.
     Cold,
-    /// Neither.
+    /// Neither cold nor hot.
     Warm,
-    /// Many accesses. Compilers act on it with `-memprof-use-hot-hints` only.
+    /// Many accesses. Compilers use this only with `-memprof-use-hot-hints`.
     Hot,
 }
 
-/// Where cold ends and hot begins (`getAllocType` in `MemProfCommon.cpp`).
+/// The limits that decide whether a context is cold or hot (`getAllocType` in `MemProfCommon.cpp`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// Cold is below this lifetime access density: accesses for each byte and second lived, on average.
+    /// A cold context has an average lifetime access density below this: accesses per byte and per second of lifetime.
     pub cold_density: f32,
-    /// Cold lives at least as many seconds on average.
+    /// The allocations of a cold context live at least this many seconds on average.
     pub cold_lifetime: u32,
-    /// Hot is above this lifetime access density.
+    /// A hot context has an average lifetime access density above this.
     pub hot_density: f32,
 }
 
 impl Default for Thresholds {
-    /// LLVM's: `-memprof-lifetime-access-density-cold-threshold`, `-memprof-ave-lifetime-cold-threshold`,
-    /// `-memprof-min-ave-lifetime-access-density-hot-threshold`.
+    /// LLVM's default limits: `-memprof-lifetime-access-density-cold-threshold`,
+    /// `-memprof-ave-lifetime-cold-threshold`, `-memprof-min-ave-lifetime-access-density-hot-threshold`.
     fn default() -> Self {
         Thresholds {
             cold_density: 0.05,
@@ -40,10 +40,10 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// How hot a context is, in LLVM's arithmetic. `hot_hints` is whether any context may be hot.
+    /// Decides whether a context is hot or cold, with LLVM's arithmetic. Without `hot_hints`, no context is hot.
     pub fn hotness(&self, block: &MemInfoBlock, hot_hints: bool) -> Hotness {
         let average = |field| to_f32(block.get(field)) / to_f32(block.get(Field::AllocCount));
-        // Densities are stored times 100.
+        // Densities are stored multiplied by 100.
         let density = average(Field::TotalLifetimeAccessDensity) / 100.0;
         let lifetime = average(Field::TotalLifetime);
         if density < self.cold_density && lifetime >= to_f32(u64::from(self.cold_lifetime) * 1000) {
@@ -64,26 +64,26 @@ fn to_f32(number: u64) -> f32 {
     number as f32
 }
 
-/// LLVM's `MemProfSummary`.
+/// The numbers of hot and cold contexts, and their largest sizes (LLVM's `MemProfSummary`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSummary {
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
-    /// Cold ones.
+    /// The number of cold contexts.
     pub cold_contexts: u64,
-    /// Hot ones.
+    /// The number of hot contexts.
     pub hot_contexts: u64,
-    /// The most bytes of a cold context.
+    /// The size of the largest cold context, in bytes.
     pub max_cold_size: u64,
-    /// The most bytes of a context that is neither cold nor hot.
+    /// The size of the largest context that is neither cold nor hot, in bytes.
     pub max_warm_size: u64,
-    /// The most bytes of a hot context.
+    /// The size of the largest hot context, in bytes.
     pub max_hot_size: u64,
 }
 
 impl MemProfSummary {
-    /// That of a profile: each call stack counts once, with its first figures, as `MemProfSummaryBuilder` has it. No
-    /// context is hot, as by LLVM's default.
+    /// Computes the summary of a profile. Each call stack counts once, with the figures of its first context, as in
+    /// LLVM's `MemProfSummaryBuilder`. No context is hot, because hot hints are off by default in LLVM.
     pub fn of(profile: &MemProfile) -> Self {
         let mut summary = MemProfSummary::default();
         let mut seen = IndexVec::parallel_to(profile.stacks(), false);
@@ -119,7 +119,7 @@ impl MemProfSummary {
         ]
     }
 
-    /// Appends the summary of version 4: how many words, and these.
+    /// Appends the summary in the form of version 4: the number of words, then the words.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&u32::try_from(FIELDS).unwrap_or(0).to_le_bytes());
         for word in self.words() {
@@ -127,7 +127,8 @@ impl MemProfSummary {
         }
     }
 
-    /// Reads that of version 4. Words that are missing are 0, further ones are passed over: LLVM may add some.
+    /// Reads the summary of version 4. Missing words are 0. Further words are skipped, because a later LLVM may add
+    /// some.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let count = cursor.u32()?;
         let mut words = [0; FIELDS];

@@ -1,10 +1,10 @@
-//! Making an empty profile of a map.
+//! Makes an empty profile from a map.
 use super::map::MipMap;
 use super::model::{Block, Function, Identity, MipProfile, Width};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// What the binary knows beyond its map.
+/// Facts about a binary that its map does not contain.
 ///
 /// ```
 /// use profkit_data::mip::{ImageFacts, Width};
@@ -15,16 +15,16 @@ use crate::{Error, ErrorKind, Result, Structure};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageFacts {
-    /// Its build id.
+    /// The build id of the binary.
     pub build_id: Option<BuildId>,
-    /// Width of its addresses.
+    /// The width of addresses in the binary.
     pub width: Option<Width>,
-    /// Size of its record section.
+    /// The size of the record section in bytes.
     pub section_size: Option<u64>,
 }
 
 impl ImageFacts {
-    /// Nothing is known: the map stands alone.
+    /// No facts, for a map without its binary.
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,27 +51,28 @@ impl ImageFacts {
     }
 }
 
-/// An empty profile, and what was odd in the map.
+/// An empty profile, and what was left out of it.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// The profile.
+    /// The empty profile.
     pub profile: MipProfile,
-    /// Entries that were left out, each with its reason.
+    /// For each map entry that was left out, the reason.
     pub dropped: Vec<Error>,
-    /// How many functions share their record with another: folded functions, and aliases.
+    /// The number of functions that share their record with another function: folded functions and aliases.
     pub shared_records: u64,
 }
 
-/// No record section is as large; larger offsets come from entries whose record the linker dropped.
+/// The limit for record offsets if the size of the record section is unknown. No record section is this large; an entry
+/// whose record was dropped by the linker has a larger offset.
 const LARGEST_SECTION: u64 = 1 << 40;
 
 impl MipProfile {
-    /// An empty profile of the functions in a map.
+    /// Makes an empty profile of the functions in a map.
     ///
-    /// Entries whose record is not in the record section, or lies across another's, are left out and reported.
+    /// An entry is left out and reported if its record lies outside the record section or overlaps another record.
     ///
     /// # Errors
-    /// If the map is damaged: nothing of it is used then, because the image has it whole.
+    /// If the map is damaged. No entry of it is used then: the binary contains the undamaged map.
     pub fn create(map: &MipMap<'_>, facts: &ImageFacts) -> Result<Created> {
         let mut profile = MipProfile {
             identity: match (map.identity(), &facts.build_id) {
@@ -144,7 +145,7 @@ fn name_of(function: &Function) -> Structure {
     Structure::Named(String::from_utf8_lossy(&function.name).into_owned())
 }
 
-/// Leaves out functions whose record lies across another's. Returns how many share theirs with another.
+/// Removes functions whose record overlaps another record. Returns how many functions share the record of another.
 fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     let extent = |function: &Function| {

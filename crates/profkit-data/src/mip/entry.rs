@@ -1,24 +1,24 @@
-//! An entry of a map, whatever the version.
+//! The entry of a map, in one form for all versions.
 use super::model::Modes;
 
 /// An entry of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEntry<'data> {
-    /// Where the entry is in the map.
+    /// The offset of the entry in the map.
     pub offset: u64,
-    /// What the record holds.
+    /// The modes of the function, which decide the layout of its record.
     pub modes: Modes,
-    /// Where the record is in the record section, in bytes from its start, two's complement: nothing has checked that
-    /// it is there. Of version 8 that includes the section's header.
+    /// The offset of the record in the record section, in bytes, as two's complement. It is not checked. In version 8,
+    /// the section begins with its header.
     pub record_offset: u64,
-    /// Address of the function; of version 8 relative to the record section, two's complement.
+    /// The address of the function. In version 8, it is relative to the record section, as two's complement.
     pub address: u64,
-    /// Size of the function in bytes.
+    /// The size of the function in bytes.
     pub size: u32,
-    /// Control-flow signature.
+    /// The control-flow signature of the function.
     pub signature: u32,
-    /// Offsets of the non-entry blocks from the function's start, little-endian.
+    /// The offsets of the non-entry blocks from the function's start, as little-endian bytes.
     pub blocks: &'data [[u8; 4]],
-    /// Symbol name.
+    /// The symbol name of the function.
     pub name: &'data [u8],
 }

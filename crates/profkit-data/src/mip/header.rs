@@ -1,24 +1,24 @@
-//! What files of all kinds and versions begin with.
+//! The first bytes of MIP files of all kinds and versions.
 use super::model::Width;
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, v8};
 
-/// What a file says it is.
+/// The kind of a MIP file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MipKind {
-    /// Records of runs (`.mipraw`).
+    /// A raw file (`.mipraw`): the records that runs wrote.
     Raw,
     /// Return-address samples in a file of their own (`.mipret`).
     ReturnAddresses,
-    /// The functions of an image (`.mipmap`).
+    /// A map (`.mipmap`): the functions of an image.
     Map,
     /// A profile (`.mip`).
     Profile,
 }
 
 impl MipKind {
-    /// The kind in words.
+    /// The name of the kind, for messages.
     pub fn name(self) -> &'static str {
         match self {
             MipKind::Raw => "raw file",
@@ -29,40 +29,40 @@ impl MipKind {
     }
 }
 
-/// Which layout.
+/// The version and layout of a MIP file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Version 9.
     V9,
-    /// Version 8, the last layout of the original.
+    /// Version 8, the last layout of the original implementation.
     V8B,
-    /// Version 8, the first layout: shorter header, narrow map fields.
+    /// Version 8, the first layout of the original implementation. It has a shorter header and narrower map fields.
     V8A,
 }
 
-/// The first bytes of a MIP file.
+/// The facts in the first bytes of a MIP file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// What the file is.
+    /// The kind of the file.
     pub kind: MipKind,
-    /// Which layout it has.
+    /// The version and layout of the file.
     pub layout: Layout,
-    /// Width of the target's addresses, where the file says.
+    /// The width of the target's addresses, if the file has it.
     pub width: Option<Width>,
 }
 
-/// Whether the data begin with MIP's magic. The map of version 9 has none; see [`is_map`](super::is_map).
+/// Whether the data begin with MIP's magic. Maps of version 9 have no magic; see [`is_map`](super::is_map).
 pub fn has_magic(data: &[u8]) -> bool {
     data.starts_with(&MAGIC.to_le_bytes())
 }
 
-/// Reads what a file is.
+/// Reads the kind, layout and address width of a file.
 ///
 /// # Errors
 /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`].
 pub fn preamble(data: &[u8]) -> Result<Preamble> {
     read(data).map_err(|error| match error.kind() {
-        // The file is of another format, so it has no such header.
+        // The file has another format, so it has no header to name in the error.
         ErrorKind::BadMagic => error,
         _ => error.within(Structure::Header),
     })
@@ -128,7 +128,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
     }
 }
 
-/// The header's own fields.
+/// The error for an offset to the data that neither layout of version 8 has.
 fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
         Ok(in_b) => format!("{in_a:#x} at 0x14 and {in_b:#x} at 0x1c"),
@@ -166,7 +166,7 @@ fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
     }
 }
 
-/// Profiles of version 8 say nothing of the width.
+/// The address width in the bits of the file type. `None` if no bit is set, as in profiles of version 8.
 fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     let known = file_type::KIND_MASK | file_type::WIDTH_64 | file_type::WIDTH_32;
     match (
@@ -192,7 +192,7 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     }
 }
 
-/// The error for a file of another kind than is needed.
+/// The error for a file of another kind than expected.
 #[cold]
 pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
     let hint = match preamble.kind {

@@ -1,25 +1,25 @@
-//! The header of version 8, which raw files, maps and profiles share.
+//! The header of version 8, which is the same in raw files, maps and profiles.
 use super::header::{Layout, MipKind, Preamble, other_kind, preamble};
 use super::model::{Modes, Width};
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{file_type, mode, v8};
 
-/// The header.
+/// The header of version 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeaderV8 {
     pub preamble: Preamble,
     pub modes: Modes,
     pub module_hash: u32,
-    /// Start of the records minus address of the header, sign-extended. Maps only.
+    /// The address of the records minus the address of the header, sign-extended. Only maps have it.
     pub raw_section_offset: i64,
 }
 
-/// What records of version 8 may be.
+/// The mode bits that version 8 defines.
 const KNOWN_MODES: u16 = mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::CALLS;
 
 impl HeaderV8 {
-    /// Reads the header of a file of version 8 that must be of a kind.
+    /// Reads the header of a version 8 file. A file of another kind than `wanted` is an error.
     pub fn parse(data: &[u8], wanted: MipKind) -> Result<Self> {
         let preamble = preamble(data)?;
         if preamble.kind != wanted {
@@ -84,7 +84,7 @@ impl HeaderV8 {
         })
     }
 
-    /// Where the data begin.
+    /// The size of the header in bytes. The data begin after it.
     pub fn size(&self) -> usize {
         match self.preamble.layout {
             Layout::V8A => v8::header_a::SIZE,
@@ -92,7 +92,7 @@ impl HeaderV8 {
         }
     }
 
-    /// The header of a profile in layout B.
+    /// Encodes the header of a profile in layout B.
     pub fn profile_bytes(modes: Modes, module_hash: u32) -> [u8; v8::header_b::SIZE] {
         let mut bytes = [0; v8::header_b::SIZE];
         let mut put = |at: usize, field: &[u8]| {

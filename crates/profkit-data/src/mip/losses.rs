@@ -1,25 +1,26 @@
-//! What a version cannot hold.
+//! Counts of what a version cannot hold.
 use super::model::{Function, MipProfile};
 
-/// What was left out of a file because its version has no place for it. Version 9 holds everything.
+/// Counts of what was left out of a file because its version cannot hold it. Version 9 can hold everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Functions whose source location was left out, or a part of it.
+    /// The number of functions whose source location, or a part of it, was left out.
     pub locations: u64,
-    /// Blocks of which it is kept whether they were run, and not in how many runs.
+    /// The number of blocks for which the number of runs was left out. Only whether any run executed the block was
+    /// written.
     pub block_runs: u64,
-    /// Functions whose smallest ordinal was left out.
+    /// The number of functions whose smallest ordinal was left out.
     pub order_minima: u64,
 }
 
 impl Losses {
-    /// Whether everything was written.
+    /// Whether nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Those of version 8. `is_whole` says whether the location of a function that has one is written whole.
+    /// The losses of writing version 8. `is_whole` returns whether the whole source location of a function is written.
     pub(super) fn of_version_8(profile: &MipProfile, is_whole: impl Fn(&Function) -> bool) -> Self {
         let mut losses = Losses::default();
         for function in &profile.functions {

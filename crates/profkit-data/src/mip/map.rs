@@ -1,4 +1,4 @@
-//! The map: which functions an image has, and where their records are.
+//! Maps: the functions of an image, and where their records are.
 use super::entry::MapEntry;
 use super::header::{MipKind, has_magic, preamble};
 use super::map_v8::{self, EntryLayout};
@@ -7,21 +7,22 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
 
-/// What is known of the image of a map.
+/// Facts about the image of a map, as options for reading the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapReadOptions {
-    /// The address of the record section, where the binary says it. A map of version 9 that has an anchor needs none.
+    /// The address of the record section, if it is known from the binary. A map of version 9 with an anchor does not
+    /// need it.
     pub section_address: Option<u64>,
 }
 
 impl MapReadOptions {
-    /// Nothing is known but the map.
+    /// No facts, for a map without its binary.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The address of the record section.
+    /// Sets the address of the record section.
     #[must_use]
     pub fn section_address(mut self, address: Option<u64>) -> Self {
         self.section_address = address;
@@ -29,7 +30,7 @@ impl MapReadOptions {
     }
 }
 
-/// A map: a section `__llvm_mipmap` of a linked image, or a file that was made of one.
+/// A map: the section `__llvm_mipmap` of a linked image, or a file made from that section.
 ///
 /// ```
 /// use profkit_data::mip::MipMap;
@@ -62,7 +63,7 @@ enum Form {
     },
 }
 
-/// Whether data look like a map of version 9, which has no magic: the first entry is one.
+/// Whether data look like a map of version 9. Such a map has no magic, so the first entry is checked.
 pub fn is_map(data: &[u8]) -> bool {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     cursor.remaining() >= map_entry::FIXED_SIZE
@@ -70,18 +71,19 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Reads the header of a map, or finds the anchor in one of version 9, which has no header. Nothing is allocated.
+    /// Reads the header of a map. A map of version 9 has no header; there, the anchor is searched. Nothing is
+    /// allocated.
     ///
     /// # Errors
-    /// What keeps the map from being one, or an anchor from being found.
+    /// If the data are not a map, or if the anchor is missing or wrong.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &MapReadOptions::new())
     }
 
-    /// As [`parse`](Self::parse), with what the binary says.
+    /// The same as [`parse`](Self::parse), with facts from the binary.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse), and an anchor that contradicts the binary.
+    /// The same as [`parse`](Self::parse), and an error if an anchor contradicts the binary.
     pub fn parse_with(data: &'data [u8], options: &MapReadOptions) -> Result<Self> {
         Self::parse_inner(data, options.section_address)
             .map_err(|error| error.within(Structure::MipMap))
@@ -120,17 +122,18 @@ impl<'data> MipMap<'data> {
         })
     }
 
-    /// How raw files are found: the module hash of version 8; of version 9 nothing, the binary knows the build id.
+    /// The identity by which raw files of the same image are found. In version 8 it is the module hash. In version 9
+    /// the map has none; the binary has a build id.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// How wide addresses are, where the map says.
+    /// The width of addresses, if the map has it.
     pub fn width(&self) -> Option<Width> {
         self.width
     }
 
-    /// Version 8 or 9.
+    /// The version: 8 or 9.
     pub fn version(&self) -> u16 {
         match self.form {
             Form::V9 => profkit_abi::mip::VERSION,
@@ -143,11 +146,11 @@ impl<'data> MipMap<'data> {
         self.section_address
     }
 
-    /// The entries, without anchors. The iterator ends after an error.
+    /// Iterates over the entries, except anchors. The iterator ends after an error.
     pub fn entries(&self) -> Entries<'data> {
         let mut cursor = Cursor::new(self.data, 0, Endian::Little);
         if let Form::V8 { start, .. } = self.form {
-            // The header is there.
+            // Skip the header; it was already read.
             let _ = cursor.take(start);
         }
         Entries {
@@ -159,7 +162,8 @@ impl<'data> MipMap<'data> {
     }
 }
 
-/// Where the record section of a map of version 9 is: what its anchor says, which must be what the binary says.
+/// The address of the record section of a version 9 map, taken from its anchor. If the address is also known from the
+/// binary, both must be the same.
 fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let mut found = known;
@@ -168,7 +172,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
         let entry = match read_v9(&mut cursor) {
             Ok(Some(entry)) => entry,
             Ok(None) => break,
-            // Entries before the damage can be read, if there is an anchor among them.
+            // If an anchor was found before the damage, the entries before the damage can be read.
             Err(_) if found.is_some() => break,
             Err(error) => return Err(error),
         };
@@ -202,7 +206,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     })
 }
 
-/// An entry of version 9 as it stands in the file.
+/// The fields of a version 9 entry as they are in the file.
 pub(super) struct EntryV9<'data> {
     modes: Modes,
     record: u64,
@@ -218,14 +222,15 @@ impl EntryV9<'_> {
         self.modes.0 == mode::ANCHOR
     }
 
-    /// Stricter than reading, for telling a map from other data.
+    /// Whether this can be the first entry of a map. The check is stricter than in reading, so that other data are not
+    /// taken for a map.
     fn is_plausible(&self) -> bool {
         let anchor = self.is_anchor() && self.name.is_empty() && self.blocks.is_empty();
         anchor || self.modes.entry().is_some() && !self.name.is_empty()
     }
 }
 
-/// The next entry of version 9, past zeroes that a linker may put between sections.
+/// Reads the next entry of version 9. Zeros before it are skipped, because a linker may put them between sections.
 fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> {
     let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     while cursor
@@ -326,7 +331,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     })
 }
 
-/// Reads the entries of a map one by one.
+/// Iterates over the entries of a map.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     cursor: Cursor<'data>,

@@ -1,4 +1,4 @@
-//! Entries of version 8's maps: layout B for 64-bit and 32-bit targets, and layout A1.
+//! Entries of version 8 maps: layout B for 64-bit and 32-bit targets, and layout A1.
 use super::entry::MapEntry;
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
@@ -7,7 +7,7 @@ use crate::bytes::Cursor;
 use crate::{Result, Structure};
 use profkit_abi::mip::v8::{map_entry_a1, map_entry_b32, map_entry_b64};
 
-/// Which fields an entry has.
+/// The layout of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryLayout {
     B64,
@@ -35,7 +35,7 @@ pub(super) fn parse(data: &[u8]) -> Result<(HeaderV8, EntryLayout)> {
     Ok((header, layout))
 }
 
-/// The next entry. The last one may end the file without its padding.
+/// Reads the next entry. The file may end without the padding of its last entry.
 pub(super) fn read_entry<'data>(
     cursor: &mut Cursor<'data>,
     layout: EntryLayout,
@@ -47,7 +47,7 @@ pub(super) fn read_entry<'data>(
         let padding = (layout.align() - over).min(cursor.remaining() as u64);
         cursor.take_u64(padding)?;
     }
-    // Linkers pad sections with zeroes; no entry can be so short.
+    // Zeros at the end are padding by the linker; an entry is longer than this.
     if cursor.rest().iter().all(|&byte| byte == 0) && (cursor.remaining() as u64) < layout.align() {
         return Ok(None);
     }
@@ -64,7 +64,7 @@ fn read_fields<'data>(
 ) -> Result<MapEntry<'data>> {
     let offset = cursor.offset();
     let narrow = |cursor: &mut Cursor<'data>| Ok(i64::from(cursor.u32()?.cast_signed()));
-    // The start of the records, seen from the entry.
+    // The address of the records, relative to the entry.
     let (start, record, function) = match layout {
         EntryLayout::B64 => (
             raw_section_offset.wrapping_sub(offset.cast_signed()),
@@ -80,12 +80,12 @@ fn read_fields<'data>(
     };
     let mut record = record.wrapping_sub(start);
     if layout == EntryLayout::B32 {
-        // Differences of 32-bit addresses wrap.
+        // A difference of 32-bit addresses is 32 bits wide and may have wrapped around.
         record &= i64::from(u32::MAX);
     }
     let size = cursor.u32()?;
     let signature = cursor.u32()?;
-    // There may be blocks without block coverage; records have no bytes for them then.
+    // An entry can have blocks even without block coverage; the record then has no bytes for them.
     let blocks = cursor.u32()?;
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
     let length = cursor.u32()?;

@@ -1,14 +1,15 @@
-//! MIP: coverage and call order of an image's functions.
+//! MIP profiles: coverage and call order of the functions of an image.
 //!
 //! | file | what it is | module |
 //! |---|---|---|
-//! | map (`.mipmap`, or the section `__llvm_mipmap`) | which functions there are and where their records are | [`MipMap`] |
-//! | raw (`.mipraw`) | the records that runs left | [`RawParts`] |
-//! | profile (`.mip`) | both together, of one run or many | [`MipProfile`] |
+//! | map (`.mipmap`, or the section `__llvm_mipmap`) | the functions of an image, and where their records are | [`MipMap`] |
+//! | raw (`.mipraw`) | the records that runs wrote | [`RawParts`] |
+//! | profile (`.mip`) | the functions together with the records of one run or more | [`MipProfile`] |
 //! | YAML | the profile as text | [`yaml`] |
 //!
-//! Version 9 is profkit's own; version 8 is the original's, never released, of which maps (layouts A1 and B), raw files
-//! (A and B) and profiles (B) are read and profiles (B) written. docs/formats/mip.md has the bytes.
+//! Version 9 is profkit's own. Version 8 is the version of the original implementation, which was never released. Of
+//! version 8, profkit reads maps (layouts A1 and B), raw files (A and B) and profiles (B), and writes profiles (B).
+//! docs/formats/mip.md has the byte tables.
 //!
 //! ```
 //! use profkit_data::mip::{ImageFacts, MipMap, MipProfile};

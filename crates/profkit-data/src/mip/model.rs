@@ -5,7 +5,7 @@ use crate::tables::{StackId, Tables};
 use profkit_abi::mip::{mode, record};
 use std::fmt;
 
-/// What records hold: a set of mode flags.
+/// A set of mode flags. It decides what the record of a function holds.
 ///
 /// ```
 /// use profkit_data::mip::{EntryKind, Modes};
@@ -19,35 +19,36 @@ use std::fmt;
 pub struct Modes(pub u16);
 
 impl Modes {
-    /// One byte says whether the function was entered.
+    /// The record has one byte for whether the function was entered.
     pub const FUNCTION_COVERAGE: Modes = Modes(mode::FUNCTION_COVERAGE);
-    /// One byte per non-entry block says whether the block was run.
+    /// The record has one byte per non-entry block, for whether the block was executed.
     pub const BLOCK_COVERAGE: Modes = Modes(mode::BLOCK_COVERAGE);
-    /// The ordinal of the first call.
+    /// The record has the ordinal of the function's first call.
     pub const FIRST_CALL: Modes = Modes(mode::FIRST_CALL);
-    /// The number of calls.
+    /// The record has the number of calls.
     pub const CALL_COUNT: Modes = Modes(mode::CALL_COUNT);
-    /// Return addresses of calls.
+    /// Return addresses of calls are sampled.
     pub const RETURN_ADDRESSES: Modes = Modes(mode::RETURN_ADDRESSES);
-    /// The byte of function coverage counts from 0 to 8.
+    /// The byte of function coverage counts calls from 0 to 8.
     pub const UNARY_COUNTER: Modes = Modes(mode::UNARY_COUNTER);
-    /// A part of a function, which no call enters. Only functions have it, images do not.
+    /// The function is a part of another function and is entered by jumps, not by calls. Only functions have this flag,
+    /// images do not.
     pub const PART: Modes = Modes(mode::PART);
-    /// Count and order of calls.
+    /// The record has the number and the order of calls.
     pub const CALLS: Modes = Modes(mode::CALLS);
 
-    /// Whether all of the other's flags are set.
+    /// Whether all flags of `other` are set.
     pub fn contains(self, other: Modes) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Either's flags.
+    /// The flags that are set in either of the two.
     #[must_use]
     pub fn union(self, other: Modes) -> Modes {
         Modes(self.0 | other.0)
     }
 
-    /// What the entry's part of a record is, if the flags go together.
+    /// The form of the part of a record that describes the function's entry. `None` if the flags contradict each other.
     pub fn entry(self) -> Option<EntryKind> {
         let unary = self.contains(Self::UNARY_COUNTER);
         let part = self.contains(Self::PART);
@@ -62,7 +63,7 @@ impl Modes {
         }
     }
 
-    /// The flags' names, as YAML has them.
+    /// The names of the set flags, as in YAML.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         MODE_NAMES
             .iter()
@@ -71,7 +72,7 @@ impl Modes {
     }
 }
 
-/// Flags with their names.
+/// All flags with their names.
 pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::FUNCTION_COVERAGE, "Function Coverage"),
     (Modes::BLOCK_COVERAGE, "Block Coverage"),
@@ -82,19 +83,19 @@ pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::PART, "Function Part"),
 ];
 
-/// The part of a record that stands for the function's entry.
+/// The form of the part of a record that describes the function's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// A byte that is 0 once the function was entered.
+    /// A byte that becomes 0 when the function is entered.
     Coverage,
-    /// A byte whose cleared bits count calls up to 8.
+    /// A byte in which each call clears one bit, so it counts up to 8 calls.
     Unary,
-    /// Count and ordinal.
+    /// The number of calls, and the ordinal of the first call.
     Calls,
 }
 
 impl EntryKind {
-    /// Its size in bytes.
+    /// The size of this part in bytes.
     pub fn size(self) -> u64 {
         match self {
             EntryKind::Coverage | EntryKind::Unary => record::COVERAGE_SIZE as u64,
@@ -103,20 +104,20 @@ impl EntryKind {
     }
 }
 
-/// How raw files, maps and profiles of one image find each other.
+/// Identifies the image of a raw file, map or profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// The image's build id, empty if it has none or it is not known. Version 9.
+    /// The image's build id, empty if there is none or it is unknown. Used by version 9.
     BuildId(BuildId),
-    /// A hash of the link unit's name: the same for every build of it. Version 8.
+    /// A hash of the link unit's name, which is the same for all its builds. Used by version 8.
     ModuleHash(u32),
 }
 
 impl Identity {
-    /// No build id.
+    /// The identity of an image of which nothing is known.
     pub const UNKNOWN: Identity = Identity::BuildId(BuildId(Vec::new()));
 
-    /// Whether nothing is known.
+    /// Whether nothing is known of the image.
     pub fn is_unknown(&self) -> bool {
         *self == Self::UNKNOWN
     }
@@ -132,7 +133,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// How wide addresses of the target are.
+/// The width of addresses of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 32 bits.
@@ -142,29 +143,29 @@ pub enum Width {
 }
 
 crate::id_type! {
-    /// A function, by its place among the functions of its profile.
+    /// The index of a function among the functions of its profile.
     pub struct FunctionId of "functions of a MIP profile";
 }
 
-/// A profile: the functions of one image, and what runs of it did.
+/// A profile: the functions of one image, and counts of what runs of the image executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipProfile {
-    /// Which image.
+    /// The identity of the image.
     pub identity: Identity,
-    /// Width of its addresses, if that is known.
+    /// The width of the image's addresses, if it is known.
     pub width: Option<Width>,
-    /// The address of the record section, as the linker gave it. `None`: addresses of functions are relative to it,
-    /// as in version 8.
+    /// The address of the record section, as the linker assigned it. If it is `None`, addresses of functions are
+    /// relative to the record section, as in version 8.
     pub section_address: Option<u64>,
-    /// The size of the record section, if it is known. Of version 8 it includes the header.
+    /// The size of the record section in bytes, if it is known. In version 8 it includes the header.
     pub section_size: Option<u64>,
-    /// How many runs were merged.
+    /// The number of runs that were merged.
     pub runs: u64,
     /// The functions, in the order of the map.
     pub functions: IndexVec<FunctionId, Function>,
-    /// Calls that were seen, sorted.
+    /// The sampled calls, sorted.
     pub edges: Vec<CallEdge>,
-    /// Texts and source locations.
+    /// Strings and source locations.
     pub tables: Tables,
 }
 
@@ -184,7 +185,7 @@ impl Default for MipProfile {
 }
 
 impl MipProfile {
-    /// The modes that functions have, as the header of a raw file states them: without that of parts.
+    /// The modes of the functions, in the form of a raw file's header: without the flag [`Modes::PART`].
     pub fn modes(&self) -> Modes {
         let all = self
             .functions
@@ -195,7 +196,7 @@ impl MipProfile {
         Modes(all.0 & !mode::PART)
     }
 
-    /// How many functions there are and how many of them are covered. Parts are counted with their functions.
+    /// The number of functions, and how many of them are covered. Parts of functions are not counted.
     pub fn function_counts(&self) -> (u64, u64) {
         let whole = self.functions.iter().filter(|function| !function.is_part());
         whole.fold((0, 0), |(all, covered), function| {
@@ -203,7 +204,7 @@ impl MipProfile {
         })
     }
 
-    /// Forgets what runs did: the functions are left.
+    /// Sets the profile to zero runs. The functions stay.
     pub fn clear_runs(&mut self) {
         self.runs = 0;
         self.edges.clear();
@@ -224,14 +225,15 @@ impl MipProfile {
         }
     }
 
-    /// The call edges of each callee, for walking over the functions in their order.
+    /// The call edges of each callee, for a pass over the functions in their order.
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));
         EdgesByCallee { edges, next: 0 }
     }
 
-    /// The address of a function as the linker gave it, if the section's is known.
+    /// The address of a function as the linker assigned it. `None` if it is relative to a record section of unknown
+    /// address.
     pub fn address_of(&self, function: &Function, section: Option<u64>) -> Option<u64> {
         match self.section_address {
             Some(_) => Some(function.address),
@@ -240,41 +242,44 @@ impl MipProfile {
     }
 }
 
-/// A function, and what runs of it did.
+/// A function, and counts of what runs executed in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Symbol name, as the linker knows it.
+    /// The symbol name of the function.
     pub name: Vec<u8>,
-    /// What its record holds.
+    /// The modes, which decide the layout of the function's record.
     pub modes: Modes,
-    /// Where its record is in the record section, in bytes from its start. Of version 8 that includes the header.
+    /// The offset of the function's record in the record section, in bytes. In version 8, the section begins with its
+    /// header.
     pub record_offset: u64,
-    /// Its address; see [`MipProfile::section_address`]. A relative one is two's complement.
+    /// The address of the function, see [`MipProfile::section_address`]. A relative address is stored as two's
+    /// complement.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size of the function in bytes.
     pub size: u32,
-    /// Control-flow signature; 0 for a function of one block.
+    /// The control-flow signature; 0 for a function of one block.
     pub signature: u32,
-    /// Runs in whose records it was found.
+    /// The number of runs whose records contained the function.
     pub raw_runs: u64,
-    /// Runs in which it was entered.
+    /// The number of runs in which the function was entered.
     pub called_runs: u64,
-    /// Calls, saturating. Of a unary counter at least so many; 0 in plain coverage, which does not count.
+    /// The number of calls; the sum saturates. With a unary counter, the real number may be higher. It is 0 with plain
+    /// coverage, which does not count calls.
     pub calls: u64,
-    /// Sum of the ordinals of first calls, over `order_runs` runs.
+    /// The sum of the ordinals of first calls. `order_runs` runs contributed to it.
     pub order_sum: u64,
-    /// Runs whose ordinal is in the sum.
+    /// The number of runs that contributed an ordinal to `order_sum`.
     pub order_runs: u64,
-    /// The smallest ordinal; `None` if there is none, or it is not known (version 8).
+    /// The smallest ordinal. `None` if there is none, or if it is unknown, as in version 8.
     pub order_min: Option<u32>,
-    /// Blocks but the entry.
+    /// The blocks, without the entry block.
     pub blocks: Vec<Block>,
-    /// Where it begins in the source.
+    /// The source location at which the function begins.
     pub location: Option<StackId>,
 }
 
 impl Function {
-    /// The size of its record without padding, if its modes go together.
+    /// The size of the function's record in bytes, without padding. `None` if the modes contradict each other.
     pub fn record_size(&self) -> Option<u64> {
         let blocks = if self.modes.contains(Modes::BLOCK_COVERAGE) {
             self.blocks.len() as u64 * record::BLOCK_SIZE as u64
@@ -284,22 +289,23 @@ impl Function {
         Some(self.modes.entry()?.size() + blocks)
     }
 
-    /// Whether it is a part of a function that stands elsewhere: no call enters it.
+    /// Whether it is a part of another function. Parts are entered by jumps, never by calls.
     pub fn is_part(&self) -> bool {
         self.modes.contains(Modes::PART)
     }
 
-    /// Whether any run entered it. A part is entered by jumps alone: only its blocks show it.
+    /// Whether any run entered the function. A part is entered by jumps, which are not counted; whether it was executed
+    /// can be seen from its blocks.
     pub fn is_covered(&self) -> bool {
         self.called_runs > 0
     }
 
-    /// What functions of one image differ in.
+    /// The fields by which functions of one image are told apart.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }
 
-    /// Whether the other is the same function as compiled, whatever its runs did.
+    /// Whether `other` is the same compiled function. Counts of runs are not compared.
     pub fn same_code(&self, other: &Function) -> bool {
         let offsets = |function: &Function| function.blocks.len();
         self.key() == other.key()
@@ -315,30 +321,30 @@ impl Function {
     }
 }
 
-/// A block other than the entry.
+/// A block other than the entry block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Where it begins, in bytes from the function's start.
+    /// The offset of the block from the function's start, in bytes.
     pub offset: u32,
-    /// Runs in which it was run. Version 8 knows no more than 0 or 1.
+    /// The number of runs that executed the block. In version 8 it is only 0 or 1.
     pub runs: u64,
 }
 
-/// Calls from one place to one function.
+/// The calls from one call site to one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallEdge {
-    /// The calling function; `None` if the address is in none that is known: all calls of other images and of code
-    /// that is not instrumented are one edge.
+    /// The calling function. `None` if the return address is in no known function: in another image, or in code without
+    /// instrumentation. All such calls of a function are one edge.
     pub caller: Option<FunctionId>,
-    /// The return address, in bytes from the caller's start; 0 if the caller is not known.
+    /// The return address as an offset from the caller's start, in bytes; 0 if the caller is unknown.
     pub call_site: u32,
     /// The called function.
     pub callee: FunctionId,
-    /// Samples, saturating.
+    /// The number of samples; the sum saturates.
     pub weight: u64,
 }
 
-/// Call edges, sorted by what is called.
+/// The call edges of a profile, sorted by callee.
 #[derive(Clone, Debug)]
 pub struct EdgesByCallee {
     edges: Vec<CallEdge>,
@@ -346,7 +352,7 @@ pub struct EdgesByCallee {
 }
 
 impl EdgesByCallee {
-    /// The edges to a function, which must not be one before that of the last call.
+    /// The edges to `callee`. Functions must be asked for in ascending order.
     pub fn of(&mut self, callee: FunctionId) -> &[CallEdge] {
         let rest = self.edges.get(self.next..).unwrap_or_default();
         let before = rest.partition_point(|edge| edge.callee < callee);

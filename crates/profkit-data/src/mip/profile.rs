@@ -1,4 +1,4 @@
-//! Profiles of version 9: header, build id, list of sections, sections, checksum.
+//! Profiles of version 9: header, build id, table of sections, sections, checksum.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::losses::Losses;
 use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
@@ -11,17 +11,17 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};
 use twox_hash::XxHash3_64;
 
-/// Which version of the format to write.
+/// The version of the format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileVersion {
-    /// Layout B of the original, for profiles that were made of its maps.
+    /// Version 8 in layout B of the original implementation, for profiles made from its maps.
     V8,
-    /// profkit's own.
+    /// Version 9, profkit's own.
     #[default]
     V9,
 }
 
-// Fixed sizes of what docs/formats/mip.md lays out.
+// The fixed sizes of structures, see docs/formats/mip.md.
 const HEADER: usize = 64;
 const SECTION: u64 = 24;
 const FUNCTION: u64 = 88;
@@ -29,16 +29,16 @@ const BLOCK: u64 = 12;
 const EDGE: u64 = 24;
 const CHECKSUM: u64 = 8;
 const ALIGN: usize = 8;
-/// Stands for what is not known.
+/// The value of a field that is unknown.
 const UNKNOWN: u64 = u64::MAX;
 const NONE: u32 = u32::MAX;
-/// The longest build id that is read: far more than any linker makes.
+/// The longest build id that is accepted, in bytes. It is far longer than any build id that a linker makes.
 const LONGEST_ID: u32 = 4096;
 
 mod flag {
-    /// The identity is a module hash of four bytes.
+    /// Header flag: the identity is a module hash of four bytes.
     pub const MODULE_HASH: u32 = 1;
-    /// Addresses of functions are relative to the record section.
+    /// Header flag: addresses of functions are relative to the record section.
     pub const RELATIVE: u32 = 2;
     pub const ALL: u32 = 3;
 }
@@ -53,23 +53,22 @@ const SECTIONS: [&str; 7] = [
     "stack entries",
 ];
 
-/// What a profile's header says, without its functions.
+/// The facts in a profile's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileHeader {
-    /// Version 8 or 9.
+    /// The version: 8 or 9.
     pub version: u16,
-    /// Which image.
+    /// The identity of the image.
     pub identity: Identity,
 }
 
 impl MipProfile {
     /// Reads a profile of version 8 (layout B) or 9.
     ///
-    /// It holds a small multiple of the data's size.
+    /// Memory is a small multiple of the size of the data.
     ///
     /// # Errors
-    /// If the file is not a profile, cut short, or damaged: of a profile that does not match its checksum nothing is
-    /// used.
+    /// If the file is not a profile, is truncated, or is damaged. If the checksum is wrong, nothing is read.
     pub fn parse(data: &[u8]) -> Result<Self> {
         Self::parse_inner(data).map_err(within_profile)
     }
@@ -113,10 +112,10 @@ impl MipProfile {
         })
     }
 
-    /// Reads which image a profile is of, and nothing else. The checksum is not looked at.
+    /// Reads only the header of a profile, to find out its image. The checksum is not verified.
     ///
     /// # Errors
-    /// If the header is not that of a profile.
+    /// If the data do not begin with the header of a profile.
     pub fn parse_header(data: &[u8]) -> Result<ProfileHeader> {
         let inner = || {
             let preamble = preamble(data)?;
@@ -142,21 +141,21 @@ impl MipProfile {
     }
 }
 
-/// How to write a profile, as a file or as YAML.
+/// Options for writing a profile, as a file or as YAML.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MipWriteOptions {
-    /// The version of the format; by default the newest.
+    /// The version of the format. The default is the newest.
     pub version: ProfileVersion,
 }
 
 impl MipWriteOptions {
-    /// The defaults.
+    /// The defaults: the newest version.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the version.
+    /// Sets the version of the format.
     #[must_use]
     pub fn version(mut self, version: ProfileVersion) -> Self {
         self.version = version;
@@ -164,7 +163,7 @@ impl MipWriteOptions {
     }
 }
 
-/// Writes a profile. Version 9 holds everything; what version 8 leaves out is in the losses.
+/// Writes a profile. Version 9 can hold everything. The data that version 8 leaves out are counted in the losses.
 ///
 /// ```
 /// use profkit_data::mip::{Function, MipProfile, MipWriteOptions, Modes, write};
@@ -184,7 +183,7 @@ impl MipWriteOptions {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the version has no place for something that cannot be left out, and those of the
+/// [`ErrorKind::CannotRepresent`] if the version cannot hold data that must not be left out, and the errors of the
 /// sink.
 pub fn write(
     profile: &MipProfile,
@@ -202,7 +201,7 @@ pub fn write(
 
 fn within_profile(error: Error) -> Error {
     match error.kind() {
-        // The file is of another format.
+        // The file has another format, so the error is not within a MIP profile.
         ErrorKind::BadMagic => error,
         _ => error.within(Structure::MipProfile),
     }
@@ -218,7 +217,7 @@ struct Header {
 }
 
 impl Header {
-    /// Header and identity, with the padding after it.
+    /// Reads the header and the identity with the padding after it.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.take(8)?;
         let at = cursor.offset();
@@ -286,7 +285,7 @@ impl Header {
     }
 }
 
-/// Checks size and checksum, and finds the sections.
+/// Checks the size and the checksum of the data, and finds the sections.
 fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
@@ -381,7 +380,7 @@ fn read_section<'data>(
     Ok(())
 }
 
-/// Reads a section that holds nothing else.
+/// Reads a section with `read`. Bytes left over after that are an error.
 fn whole<'data, T>(
     mut cursor: Cursor<'data>,
     name: Structure,
@@ -419,7 +418,7 @@ fn read_functions(
         }
         Ok(read)
     })?;
-    // What no function has.
+    // Blocks that belong to no function are an error.
     whole(blocks, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
 }
@@ -661,7 +660,7 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     sink.put(&out)
 }
 
-/// The number that a file has for a function.
+/// The number of a function in the file.
 fn number(function: FunctionId) -> Result<u32> {
     let number = u32::try_from(function.index()).ok();
     let number = number.filter(|&number| number != NONE);

@@ -1,4 +1,5 @@
-//! Profiles of version 8, layout B, as the original's code writes them (which is not what its document says).
+//! Profiles of version 8, layout B, as the code of the original implementation writes them. Its documentation describes
+//! them differently.
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};
@@ -8,7 +9,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use memchr::memchr;
 use rustc_hash::FxHashMap;
 
-/// Bytes of a function without blocks.
+/// The size of a function without blocks, in bytes.
 const FUNCTION: usize = 8 + 8 + 8 + 4 + 4 + 4 + 4 + 8 + 8 + 4;
 const BLOCK: usize = 5;
 
@@ -48,7 +49,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         profile.functions.push(function);
         signatures.push(signature);
     }
-    // How many runs there were is not stored: at least as many as called any function.
+    // The number of runs is not stored. It is at least the largest number of runs that called a function.
     for function in &mut profile.functions {
         function.raw_runs = profile.runs;
     }
@@ -74,7 +75,7 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     function.order_sum = cursor.u64()?;
     let kind = header.modes.entry();
     if kind == Some(EntryKind::Coverage) {
-        // There it says no more than that the function is covered.
+        // With plain coverage, the number of calls only tells whether the function is covered.
         function.called_runs = function.called_runs.max(function.calls.min(1));
         function.calls = 0;
     }
@@ -161,7 +162,7 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     Ok(())
 }
 
-/// Writes a profile that came from version 8.
+/// Writes a profile that was read from version 8.
 pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     let hash = match (&profile.identity, profile.section_address) {
         (Identity::ModuleHash(hash), None) => *hash,
@@ -229,7 +230,7 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     Ok(())
 }
 
-/// What version 8 has as the number of calls: of covered functions at least 1.
+/// The number of calls as version 8 stores it. With plain coverage it is 1 if the function is covered, else 0.
 pub(super) fn call_count(function: &Function) -> u64 {
     match function.modes.entry() {
         Some(EntryKind::Coverage) => u64::from(function.is_covered()),

@@ -1,4 +1,4 @@
-//! Raw files: what runs of an image wrote.
+//! Raw files, which runs of an instrumented image write.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::header_v8::HeaderV8;
 use super::losses::Losses;
@@ -9,17 +9,17 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
 use twox_hash::XxHash3_64;
 
-/// Which image a part of a raw file is of.
+/// The identity of the image to which a part of a raw file belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageId<'data> {
-    /// Build id, empty if the image has none. Version 9.
+    /// The build id, empty if the image has none. Used by version 9.
     BuildId(&'data [u8]),
-    /// Hash of the link unit's name. Version 8.
+    /// A hash of the link unit's name. Used by version 8.
     ModuleHash(u32),
 }
 
 impl ImageId<'_> {
-    /// As an identity of its own.
+    /// Copies the identity into an owned value.
     pub fn to_identity(self) -> Identity {
         match self {
             ImageId::BuildId(id) => Identity::BuildId(BuildId(id.to_vec())),
@@ -28,41 +28,41 @@ impl ImageId<'_> {
     }
 }
 
-/// A return-address sample.
+/// A sampled return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
-    /// Where the called function's record is in the record section.
+    /// The offset of the called function's record in the record section.
     pub record_offset: u32,
-    /// The return address minus the start of the record section, wrapping.
+    /// The return address minus the address of the record section, modulo 2^32.
     pub return_offset: u32,
 }
 
-/// The records that one run left, or several that were added up (a merge pool).
+/// The records of one run, or the sum of the records of several runs (a merge pool).
 #[derive(Clone, Debug)]
 pub struct RawPart<'data> {
-    /// Where it is in the file.
+    /// The offset of the part in the file.
     pub offset: u64,
-    /// Version 8 or 9.
+    /// The version: 8 or 9.
     pub version: u16,
-    /// Which image.
+    /// The identity of the image.
     pub id: ImageId<'data>,
-    /// Width of the target's addresses.
+    /// The width of the target's addresses, if the file has it.
     pub width: Option<Width>,
-    /// The modes that the image has.
+    /// The modes of the image.
     pub modes: Modes,
-    /// How many runs are added up in it.
+    /// The number of runs whose records are added up.
     pub runs: u32,
-    /// The record section. Of version 8 with its header.
+    /// The record section. In version 8 it begins with its header.
     pub records: &'data [u8],
-    /// What its size should be, if it is cut short.
+    /// The size of the complete record section in bytes. `records` is shorter if the file is truncated.
     pub records_size: u64,
     samples: &'data [[u8; ring::SAMPLE_SIZE]],
-    /// Why there is less of it than there was, if the file is cut short.
+    /// The error that tells why `records` is shorter than `records_size`, if the file is truncated.
     pub damage: Option<Error>,
 }
 
 impl<'data> RawPart<'data> {
-    /// Return-address samples, without empty slots.
+    /// The return-address samples, without empty slots.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + use<'data> {
         self.samples.iter().filter_map(|sample| {
             let [a, b, c, d, rest @ ..] = *sample;
@@ -75,11 +75,11 @@ impl<'data> RawPart<'data> {
     }
 }
 
-/// Reads the parts of a raw file one by one: images and runs may follow each other.
+/// Iterates over the parts of a raw file. A file can contain parts of several images and several runs.
 ///
-/// A part that is cut short comes with the records that are there and the reason in [`RawPart::damage`]. One whose
-/// checksum is wrong is an error, because any byte of it may be. After an error of a part whose extent is known, the
-/// next part follows; after any other the iterator ends.
+/// A truncated part is returned with the records that are there, and with the reason in [`RawPart::damage`]. A part
+/// with a wrong checksum is an error, because any of its bytes may be wrong. If the end of a wrong part is known, the
+/// next part follows after the error; otherwise the iterator ends.
 #[derive(Clone, Debug)]
 pub struct RawParts<'data> {
     cursor: Cursor<'data>,
@@ -89,7 +89,7 @@ pub struct RawParts<'data> {
 }
 
 impl<'data> RawParts<'data> {
-    /// Reads a raw file. Nothing is looked at before the first part is asked for, and nothing is allocated.
+    /// Makes an iterator over the parts of a raw file. It reads nothing yet and allocates nothing.
     pub fn new(data: &'data [u8]) -> Self {
         RawParts {
             cursor: Cursor::new(data, 0, Endian::Little),
@@ -124,7 +124,7 @@ impl<'data> RawParts<'data> {
         let preamble = match preamble(rest) {
             Ok(preamble) => preamble,
             Err(error) if start == 0 => return Err(error),
-            // Its offset would be that of a file of its own.
+            // Make the error anew: its offset counts from the start of this part.
             Err(error) => {
                 return Err(Error::new(error.kind(), error.message().to_owned())
                     .at(start)
@@ -200,7 +200,7 @@ impl<'data> RawParts<'data> {
         let covered = cursor.offset() - start;
         let at = cursor.offset();
         let stored = cursor.u64()?;
-        // From here on the next part can be found, whatever is wrong with this one.
+        // From here on, the next part can be found even if this part has a fault.
         self.cursor = cursor;
         self.done = false;
         let covered = usize::try_from(covered).unwrap_or(usize::MAX);
@@ -302,7 +302,7 @@ impl<'data> Iterator for RawParts<'data> {
     }
 }
 
-/// A raw file of version 8 is the record section as it was in memory, its header included.
+/// Reads a raw file of version 8. It consists of the record section as it was in memory, with its header.
 fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     let header = HeaderV8::parse(data, MipKind::Raw)?;
     Ok(RawPart {
@@ -319,36 +319,36 @@ fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     })
 }
 
-/// How to write a raw file. There is nothing to choose: the version is 9.
+/// Options for writing a raw file. There are none yet; the version is always 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawWriteOptions {}
 
 impl RawWriteOptions {
-    /// The defaults.
+    /// Makes the default options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// One part of a raw file: what a run of an image leaves.
+/// One part of a raw file, for writing: the records of a run of one image.
 #[derive(Clone, Debug)]
 pub struct PartToWrite<'a> {
-    /// Build id of the image.
+    /// The build id of the image.
     pub build_id: &'a [u8],
-    /// Width of the target's addresses.
+    /// The width of the target's addresses.
     pub width: Width,
-    /// The modes that the image has.
+    /// The modes of the image.
     pub modes: Modes,
-    /// How many runs are added up.
+    /// The number of runs whose records are added up.
     pub runs: u32,
     /// The record section.
     pub records: &'a [u8],
-    /// Return-address samples.
+    /// The return-address samples.
     pub samples: &'a [Sample],
 }
 
-/// Writes one part of a raw file, as the runtime does. Nothing gets lost.
+/// Writes one part of a raw file, as the runtime does. Nothing is left out.
 ///
 /// ```
 /// use profkit_data::mip::{Modes, PartToWrite, RawParts, RawWriteOptions, Width, write_raw};
@@ -370,7 +370,7 @@ pub struct PartToWrite<'a> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if something is too long for its field, and those of the sink.
+/// [`ErrorKind::CannotRepresent`] if data are too long for their field, and the errors of the sink.
 pub fn write_raw(
     part: &PartToWrite<'_>,
     _options: &RawWriteOptions,
@@ -415,21 +415,21 @@ pub fn write_raw(
     Ok(Losses::default())
 }
 
-/// What one record says of the entry of its function.
+/// The part of one record that describes the function's entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRecord {
     /// Whether the function was entered.
     pub called: bool,
-    /// Calls; 0 in plain coverage.
+    /// The number of calls; 0 with plain coverage.
     pub calls: u64,
-    /// Ordinal of the first call.
+    /// The ordinal of the first call.
     pub ordinal: Option<u32>,
 }
 
-/// Count and ordinal of a record of version 9.
+/// Decodes the count and the ordinal in a record of version 9.
 ///
-/// A count that says "never" with an ordinal has wrapped around, after 2^32 calls; an ordinal that says "never" with a
-/// count is of a run that ended between the two.
+/// If there is an ordinal but the count is "never", the count has wrapped around after 2^32 calls. If there is a count
+/// but the ordinal is "never", the run ended between the two writes.
 #[inline]
 pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
     let never = record::INITIAL_WORD;

@@ -1,29 +1,30 @@
-//! Adding to samples: counts saturate, vectors stay sorted.
+//! Adding counts to samples. Sums saturate at 2^64 − 1, and the vectors stay sorted.
 use super::late::{Entry, PendingEntries};
 use super::model::{Inlined, Location, Samples, Target};
 use super::names::NameId;
 
-/// What did not go smoothly while adding.
+/// Counts of what went wrong while samples were added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOutcome {
-    /// How many counts would have exceeded 2^64 − 1 and stay there.
+    /// The number of additions whose sum exceeded 2^64 − 1. Such a count stays at 2^64 − 1.
     pub overflows: u64,
-    /// How many functions, inlined or not, were left out because their checksums differ.
+    /// The number of functions, inlined ones included, that were left out because their checksums differ.
     pub mismatches: u64,
-    /// How many functions that were there without a checksum took over that of later samples. What LLVM's rule makes of
-    /// such functions depends on the order of inputs.
+    /// The number of functions that had no checksum and took the checksum of samples added later. What LLVM does with
+    /// such functions depends on the order of the inputs.
     pub adopted: u64,
 }
 
 impl AddOutcome {
-    /// Adds what happened elsewhere.
+    /// Adds the numbers of another outcome to this one.
     pub fn absorb(&mut self, other: AddOutcome) {
         self.overflows += other.overflows;
         self.mismatches += other.mismatches;
         self.adopted += other.adopted;
     }
 
-    /// Whether samples of this checksum are left out of a function; one without a checksum takes it over.
+    /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0 (no
+    /// checksum), it is set to `checksum`.
     #[inline]
     pub(super) fn is_mismatch(&mut self, own: &mut u64, is_new: bool, checksum: u64) -> bool {
         if *own == 0 && checksum != 0 {
@@ -35,7 +36,7 @@ impl AddOutcome {
         differs
     }
 
-    /// `sum += count * weight`, saturating.
+    /// Computes `sum += count * weight`. The result saturates.
     #[inline]
     pub fn accumulate(&mut self, sum: &mut u64, count: u64, weight: u64) {
         let (product, over) = count.overflowing_mul(weight);
@@ -49,8 +50,8 @@ impl AddOutcome {
     }
 }
 
-/// Adds to one [`Samples`] entry by entry. Additions in the order of the vectors find their place without a search; in
-/// another order they may reach the vectors only when this is dropped.
+/// Adds entries to one [`Samples`], one by one. An entry that comes in the order of the vectors finds its place without
+/// a search. Entries in another order may reach the vectors only when this value is dropped.
 #[derive(Debug)]
 pub struct Adding<'s> {
     samples: &'s mut Samples,
@@ -67,14 +68,14 @@ impl Drop for Adding<'_> {
 }
 
 impl<'s> Adding<'s> {
-    /// Goes on where additions were [paused](Self::pause).
+    /// Continues additions that were [paused](Self::pause).
     #[inline]
     pub(super) fn resume(samples: &'s mut Samples, pending: PendingEntries) -> Self {
         Adding { samples, pending }
     }
 
-    /// Stops adding for now. What is given back belongs into the samples: in the end it goes to
-    /// [`resume`](Self::resume), and what that gives is dropped.
+    /// Stops adding for now. Returns the entries that are not in the vectors yet. The caller must pass them to
+    /// [`resume`](Self::resume) later and drop its result, which moves them into the vectors.
     #[inline]
     pub(super) fn pause(mut self) -> Option<PendingEntries> {
         if self.pending.is_complete() {
@@ -85,13 +86,14 @@ impl<'s> Adding<'s> {
         (!pending.is_complete()).then_some(pending)
     }
 
-    /// The samples, for what is no vector: some of these may lack entries yet.
+    /// The samples, to access their fields other than the vectors: the vectors may lack entries until this value is
+    /// dropped.
     #[inline]
     pub fn samples(&mut self) -> &mut Samples {
         self.samples
     }
 
-    /// Adds samples of a line.
+    /// Adds `samples` × `weight` to a line.
     #[inline]
     pub fn add_line(
         &mut self,
@@ -107,7 +109,7 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut line.samples, samples, weight);
     }
 
-    /// Adds samples of a call target. Its line is to be added too.
+    /// Adds `count` × `weight` to a call target. The caller must also add the line at this location.
     #[inline]
     pub fn add_target(
         &mut self,
@@ -122,7 +124,7 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut target.count, count, weight);
     }
 
-    /// Adds samples of a vtable.
+    /// Adds `count` × `weight` to a vtable.
     #[inline]
     pub fn add_vtable(
         &mut self,
@@ -137,7 +139,8 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut target.count, count, weight);
     }
 
-    /// The samples of a function inlined at a place, added if it is new, and whether it is.
+    /// Returns the samples of a function inlined at a location, and whether they are new. Absent samples are added
+    /// without counts.
     #[inline]
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> (&mut Samples, bool) {
         let list = &mut self.samples.inlined;
@@ -145,7 +148,8 @@ impl<'s> Adding<'s> {
         (&mut inlined.samples, is_new)
     }
 
-    /// Lets `add` add to a function inlined at a place; its second argument says whether that is new.
+    /// Calls `add` with the samples of a function inlined at a location. The second argument of `add` is whether the
+    /// function is new there.
     #[inline]
     pub fn enter(
         &mut self,
@@ -163,9 +167,11 @@ impl<'s> Adding<'s> {
         }
     }
 
-    /// Adds other samples of the same function, `names` giving for each of their names the name here. LLVM's
-    /// `FunctionSamples::merge`: where checksums differ nothing is added. `is_new` is whether these were made for these
-    /// samples; its name and attributes are the caller's to set.
+    /// Adds other samples of the same function, as LLVM's `FunctionSamples::merge` does: nothing is added if the
+    /// checksums differ.
+    ///
+    /// `names` maps the names in `other` to names here. `is_new` is whether the samples added to are new; the caller
+    /// then sets their name and attributes.
     pub fn merge(
         &mut self,
         other: &Samples,
@@ -209,7 +215,7 @@ impl<'s> Adding<'s> {
 }
 
 impl Samples {
-    /// The samples of a function inlined at a place, added if it is new.
+    /// Returns the samples of a function inlined at a location. Absent samples are added without counts.
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> &mut Samples {
         let found = self
             .inlined
@@ -222,13 +228,13 @@ impl Samples {
         &mut self.inlined[at].samples
     }
 
-    /// Adds to these samples entry by entry.
+    /// Starts adding entries to these samples.
     #[inline]
     pub fn adding(&mut self) -> Adding<'_> {
         Adding::resume(self, PendingEntries::default())
     }
 
-    /// Gives back memory that vectors hold for growing.
+    /// Frees the unused capacity of all vectors, those of inlined functions included.
     pub(super) fn shrink_to_fit(&mut self) {
         self.body.shrink_to_fit();
         self.targets.shrink_to_fit();
@@ -239,7 +245,7 @@ impl Samples {
         }
     }
 
-    /// Brings the vectors into order. Of two entries of one key the first stays where it was before the second.
+    /// Sorts the vectors. Entries with equal keys keep their order.
     pub fn sort(&mut self) {
         self.body.sort_by_key(|line| line.location);
         self.targets
@@ -250,12 +256,12 @@ impl Samples {
             .sort_by_key(|inlined| (inlined.location, inlined.samples.name));
     }
 
-    /// The targets called at a place.
+    /// The targets called at a location.
     pub fn targets_at(&self, location: Location) -> &[Target] {
         at_location(&self.targets, location)
     }
 
-    /// The vtables seen at a place.
+    /// The vtables seen at a location.
     pub fn vtables_at(&self, location: Location) -> &[Target] {
         at_location(&self.vtables, location)
     }

@@ -1,24 +1,26 @@
-//! Trimming and merging cold contexts (`SampleContextTrimmer` in `SampleProf.cpp`).
+//! Trims and merges cold contexts, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
 use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
 
-/// What is done with contexts whose samples are below a threshold.
+/// What to do with contexts that have fewer samples than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColdContexts {
-    /// Contexts that are cold, and stay so when merged, are dropped (`--sample-trim-cold-context`).
+    /// Whether to drop cold contexts (`--sample-trim-cold-context`). With `merge`, a context is dropped only if it is
+    /// still cold after merging.
     pub trim: bool,
-    /// Cold contexts are added up by their last frames (`--sample-merge-cold-context`).
+    /// Whether to add up cold contexts that have the same last frames (`--sample-merge-cold-context`).
     pub merge: bool,
-    /// How many frames, the function itself included, merged contexts keep (`--sample-frame-depth-for-cold-context`).
+    /// How many of its last frames a merged context keeps, the function itself included
+    /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
-    /// The share of all samples, in millionths, that is in counts which are not cold (`-profile-summary-cutoff-cold`);
-    /// [`COLD_CUTOFF`] in LLVM.
+    /// The share of all samples, in millionths, that the counts above the cold threshold make up
+    /// (`-profile-summary-cutoff-cold`). [`COLD_CUTOFF`] is LLVM's default.
     pub cutoff: u32,
 }
 
-/// All but the last millionth of the samples are in counts that are not cold.
+/// LLVM's default for [`ColdContexts::cutoff`]: the counts that are not cold make up 99.9999 % of all samples.
 pub const COLD_CUTOFF: u32 = 999_999;
 
-/// Trims and merges the contexts with less than `threshold` samples. Nothing is done to a profile without contexts.
+/// Trims and merges the contexts with fewer than `threshold` samples. A profile without contexts does not change.
 pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let has_contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -49,7 +51,7 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
     outcome
 }
 
-/// The callers that a context of `depth` frames has; the function is one of them.
+/// Returns the callers in the last `depth` frames of a context. The function itself is one of these frames.
 fn last_frames(callers: &[Frame], depth: usize) -> &[Frame] {
     let kept = depth.saturating_sub(1).min(callers.len());
     callers.get(callers.len() - kept..).unwrap_or_default()

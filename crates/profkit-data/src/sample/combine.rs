@@ -1,4 +1,4 @@
-//! One profile added to another, and what there is to know of both before that.
+//! Adding one profile to another, and questions to ask of both first: largest counts, checksums.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
 /// Adds a profile to another, function by function; reports each that did not fit. `None` for too many names.
@@ -29,17 +29,17 @@ pub fn absorb(
     Some(())
 }
 
-/// The largest count of a profile, and whether it has checksums.
+/// The largest count of a profile, and whether the profile has checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extremes {
-    /// The largest count of any line, target, head or total.
+    /// The largest of all counts: of lines, targets, function entries and totals.
     pub count: u64,
     /// Whether any function has a checksum.
     pub has_checksums: bool,
 }
 
 impl Extremes {
-    /// Those of a profile.
+    /// Computes the extremes of a profile.
     pub fn of(profile: &SampleProfile) -> Self {
         let mut extremes = Extremes::default();
         for function in profile.functions() {
@@ -61,7 +61,7 @@ impl Extremes {
     }
 }
 
-/// Whether any function, inlined or not, has different checksums in two profiles.
+/// Whether any function, inlined or not, has different checksums in the two profiles.
 pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
     let id = |id: NameId| one.names.find(two.names.get(id));
     two.functions().iter().any(|theirs| {
@@ -71,7 +71,7 @@ pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
                 ..*frame
             })
         });
-        // A name that is not here is that of a function that is not here.
+        // If this profile lacks one of the names, it also lacks the function.
         let (Some(callers), Some(name)) =
             (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
         else {
@@ -100,7 +100,7 @@ fn differ(one: &Samples, two: &Samples, id: &impl Fn(NameId) -> Option<NameId>) 
         })
 }
 
-/// A function's name as LLVM prints it: with its context, if it has one.
+/// A function's name as LLVM prints it, with its calling context if it has one.
 pub fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
     let mut text = String::new();
     for frame in &function.callers {
@@ -120,7 +120,7 @@ pub fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Changes every count of a profile, such as by a weight.
+/// Replaces each count of a profile by `change(count)`, for example to apply a weight.
 pub fn scale(profile: &mut SampleProfile, change: impl Fn(u64) -> u64) {
     for function in profile.parts_mut().1 {
         scale_samples(&mut function.samples, &change);

@@ -1,7 +1,7 @@
 //! Calling contexts as text: `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
 use super::model::Location;
 
-/// What is wrong with a context, and at which column from 0.
+/// A fault in the text of a context, with its column counted from 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContextFault {
     pub(super) column: usize,
@@ -9,13 +9,14 @@ pub(super) struct ContextFault {
     pub(super) expected: &'static str,
 }
 
-/// The frames of a context, outermost first, with the column of each. The last has no call site, all others have one.
+/// Iterates over the frames of a context, outermost first, with the column of each. The last frame has no call site,
+/// all others have one.
 pub(super) struct Frames<'data> {
     rest: Option<&'data [u8]>,
     column: usize,
 }
 
-/// Takes off the brackets.
+/// Removes the brackets around a context and returns its frames.
 pub(super) fn frames(text: &[u8]) -> Result<Frames<'_>, ContextFault> {
     let inner = text
         .strip_prefix(b"[")
@@ -41,7 +42,7 @@ impl<'data> Iterator for Frames<'data> {
         let column = self.column;
         let at = memchr::memmem::find(rest, b" @ ");
         let frame = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
-        // LLVM takes the name up to the first colon.
+        // As in LLVM, the name ends at the first colon.
         let colon = memchr::memchr(b':', frame).unwrap_or(frame.len());
         let name = frame.get(..colon).unwrap_or_default();
         let fault = |column, message, expected| {

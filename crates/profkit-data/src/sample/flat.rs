@@ -1,5 +1,5 @@
-//! One function as readers hand it over: a list of steps in the order of the file. A function is decoded whole before
-//! any of it is added to a profile, so nothing of a damaged one is added; and the list's memory is used again for the
+//! One function as a list of steps, in the order of the file. Readers decode a whole function into this list before
+//! they add any of it to a profile, so nothing of a damaged function is added. The list's memory is used again for the
 //! next function.
 use super::add::{AddOutcome, Adding};
 use super::late::PendingEntries;
@@ -8,46 +8,46 @@ use super::names::{NameId, SampleNames};
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step through the samples of a function.
+/// A step of reading the samples of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Samples of a line of the function that was entered last and not left.
+    /// The samples of one line. The line belongs to the innermost function that was entered and not yet left.
     Line {
-        /// Where.
+        /// The line.
         location: Location,
-        /// How many.
+        /// The number of samples.
         samples: u64,
     },
-    /// What was called at the line before.
+    /// A call target of the last [`Step::Line`].
     Target {
         /// The callee.
         name: NameId,
-        /// How many samples.
+        /// The number of samples in which the callee was called.
         count: u64,
     },
-    /// A vtable.
+    /// A vtable that was loaded.
     Vtable {
-        /// Where.
+        /// The location of the load.
         location: Location,
-        /// The vtable.
+        /// The name of the vtable.
         name: NameId,
-        /// How many samples.
+        /// The number of samples.
         count: u64,
     },
-    /// A function is inlined here; what follows is of it.
+    /// The start of an inlined function. The steps up to its [`Step::Leave`] belong to it.
     Enter {
-        /// Where.
+        /// The call site.
         location: Location,
-        /// The function.
+        /// The name of the inlined function.
         name: NameId,
-        /// Its samples.
+        /// All samples in the inlined function.
         total: u64,
     },
-    /// The inlined function is done.
+    /// The end of the innermost inlined function.
     Leave,
 }
 
-/// Checksum and attributes of a function or of an inlined instance.
+/// The checksum and attributes of a function or of one inlined instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// See [`Samples::checksum`].
@@ -61,7 +61,7 @@ pub struct Facts {
 pub struct FlatFunction {
     /// The callers, outermost first.
     pub callers: Vec<Frame>,
-    /// The function.
+    /// The name of the function.
     pub name: NameId,
     /// See [`Samples::head`].
     pub head: u64,
@@ -70,12 +70,13 @@ pub struct FlatFunction {
     /// The samples. Each [`Step::Enter`] has its [`Step::Leave`], and they nest no deeper than
     /// [`SAMPLE_INLINE_DEPTH`].
     pub steps: Vec<Step>,
-    /// The facts of the function and then of each entered one, in the order of the steps. May end early, or be empty.
+    /// The facts of the function itself, then of each entered function in the order of the steps. The list may be
+    /// shorter than that; absent facts are 0.
     pub facts: Vec<Facts>,
 }
 
 impl FlatFunction {
-    /// Forgets all but the memory.
+    /// Empties the function but keeps the memory of its lists.
     pub fn clear(&mut self) {
         self.callers.clear();
         self.steps.clear();
@@ -83,7 +84,7 @@ impl FlatFunction {
         (self.head, self.total) = (0, 0);
     }
 
-    /// Sets the facts of the function that was entered as the `ordinal`-th; 0 is the function itself.
+    /// The facts of the function entered as number `ordinal`, for setting; number 0 is the outer function itself.
     pub(super) fn facts_mut(&mut self, ordinal: usize) -> &mut Facts {
         if self.facts.len() <= ordinal {
             self.facts.resize(ordinal + 1, Facts::default());
@@ -93,20 +94,20 @@ impl FlatFunction {
     }
 }
 
-/// What becomes of a vtable that stands twice at one place.
+/// What to do with a vtable that occurs twice at one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
-    /// Both counts are added up.
+    /// Add up both counts.
     Sum,
-    /// The first one counts.
+    /// Keep the first count.
     First,
 }
 
 impl FlatFunction {
-    /// Cuts the discriminators of all places but those of callers to the bits of `mask`. `vtables` is what LLVM's reader
-    /// of the encoding does with those that fall together; whatever else does is added up.
+    /// Keeps only the bits in `mask` of all discriminators, except in calling contexts. Entries whose locations become
+    /// equal are added up; for vtables, `vtables` says what LLVM's reader of this encoding does.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
-        // Vtables of a function follow one another.
+        // The vtables of a function are adjacent steps.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
         self.steps.retain_mut(|step| match step {
             Step::Line { location, .. } => {
@@ -131,17 +132,17 @@ impl FlatFunction {
     }
 }
 
-/// Adds the functions of a file to a profile. They are whole only when this is dropped: where lines of repeated functions
-/// come in a bad order, some are kept beside them until then.
+/// Adds the functions of a file to a profile. The added functions are complete only when this value is dropped: if
+/// lines of repeated functions come in an unfavourable order, some are kept outside the vectors until then.
 #[derive(Debug)]
 pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
-    /// By the place of the function.
+    /// The pending entries of each function, by the function's index.
     late: FxHashMap<usize, PendingEntries>,
 }
 
 impl SampleProfile {
-    /// Adds functions to this profile.
+    /// Starts adding functions to this profile.
     pub fn additions(&mut self) -> Additions<'_> {
         Additions {
             profile: self,
@@ -156,7 +157,7 @@ impl Additions<'_> {
         &mut self.profile.names
     }
 
-    /// Lets `add` add to a function; its second argument says whether the function is new.
+    /// Calls `add` with the samples of a function. The second argument of `add` is whether the function is new.
     pub fn function(
         &mut self,
         callers: &[Frame],
@@ -180,7 +181,7 @@ impl Additions<'_> {
         }
     }
 
-    /// Adds samples to those of a function, as [`Adding::merge`] does; a new one has their attributes.
+    /// Adds samples to a function, as [`Adding::merge`] does. A new function also takes their attributes.
     pub fn merge(
         &mut self,
         callers: &[Frame],
@@ -197,7 +198,7 @@ impl Additions<'_> {
         });
     }
 
-    /// Adds a function's samples, each count times `weight`. Names are of this profile.
+    /// Adds a function's samples, each count times `weight`. The names of `function` must be names of this profile.
     pub fn add(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
         let FlatFunction { callers, name, .. } = function;
         self.function(callers, *name, |adding, is_new| {
@@ -210,7 +211,7 @@ impl Additions<'_> {
             };
             adder.enter(adding, is_new, function.total, function.head, 0);
             if is_new {
-                // Other inputs mostly have the same lines.
+                // Free unused memory now: other inputs mostly have the same lines, so the vectors hardly grow any more.
                 adding.samples().shrink_to_fit();
             }
         });
@@ -236,7 +237,7 @@ struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    /// Adds a function up to where it is left, unless its checksum differs.
+    /// Adds the steps of one function up to its [`Step::Leave`]. If the checksum differs, they are skipped instead.
     fn enter(
         &mut self,
         adding: &mut Adding<'_>,
@@ -293,7 +294,7 @@ impl Adder<'_> {
         }
     }
 
-    /// Passes over the rest of the function entered last.
+    /// Skips the remaining steps of the innermost function.
     fn skip(&mut self) {
         let mut open = 1usize;
         while let Some((step, rest)) = self.steps.split_first() {

@@ -1,22 +1,22 @@
-//! Sorted vectors that grow by entries in any order. An entry that belongs far from the end is kept beside its vector
-//! until the additions are over, so that n entries in the worst order cost n log n moves and not n².
+//! Sorted vectors that accept new entries in any order. An entry that belongs far from the end of its vector is kept
+//! outside the vector until the additions are over. So n entries in the worst order cost n log n moves and not n².
 use super::model::{BodyLine, Inlined, Location, Samples, Target};
 use super::names::NameId;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// What the sorted vectors of samples hold.
+/// An entry of one of the sorted vectors of samples.
 pub(super) trait Entry: Sized + Debug {
-    /// What they are sorted by. No two entries of a vector share it.
+    /// The sort key. No two entries of a vector have the same key.
     type Key: Ord + Hash + Copy + Debug;
 
     fn key(&self) -> Self::Key;
 
-    /// An entry without samples.
+    /// Makes an entry with this key and without samples.
     fn empty(key: Self::Key) -> Self;
 
-    /// Called before an entry is put into a vector.
+    /// Makes room for one more entry. It is called before an entry is inserted.
     #[inline]
     fn make_room(_list: &mut Vec<Self>) {}
 }
@@ -74,7 +74,7 @@ impl Entry for Inlined {
         inlined
     }
 
-    /// Most functions inline one or two, which are large.
+    /// Grows by half, not to twice the size: most functions inline only one or two others, and such entries are large.
     #[inline]
     fn make_room(list: &mut Vec<Self>) {
         if list.len() == list.capacity() {
@@ -83,11 +83,11 @@ impl Entry for Inlined {
     }
 }
 
-/// How many bytes of entries are moved at most to put one between them at once.
+/// An entry is inserted at once if at most this many bytes of later entries must move to make room.
 const MOVED_AT_ONCE: usize = 4096;
 
-/// Additions to one vector: where the next one is looked for first, and the entries that are not in the vector yet. All
-/// of these belong before its last one.
+/// The state of additions to one vector: the index at which the next entry is looked for first, and the late entries,
+/// which are not in the vector yet. All late entries belong before the vector's last one.
 #[derive(Debug)]
 pub(super) struct Spot<T: Entry> {
     hint: usize,
@@ -111,8 +111,8 @@ impl<T: Entry> Default for Spot<T> {
 }
 
 impl<T: Entry> Spot<T> {
-    /// The entry of a key, and whether it was added for that. Keys in the order of the vector find their place without
-    /// a search.
+    /// Finds the entry of a key, or adds it, and returns whether it was added. Keys that come in the order of the
+    /// vector need no search.
     #[inline]
     pub(super) fn find_or_add<'a>(
         &'a mut self,
@@ -157,18 +157,18 @@ impl<T: Entry> Spot<T> {
         self.late.is_none()
     }
 
-    /// Puts late entries into their vector.
+    /// Moves the late entries into their vector.
     fn sort_in(&mut self, list: &mut Vec<T>) {
         if let Some(late) = self.late.take() {
             let mut entries = late.entries;
             entries.sort_unstable_by_key(Entry::key);
             list.append(&mut entries);
-            // Two sorted runs, which the standard library's stable sort merges.
+            // The list is now two sorted runs, which the standard library's stable sort merges.
             list.sort_by_key(Entry::key);
         }
     }
 
-    /// Puts late entries into their vector if they are not few beside what is there.
+    /// Moves the late entries into their vector if they are at least a quarter as many as its entries.
     fn sort_in_many(&mut self, list: &mut Vec<T>) {
         let late = self.late.as_ref().map_or(0, |late| late.entries.len());
         if late >= list.len() / 4 {
@@ -177,19 +177,19 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// Additions to the vectors of one [`Samples`], and to those of what is inlined there.
+/// The state of additions to the vectors of one [`Samples`], and of those to the functions inlined in it.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,
     pub(super) targets: Spot<Target>,
     pub(super) inlined: Spot<Inlined>,
     pub(super) vtables: Spot<Target>,
-    /// Of inlined functions that have late entries.
+    /// The state of each inlined function that has late entries.
     inner: Option<HashMap<(Location, NameId), PendingEntries>>,
 }
 
 impl PendingEntries {
-    /// What was kept of an inlined function by [`keep`](Self::keep).
+    /// Returns the state that [`keep`](Self::keep) saved for an inlined function.
     #[inline]
     pub(super) fn resume(&mut self, key: (Location, NameId)) -> PendingEntries {
         let inner = self.inner.as_mut();
@@ -198,12 +198,12 @@ impl PendingEntries {
             .unwrap_or_default()
     }
 
-    /// Keeps the additions to an inlined function until there are more.
+    /// Saves the state of additions to an inlined function until more entries come.
     pub(super) fn keep(&mut self, key: (Location, NameId), pending: PendingEntries) {
         self.inner.get_or_insert_default().insert(key, pending);
     }
 
-    /// Whether the vectors are complete.
+    /// Whether the vectors are complete: there are no late entries.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.body.is_complete()
@@ -213,8 +213,8 @@ impl PendingEntries {
             && self.inner.as_ref().is_none_or(|inner| inner.is_empty())
     }
 
-    /// Puts what is late into the vectors of these samples, but not into those of what is inlined, where that is worth
-    /// passing over them.
+    /// Moves late entries into the vectors of these samples where they are many enough to be worth a pass over the
+    /// vector. Vectors of inlined functions stay as they are.
     pub(super) fn sort_in_many(&mut self, samples: &mut Samples) {
         self.body.sort_in_many(&mut samples.body);
         self.targets.sort_in_many(&mut samples.targets);
@@ -222,7 +222,7 @@ impl PendingEntries {
         self.vtables.sort_in_many(&mut samples.vtables);
     }
 
-    /// Puts all that is late into its vector.
+    /// Moves all late entries into their vectors, those of inlined functions included.
     pub(super) fn sort_in(&mut self, samples: &mut Samples) {
         self.body.sort_in(&mut samples.body);
         self.targets.sort_in(&mut samples.targets);
@@ -238,7 +238,7 @@ impl PendingEntries {
     }
 }
 
-/// The place of a key in a sorted vector, from a guess: where it is, or where it belongs.
+/// Searches a key in a sorted vector, starting at index `hint`. Returns its index, or the index at which it belongs.
 #[inline]
 fn place<T: Entry>(list: &[T], hint: usize, key: T::Key) -> Result<usize, usize> {
     let after_hint = hint == 0 || list.get(hint - 1).is_some_and(|item| item.key() < key);

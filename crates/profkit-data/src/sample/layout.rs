@@ -1,5 +1,5 @@
-//! Changing the layout of sample profiles: contexts to nested functions, nested functions to flat ones
-//! (`ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
+//! Changes the layout of sample profiles: from contexts to nested functions, and from nested functions to flat ones
+//! (LLVM's `ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
 use super::{
     AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
     SampleProfile, Samples,
@@ -9,17 +9,18 @@ use std::collections::BTreeMap;
 /// How the functions of a profile are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleLayout {
-    /// Inlined functions stand below those that they were inlined into; there are no contexts.
+    /// Inlined functions are stored inside the functions that they were inlined into. There are no contexts.
     Nest,
-    /// Every function stands once, for itself.
+    /// Each function is stored once, and no function contains another.
     Flat,
 }
 
-/// `ContextDuplicatedIntoBase`.
+/// LLVM's attribute `ContextDuplicatedIntoBase`.
 const DUPLICATED_INTO_BASE: u32 = 4;
 
-/// How often a function was entered, as far as its samples show (`getHeadSamplesEstimate`): the samples of what stands
-/// first in it, at least 1 if there are any samples. With `contexts` the head itself, if it is known.
+/// Estimates how often a function was entered, from its samples (`getHeadSamplesEstimate`): the count of its first line
+/// or first inlined call, and at least 1 if the function has any samples. With `contexts`, the function's own entry
+/// count is returned if it is not 0.
 pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     if contexts && samples.head > 0 {
         return samples.head;
@@ -44,8 +45,8 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     }
 }
 
-/// Lays every function out for itself. Of a profile with contexts, those of a function are added up. Returns what did
-/// not fit.
+/// Stores each function once, with nothing inlined. In a profile with contexts, all contexts of a function are added
+/// up. Returns overflows and checksum mismatches.
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -70,7 +71,7 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     outcome
 }
 
-/// Adds an instance of a function, and those inlined into it, without their heads.
+/// Adds an instance of a function, and the instances inlined into it. Entry counts are not added.
 fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: &mut AddOutcome) {
     additions.function(&[], instance.name, |adding, is_new| {
         if is_new {
@@ -103,10 +104,11 @@ fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: 
     }
 }
 
-/// Puts the functions of a profile with contexts below their callers, where the caller's context has samples of its
-/// own. With `keep_bases` such a function is also added to its own samples without callers
-/// (`-generate-merged-base-profiles`), and marked so. Returns what did not fit. Nothing is done to a profile without
-/// contexts.
+/// Moves the functions of a profile with contexts into their callers, where the caller's context has samples of its
+/// own. Returns overflows and checksum mismatches. A profile without contexts does not change.
+///
+/// With `keep_bases`, a moved function is also added to its samples without callers, and marked as duplicated
+/// (`-generate-merged-base-profiles`).
 pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     if !profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
@@ -157,7 +159,8 @@ struct Nesting<'p> {
 }
 
 impl Nesting<'_> {
-    /// The samples of a node with its children in them; children of a node without samples become functions.
+    /// Returns the samples of a node with the samples of its children nested in them. If the node has no samples, its
+    /// children become functions of their own.
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
         let mut moves = Moves::default();
@@ -193,8 +196,8 @@ impl Nesting<'_> {
     }
 }
 
-/// What comes into the vectors of a function and what goes when callees move below it: all at once. Callees come in the
-/// order of their keys.
+/// The changes to one function when its callees move into it. They are collected first, in the order of the callees'
+/// keys, and then applied together.
 #[derive(Default)]
 struct Moves {
     lines: Vec<Location>,
@@ -203,8 +206,8 @@ struct Moves {
 }
 
 impl Moves {
-    /// Takes the samples of a call, which now stand in the inlined function, off its line; returns how many these were
-    /// (`removeCalledTargetAndBodySample`).
+    /// Subtracts the samples of a call from its line, because they are now counted in the inlined function. Returns how
+    /// many samples these were (`removeCalledTargetAndBodySample`).
     fn take_call(&mut self, samples: &mut Samples, location: Location, callee: NameId) -> u64 {
         if self.lines.last() == Some(&location) {
             return 0;
@@ -239,7 +242,7 @@ impl Moves {
         let mut adding = samples.adding();
         for inlined in self.inlined {
             let (inner, is_new) = adding.inlined_at(inlined.location, inlined.samples.name);
-            // LLVM's `emplace`: what is inlined there already stays.
+            // As with LLVM's `emplace`, a function that is already inlined there stays.
             if is_new {
                 *inner = inlined.samples;
             }

@@ -1,10 +1,11 @@
-//! Dropping functions until a profile fits a size (`DefaultFunctionPruningStrategy` in `SampleProfWriter.cpp`).
+//! Drops functions until a profile fits a size (LLVM's `DefaultFunctionPruningStrategy` in `SampleProfWriter.cpp`).
 use super::SampleProfile;
 use crate::Result;
 use rustc_hash::FxHashSet;
 
-/// Drops the functions with the fewest samples from a profile that takes `size` bytes and may take `limit`: the share
-/// that is kept is the square of the ratio, at least one function goes. Returns how many are left.
+/// Drops the functions with the fewest samples from a profile of `size` bytes that may have only `limit` bytes. The
+/// share of functions that is kept is (`limit` / `size`)², and at least one function is dropped. Returns how many are
+/// left.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -28,22 +29,22 @@ fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
     profile.functions().len()
 }
 
-/// A profile in bytes, as small as was asked for.
+/// An encoded profile that keeps to a size limit.
 #[derive(Debug)]
 pub struct Limited<L> {
-    /// The bytes; `None` if not even one function fits.
+    /// The encoded profile, or `None` if not even one function fits.
     pub bytes: Option<Vec<u8>>,
     /// What the encoding could not represent.
     pub losses: L,
-    /// How many functions were dropped.
+    /// The number of functions that were dropped.
     pub dropped: u64,
 }
 
-/// Encodes a profile with `write`. If that takes more than `limit` bytes, functions are dropped from the profile, those
-/// with the fewest samples first, until it fits.
+/// Encodes a profile with `write`. If the result has more than `limit` bytes, functions are dropped until it fits,
+/// those with the fewest samples first.
 ///
 /// # Errors
-/// Those of `write`.
+/// The errors of `write`.
 pub fn encode_within<L>(
     profile: &mut SampleProfile,
     limit: Option<u64>,
@@ -76,7 +77,7 @@ pub fn encode_within<L>(
     }
 }
 
-/// Adds a list of symbols, one per line, to those of a profile. Blanks around a symbol do not belong to it.
+/// Adds a list of symbols, one per line, to the symbol list of a profile. Blanks around a symbol are removed.
 pub fn add_symbols(profile: &mut SampleProfile, list: &[u8]) {
     let blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
     for line in list.split(|&byte| byte == b'\n') {
@@ -131,7 +132,7 @@ mod tests {
             &mut profile,
             1,
         );
-        // Half the size: a quarter of the functions.
+        // At half the size, a quarter of the functions stays.
         assert_eq!(prune_to(&mut profile, 100, 50), 1);
         assert_eq!(profile.functions().len(), 1);
         assert_eq!(

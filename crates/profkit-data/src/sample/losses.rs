@@ -1,6 +1,6 @@
-//! What an encoding could not hold.
+//! Counts of what an encoding could not hold.
 
-/// What was left out of a file because its encoding has no place for it.
+/// Counts of what was left out of a file because its encoding cannot hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
@@ -12,13 +12,13 @@ pub struct Losses {
     pub checksums: u64,
     /// Attributes of functions.
     pub attributes: u64,
-    /// Names of which only the hash is kept.
+    /// Names of which only the hash was written.
     pub names: u64,
-    /// Line numbers above 65535, for which LLVM refuses the file: in text those without discriminator, in the binary
-    /// family those of lines, vtables and callers.
+    /// Line numbers above 65535. LLVM rejects a file that has them: in text, in locations without a discriminator; in
+    /// the binary encodings, in the locations of lines, vtables and callers.
     pub large_lines: u64,
-    /// Names that a text profile cannot hold, for they are empty, have a line break or a zero byte in them, or begin with a
-    /// blank or `#`; each time that one is written.
+    /// Names that a text profile cannot hold: a name that is empty, contains a line break or a zero byte, or begins
+    /// with a blank or `#`. Each occurrence counts.
     pub unspeakable_names: u64,
 }
 

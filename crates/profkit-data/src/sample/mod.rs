@@ -1,8 +1,9 @@
-//! Sample profiles (AutoFDO, CSSPGO): the owned model, and the encodings one folder each. docs/formats/sample.md has the
+//! Sample profiles (AutoFDO, CSSPGO): the owned model, and one folder for each encoding. docs/formats/sample.md has the
 //! grammar and the byte tables.
 //!
-//! Readers add a file's samples to a [`SampleProfile`], so reading several files is merging them, and memory is that of
-//! the result. What is wrong with a file is in the [`ReadReport`]; what is sound of it is added.
+//! Readers add a file's samples to a [`SampleProfile`], so reading several files into one profile merges them. Memory
+//! grows with the merged profile, not with the number of files. A reader adds the sound parts of a damaged file and
+//! lists the faults in the [`ReadReport`].
 mod add;
 pub mod binary;
 mod cold;

@@ -6,18 +6,19 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::ops::{BitOr, BitOrAssign};
 
-/// A place in a function, LLVM's `LineLocation`: the line counted from the function's first, or the number of a pseudo
-/// probe, with the discriminator of DWARF's line table.
+/// A location in a function (LLVM's `LineLocation`): the line, counted from the function's first line, and the
+/// discriminator of DWARF's line table. In profiles of pseudo probes, the line is the number of the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The line less the function's first line; or the probe's number, from 1.
+    /// The line number minus the number of the function's first line. In profiles of pseudo probes, the number of the
+    /// probe, from 1.
     pub line: u32,
-    /// Distinguishes the code of one line; 0 for none.
+    /// Distinguishes several pieces of code on one line; 0 if there is no discriminator.
     pub discriminator: u32,
 }
 
 impl Location {
-    /// A place.
+    /// Makes a location.
     pub fn new(line: u32, discriminator: u32) -> Self {
         Location {
             line,
@@ -29,107 +30,111 @@ impl Location {
 /// The samples of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyLine {
-    /// Where.
+    /// The line.
     pub location: Location,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
 }
 
-/// A function called at a place, or a vtable loaded there, with its samples.
+/// A function called at a location, or a vtable loaded there, with its samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// Where.
+    /// The location of the call or of the load.
     pub location: Location,
-    /// What.
+    /// The name of the function or vtable.
     pub name: NameId,
-    /// How many samples.
+    /// The number of samples.
     pub count: u64,
 }
 
-/// A function inlined at a place.
+/// A function inlined at a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlined {
-    /// The call site in the function around it.
+    /// The call site, as a location in the function around it.
     pub location: Location,
-    /// Its samples. Its `head` is 0: encodings hold none for inlined functions.
+    /// The samples of the inlined function. Their `head` is 0, because no encoding stores it for inlined functions.
     pub samples: Samples,
 }
 
-/// The samples of a function or of one inlined instance of it: LLVM's `FunctionSamples`, a node of a tree.
+/// The samples of a function, or of one inlined instance of a function (LLVM's `FunctionSamples`). With the functions
+/// inlined into it, it forms a tree.
 ///
-/// The vectors are sorted by location, and by [`NameId`] within one location; no key occurs twice. Each target stands
-/// at the location of a line of `body`. What adds to samples keeps that up ([`adding`](Samples::adding)); who
-/// fills the vectors in another way calls [`sort`](Samples::sort).
+/// Each vector is sorted by location, then by [`NameId`], and no key occurs twice. `body` has a line for the location
+/// of each target. The methods that add samples keep this order ([`adding`](Samples::adding)); code that fills the
+/// vectors in another way must call [`sort`](Samples::sort).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     /// The function's name.
     pub name: NameId,
-    /// `ContextAttributeMask`: 1 was inlined, 2 should be inlined, 4 duplicated into the base profile.
+    /// LLVM's `ContextAttributeMask`: 1 for "was inlined", 2 for "should be inlined", 4 for "duplicated into the base
+    /// profile".
     pub attributes: u32,
-    /// The hash of the control flow graph (`FunctionHash`, `!CFGChecksum`) in profiles of pseudo probes; 0 for none.
+    /// The hash of the control flow graph (`FunctionHash`, `!CFGChecksum`) in profiles of pseudo probes; 0 if there is
+    /// none.
     pub checksum: u64,
-    /// All samples in the function, with what is inlined.
+    /// The number of samples in the function, those in inlined functions included.
     pub total: u64,
-    /// How often the function was entered by a sampled branch.
+    /// The number of sampled branches that entered the function.
     pub head: u64,
-    /// Samples by line.
+    /// The samples of each line.
     pub body: Vec<BodyLine>,
-    /// What was called, by line of `body`.
+    /// The functions that were called from each line of `body`.
     pub targets: Vec<Target>,
-    /// Functions inlined, by call site.
+    /// The inlined functions, by call site.
     pub inlined: Vec<Inlined>,
-    /// Which vtables were seen, by call site (`CallsiteTypeMap`, LLVM 22).
+    /// The vtables that were seen at each call site (`CallsiteTypeMap`, LLVM 22).
     pub vtables: Vec<Target>,
 }
 
 /// A frame of a calling context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// The function.
+    /// The name of the function.
     pub name: NameId,
-    /// The call site in it.
+    /// The call site in this function.
     pub location: Location,
 }
 
-/// A function of a profile, in context-sensitive profiles one of its contexts.
+/// A function of a profile. In context-sensitive profiles, one calling context of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// The callers, outermost first; empty in profiles without contexts, and for a base context.
+    /// The callers, outermost first. The list is empty in profiles without contexts, and for the samples of a function
+    /// without a context (its base profile).
     pub callers: Box<[Frame]>,
-    /// The samples; their name is the function's.
+    /// The samples. Their name is the name of the function.
     pub samples: Samples,
 }
 
-/// What sort of profile it is: facts about all of its functions.
+/// The kind of a profile: a set of facts that hold for all its functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProfileKind(u32);
 
 impl ProfileKind {
-    /// None of the below.
+    /// No fact.
     pub const NONE: Self = ProfileKind(0);
     /// Functions have calling contexts (`ProfileIsCS`, section flag `context`).
     pub const CONTEXT_SENSITIVE: Self = ProfileKind(1);
-    /// Lines are pseudo probes, and functions have checksums (`ProfileIsProbeBased`, flag `probe`).
+    /// Line numbers are numbers of pseudo probes, and functions have checksums (`ProfileIsProbeBased`, flag `probe`).
     pub const PROBE_BASED: Self = ProfileKind(1 << 1);
     /// Inlining was decided by `llvm-profgen` (`ProfileIsPreInlined`, flag `preInlined`).
     pub const PRE_INLINED: Self = ProfileKind(1 << 2);
-    /// Discriminators are those of FS-AFDO (`ProfileIsFS`, flag `fs-discriminator`).
+    /// Discriminators are made by FS-AFDO (`ProfileIsFS`, flag `fs-discriminator`).
     pub const FS_DISCRIMINATORS: Self = ProfileKind(1 << 3);
-    /// Some names are known by their MD5 only (`ProfileIsMD5`, flag `md5`).
+    /// Of some names, only the MD5 hash is known (`ProfileIsMD5`, flag `md5`).
     pub const MD5_NAMES: Self = ProfileKind(1 << 4);
-    /// The profile is of code shared with other programs (flag `partial`).
+    /// The profile covers code that is shared with other programs (flag `partial`).
     pub const PARTIAL: Self = ProfileKind(1 << 5);
     /// Functions may have attributes (`ProfileHasAttribute`, flag `attr`).
     pub const HAS_ATTRIBUTES: Self = ProfileKind(1 << 6);
     /// The file holds vtables (`ReadVTableProf`).
     pub const HAS_VTABLES: Self = ProfileKind(1 << 7);
 
-    /// Whether all that `other` says holds.
+    /// Whether this kind has all facts of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Without what `other` says.
+    /// This kind without the facts of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         ProfileKind(self.0 & !other.0)
@@ -151,26 +156,28 @@ impl BitOrAssign for ProfileKind {
 
 /// A sample profile.
 ///
-/// Functions stand in the order in which they were added. They are found by context; who changes a function's name or
-/// callers, or the vector of functions, does so through [`take_functions`](Self::take_functions) and
-/// [`push`](Self::push), or [`retain`](Self::retain), which make the index anew.
+/// Functions keep the order in which they were added. They are found through an index of names and callers. To change
+/// names, callers or the list of functions, use [`take_functions`](Self::take_functions) and [`push`](Self::push), or
+/// [`retain`](Self::retain): these methods rebuild the index.
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
-    /// What sort of profile it is.
+    /// The kind of profile.
     pub kind: ProfileKind,
-    /// All names, also those that no function needs any more.
+    /// All names, including names that no function uses any more.
     pub names: SampleNames,
-    /// The names of all functions of the program, sampled or not (`ProfileSymbolList`). Spelled names.
+    /// The names of all functions of the program, sampled or not (LLVM's `ProfileSymbolList`). These are names, never
+    /// hashes.
     pub symbols: BTreeSet<Box<[u8]>>,
     functions: Vec<Function>,
-    /// The function without callers by its name; `u32::MAX` for none.
+    /// The index of the function without callers, by its name; `u32::MAX` if there is none.
     bases: Vec<u32>,
-    /// Functions with callers, by a hash of the context; where two share one, the later stands at the next free number.
+    /// The indices of functions with callers, by a hash of the context. If two contexts have the same hash, the later
+    /// one gets the next free number as its key.
     contexts: FxHashMap<u64, u32>,
 }
 
 impl SampleProfile {
-    /// An empty profile.
+    /// Makes an empty profile.
     pub fn new() -> Self {
         Self::default()
     }
@@ -180,27 +187,27 @@ impl SampleProfile {
         &self.functions
     }
 
-    /// The samples of a function by its place in [`functions`](Self::functions).
+    /// The samples of the function at this index of [`functions`](Self::functions).
     pub fn samples_mut(&mut self, index: usize) -> Option<&mut Samples> {
         Some(&mut self.functions.get_mut(index)?.samples)
     }
 
-    /// The names, and all functions to be changed. Names and callers of functions must stay.
+    /// The names, and all functions for changing their samples. The names and callers of functions must not change.
     pub fn parts_mut(&mut self) -> (&mut SampleNames, &mut [Function]) {
         (&mut self.names, &mut self.functions)
     }
 
-    /// The number of a name, added if it is new; `None` for one name too many.
+    /// Adds a name if it is new, and returns its number. `None` if the profile has no number left.
     pub fn intern(&mut self, name: SampleName<'_>) -> Option<NameId> {
         self.names.insert(name)
     }
 
-    /// Where the function with these callers is.
+    /// The index of the function with this name and these callers.
     pub fn find(&self, callers: &[Frame], name: NameId) -> Option<usize> {
         self.slot(callers, name).ok()
     }
 
-    /// Where the function with these callers is; it is added without samples if it is new.
+    /// The index of the function with this name and these callers. An absent function is added without samples.
     pub fn find_or_add(&mut self, callers: &[Frame], name: NameId) -> usize {
         match self.slot(callers, name) {
             Ok(index) => index,
@@ -208,7 +215,7 @@ impl SampleProfile {
         }
     }
 
-    /// The place of a function, or the key to add it with.
+    /// The index of a function, or as error the key to add it with.
     fn slot(&self, callers: &[Frame], name: NameId) -> Result<usize, u64> {
         if callers.is_empty() {
             return match self.bases.get(name.index()) {
@@ -246,7 +253,8 @@ impl SampleProfile {
     }
 
     fn index(&mut self, is_base: bool, name: NameId, key: u64, index: usize) {
-        // A function takes bytes of a file of its own, so there are never 2^32 of them in memory.
+        // The cast cannot lose anything: each function comes from bytes of a file, so there are never 2^32 of them in
+        // memory.
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         if !is_base {
             self.contexts.insert(key, number);
@@ -261,14 +269,14 @@ impl SampleProfile {
         }
     }
 
-    /// Takes all functions out. Names, kind and symbols stay.
+    /// Removes and returns all functions. Names, kind and symbols stay.
     pub fn take_functions(&mut self) -> Vec<Function> {
         self.bases.clear();
         self.contexts.clear();
         std::mem::take(&mut self.functions)
     }
 
-    /// Keeps the functions that `keep` says.
+    /// Keeps only the functions for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Function) -> bool) {
         for function in self.take_functions() {
             if keep(&function) {
@@ -277,7 +285,8 @@ impl SampleProfile {
         }
     }
 
-    /// Adds a function whose context is not here yet. One that is, is given back.
+    /// Adds a function. If the profile already has one with the same name and callers, nothing is added and `function`
+    /// is returned.
     pub fn push(&mut self, function: Function) -> Option<Function> {
         match self.slot(&function.callers, function.samples.name) {
             Ok(_) => Some(function),
@@ -291,7 +300,8 @@ impl SampleProfile {
         }
     }
 
-    /// The order in which LLVM writes functions: by total samples descending, then by context (`sortFuncProfiles`).
+    /// The indices of functions in the order in which LLVM writes them: by total samples, descending, then by context
+    /// (`sortFuncProfiles`).
     pub fn llvm_order(&self, ranks: &IndexVec<NameId, u32>) -> Vec<u32> {
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32, u32)> = (0u32..)
@@ -315,8 +325,8 @@ impl SampleProfile {
     }
 }
 
-/// LLVM's order of contexts (`SampleContext::operator<`): frame by frame by name, then by call site, the leaf having
-/// call site 0; a prefix comes first.
+/// Compares two contexts as LLVM does (`SampleContext::operator<`): frame by frame, first by name, then by call site.
+/// The call site of the last frame counts as 0. A context comes before all contexts that it is a prefix of.
 pub fn compare_contexts(
     one: &Function,
     two: &Function,

@@ -1,4 +1,4 @@
-//! The names of one sample profile, each held once and known by a number.
+//! The names of one sample profile. Each is stored once and has a number.
 use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
@@ -7,19 +7,19 @@ use std::fmt;
 use twox_hash::XxHash3_64;
 
 crate::id_type! {
-    /// The number of a name in the [`SampleNames`] of its profile. The default is the first name.
+    /// The number of a name in the [`SampleNames`] of its profile. The default is the number of the first name.
     #[derive(Default)]
     pub struct NameId of "names of a sample profile";
 }
 
-/// A name as a profile holds it: spelled, or only its hash (MD5 name tables). LLVM's `FunctionId`.
+/// A name as a profile holds it: the name itself, or only its hash (in MD5 name tables). LLVM calls this `FunctionId`.
 ///
-/// The order is LLVM's: hashes ascending, before all spelled names bytewise.
+/// The order is LLVM's: first the hashes, ascending, then the names, compared byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleName<'a> {
-    /// The hash alone.
+    /// Only the hash of the name.
     Guid(NameRef),
-    /// The name.
+    /// The name itself.
     Text(&'a [u8]),
 }
 
@@ -50,7 +50,7 @@ impl PartialOrd for SampleName<'_> {
     }
 }
 
-/// As LLVM prints it: a hash is a decimal number.
+/// Prints the name as LLVM does: a hash as a decimal number.
 impl fmt::Display for SampleName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,9 +60,9 @@ impl fmt::Display for SampleName<'_> {
     }
 }
 
-/// All names of a profile: functions, inlined functions, call targets, vtables.
+/// All names of a profile: of functions, inlined functions, call targets and vtables.
 ///
-/// Memory: the bytes of the names once, and about 30 bytes per name.
+/// Memory: the bytes of each name once, and about 30 bytes per name.
 ///
 /// ```
 /// use profkit_data::sample::{SampleName, SampleNames};
@@ -75,8 +75,8 @@ impl fmt::Display for SampleName<'_> {
 pub struct SampleNames {
     bytes: Vec<u8>,
     entries: IndexVec<NameId, Entry>,
-    /// From a hash of the bytes (the MD5 for hashes) to the name; where two names share one, the later stands at the
-    /// next free number.
+    /// The numbers of names, by a hash of the name's bytes; for a name of which only the MD5 is known, by the MD5. If
+    /// two names have the same hash, the later one gets the next free number as its key.
     ids: FxHashMap<u64, NameId>,
 }
 
@@ -87,22 +87,23 @@ enum Entry {
 }
 
 impl SampleNames {
-    /// No names.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many names there are; numbers are below.
+    /// The number of names. All [`NameId`]s of this table are below it.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no name.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The number of a name, added if it is new. `None` for more than 2^32 − 1 names, or a name of that length.
+    /// Adds a name if it is new, and returns its number. `None` if the table already has 2^32 − 1 names, or if the name
+    /// is longer than 2^32 − 1 bytes.
     pub fn insert(&mut self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -127,7 +128,7 @@ impl SampleNames {
         Some(id)
     }
 
-    /// The number of a name, if it is here.
+    /// The number of a name, if the table has the name.
     pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -139,7 +140,7 @@ impl SampleNames {
         }
     }
 
-    /// The name of a number; the empty name for a number of another profile.
+    /// The name with this number. For a number of another profile that is not in this table, the empty name.
     #[inline]
     pub fn get(&self, id: NameId) -> SampleName<'_> {
         match self.entries.get(id) {
@@ -153,18 +154,18 @@ impl SampleNames {
         }
     }
 
-    /// All names by number.
+    /// All names with their numbers, ascending by number.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, SampleName<'_>)> {
         self.entries.ids().map(|id| (id, self.get(id)))
     }
 
-    /// Adds all names of another table and gives their numbers here, by their numbers there. `None` if there are more
-    /// than 2^32 − 1 names.
+    /// Adds all names of another table. Returns the new number of each, by its number in the other table. `None` if
+    /// there would be more than 2^32 − 1 names.
     pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
         other.iter().map(|(_, name)| self.insert(name)).collect()
     }
 
-    /// For each name its place in the order of names.
+    /// The rank of each name: its position if all names of the table were sorted.
     pub fn ranks(&self) -> IndexVec<NameId, u32> {
         let mut sorted: Vec<(SampleName<'_>, NameId)> =
             self.iter().map(|(id, name)| (name, id)).collect();

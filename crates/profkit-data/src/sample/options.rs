@@ -1,26 +1,27 @@
-//! How sample profiles are read.
+//! Options for reading sample profiles.
 use super::model::ProfileKind;
 use profkit_abi::sample::{BASE_DISCRIMINATOR_BITS, FS_DISCRIMINATOR_BITS};
 
-/// A pass of FS-AFDO (`FSDiscriminatorPass` in LLVM's `Discriminator.h`). Each numbers copies of instructions that the
-/// passes before left alike, in six bits of the discriminator above those of the pass before.
+/// A compiler pass of FS-AFDO (`FSDiscriminatorPass` in LLVM's `Discriminator.h`). Each pass gives different numbers to
+/// copies of an instruction that earlier passes did not distinguish. It writes the numbers into six bits of the
+/// discriminator, above the bits of the pass before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FsPass {
-    /// None: the eight bits that discriminators have without FS-AFDO.
+    /// No pass: bits 0 to 7, which discriminators have without FS-AFDO.
     Base,
-    /// The first, up to bit 13.
+    /// The first pass, bits 8 to 13.
     Pass1,
-    /// The second, up to bit 19.
+    /// The second pass, bits 14 to 19.
     Pass2,
-    /// The third, up to bit 25.
+    /// The third pass, bits 20 to 25.
     Pass3,
-    /// The last, up to bit 31: all bits.
+    /// The last pass, bits 26 to 31.
     #[default]
     Last,
 }
 
 impl FsPass {
-    /// All passes, from the base on.
+    /// All passes in their order, [`Base`](Self::Base) first.
     pub const ALL: [Self; 5] = [
         FsPass::Base,
         FsPass::Pass1,
@@ -29,56 +30,56 @@ impl FsPass {
         FsPass::Last,
     ];
 
-    /// The bits of discriminators that this pass and those before it set.
+    /// The bits of discriminators that belong to this pass and to those before it.
     pub fn mask(self) -> u32 {
         let bits = BASE_DISCRIMINATOR_BITS + FS_DISCRIMINATOR_BITS * self as u32;
         u32::MAX >> (u32::BITS - bits)
     }
 }
 
-/// How sample profiles are read.
+/// Options for reading sample profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SampleReadOptions {
-    /// In profiles of FS-AFDO, the last pass whose bits of discriminators count: the others become 0, and what then
-    /// stands at one place is added up. Profiles that are not of FS-AFDO stay as they are, and so do the call sites of
-    /// calling contexts.
+    /// In profiles of FS-AFDO, the last pass whose bits of discriminators are kept. Other bits become 0, and samples
+    /// whose locations become equal are added up. Call sites in calling contexts, and profiles that are not of FS-AFDO,
+    /// do not change.
     pub fs_pass: FsPass,
-    /// Text, binary and compact binary profiles are of FS-AFDO. They cannot say so themselves; files of the extensible
-    /// encoding do.
+    /// Whether text, binary and compact binary profiles are read as profiles of FS-AFDO. These encodings cannot store
+    /// this; the extensible binary encoding can.
     pub assume_fs: bool,
-    /// How many names of a file's symbol list are read (`-profile-symbol-list-cutoff`); `None` for all.
+    /// The number of names that are read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` for all.
     pub symbols: Option<u64>,
 }
 
 impl SampleReadOptions {
-    /// All bits of discriminators count.
+    /// The defaults: all bits of discriminators and all symbols are kept.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The last pass whose bits of discriminators count.
+    /// Sets the last pass whose bits of discriminators are kept.
     #[must_use]
     pub fn fs_pass(mut self, pass: FsPass) -> Self {
         self.fs_pass = pass;
         self
     }
 
-    /// Whether profiles that cannot say so are of FS-AFDO.
+    /// Sets whether encodings that cannot store this are read as profiles of FS-AFDO.
     #[must_use]
     pub fn assume_fs(mut self, assume: bool) -> Self {
         self.assume_fs = assume;
         self
     }
 
-    /// How many names of a file's symbol list are read.
+    /// Sets how many names of a file's symbol list are read.
     #[must_use]
     pub fn symbols(mut self, most: Option<u64>) -> Self {
         self.symbols = most;
         self
     }
 
-    /// What a file is that cannot say whether it is of FS-AFDO.
+    /// The kind of a profile whose encoding cannot store whether it is of FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {
         if self.assume_fs {
             ProfileKind::FS_DISCRIMINATORS
@@ -87,7 +88,7 @@ impl SampleReadOptions {
         }
     }
 
-    /// The bits of discriminators that count in a profile of this kind; `None` for all.
+    /// The bits of discriminators that are kept in a profile of this kind; `None` for all.
     pub(super) fn mask(self, kind: ProfileKind) -> Option<u32> {
         let is_cut = kind.contains(ProfileKind::FS_DISCRIMINATORS) && self.fs_pass != FsPass::Last;
         is_cut.then(|| self.fs_pass.mask())

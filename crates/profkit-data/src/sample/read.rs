@@ -11,21 +11,21 @@ use crate::{Error, ErrorKind, Result};
 /// An encoding of sample profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleEncoding {
-    /// Text.
+    /// Text, for people and tests.
     Text,
-    /// Binary.
+    /// LLVM's binary encoding without sections.
     Binary,
-    /// Compact binary.
+    /// The compact binary encoding of LLVM 7 to 16.
     CompactBinary,
-    /// Extensible binary.
+    /// LLVM's extensible binary encoding, with sections.
     ExtBinary,
-    /// GCC's.
+    /// GCC's encoding (`.afdo`).
     Gcov,
 }
 
-/// The encoding of a file that is to be read as a sample profile. Text is a sample profile if its first line is that of a
-/// function, as for LLVM; [`detect`] looks at the next line too and distinguishes the text from an instrumentation
-/// profile.
+/// The encoding of a file that is expected to be a sample profile. As in LLVM, a text is a sample profile if its first
+/// line has the form of a function's head line. [`detect`] also looks at the next line, and so tells the text from an
+/// instrumentation profile.
 pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     match detect(data) {
         FileKind::SampleGcov => Some(SampleEncoding::Gcov),
@@ -37,7 +37,7 @@ pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     }
 }
 
-/// Whether the first line that is not a comment is `NAME:TOTAL:HEAD`, without a blank at either end.
+/// Whether the first line that is not a comment has the form `NAME:TOTAL:HEAD`, without a blank at either end.
 fn begins_with_head(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -59,7 +59,7 @@ fn begins_with_head(data: &[u8]) -> bool {
             .is_some_and(|name| !name.is_empty() && !name.starts_with(b" "))
 }
 
-/// A sample profile of any encoding, whose first bytes are read.
+/// A sample profile of any encoding. Opening it reads only its header.
 ///
 /// ```
 /// use profkit_data::sample::{SampleFile, SampleProfile, SampleReadOptions};
@@ -90,7 +90,7 @@ impl<'data> SampleFile<'data> {
     /// Reads the header. GCC's encoding is read as a whole.
     ///
     /// # Errors
-    /// [`ErrorKind::UnrecognizedFormat`] for what is not a sample profile; what is wrong with the header.
+    /// [`ErrorKind::UnrecognizedFormat`] if the data are not a sample profile; and the faults of the header.
     pub fn parse(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let body = match encoding(data) {
             Some(SampleEncoding::Text) => Body::Text,
@@ -116,7 +116,7 @@ impl<'data> SampleFile<'data> {
         })
     }
 
-    /// The encoding.
+    /// The encoding of the file.
     pub fn encoding(&self) -> SampleEncoding {
         match &self.body {
             Body::Text => SampleEncoding::Text,
@@ -127,7 +127,8 @@ impl<'data> SampleFile<'data> {
         }
     }
 
-    /// The file, if its encoding is the extensible binary one, of which single functions can be read.
+    /// The file as extensible binary profile, or `None` if it has another encoding. Only this encoding can read single
+    /// functions.
     pub fn as_ext_binary(&self) -> Option<&ExtBinaryProfile<'data>> {
         match &self.body {
             Body::ExtBinary(file) => Some(file),
@@ -135,8 +136,8 @@ impl<'data> SampleFile<'data> {
         }
     }
 
-    /// Adds all functions to `profile`, each count times `weight`. What is wrong with the file is in the report. Options do
-    /// nothing for GCC's encoding, whose discriminators have 16 bits.
+    /// Adds all functions to `profile`, each count times `weight`. Faults of the file are in the report. The options
+    /// have no effect on GCC's encoding, whose discriminators have 16 bits.
     pub fn read_into(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let (data, options) = (self.data, self.options);
         let read = match &self.body {
@@ -156,12 +157,12 @@ fn failed(error: Error) -> ReadReport {
     report
 }
 
-/// Adds a file of any encoding to `profile`, each count times `weight`. What is wrong with the file is in the report.
+/// Adds a file of any encoding to `profile`, each count times `weight`. Faults of the file are in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
     read_with(data, profile, weight, &SampleReadOptions::default())
 }
 
-/// [`read`] with options.
+/// The same as [`read`], with options.
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,

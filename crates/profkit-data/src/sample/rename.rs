@@ -1,4 +1,5 @@
-//! Other names: remapping files, and hashes whose names are spelled out elsewhere in the profile.
+//! Gives names to functions: new names from remapping files, and the names of hashes when the profile has those names
+//! elsewhere.
 use super::{
     AddOutcome, Adding, Frame, FsPass, Location, NameId, ProfileKind, SampleName, SampleProfile,
     Samples,
@@ -8,8 +9,8 @@ use crate::index_vec::IndexVec;
 use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
-/// A copy of a profile in which names are others, functions that get the same name added up. `renamed` gives the new
-/// number of each name of `profile`; the copy has the same names.
+/// Copies a profile and changes names. Functions that get the same name are added up. `renamed` has the new number of
+/// each name of `profile`; the copy has the same table of names.
 fn rename(
     profile: SampleProfile,
     renamed: &IndexVec<NameId, NameId>,
@@ -46,17 +47,18 @@ fn rename(
     profile
 }
 
-/// What becomes of checksums, attributes, contexts and vtables.
+/// Whether checksums, attributes, contexts and vtables are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Facts {
     Kept,
-    /// As in LLVM's `remapSamples`, which also cuts discriminators to these bits, but not those of call sites.
+    /// They are lost, as in LLVM's `remapSamples`, which also cuts the discriminators to the bits in `mask`, except in
+    /// call sites.
     Lost {
         mask: u32,
     },
 }
 
-/// Adds samples without what is beside counts.
+/// Adds the counts of samples, but not their checksum, attributes and vtables.
 fn merge_counts(
     adding: &mut Adding<'_>,
     other: &Samples,
@@ -83,9 +85,10 @@ fn merge_counts(
     }
 }
 
-/// Renames functions, and what they call and inline, as a remapping file says. `as_llvm`: contexts, checksums,
-/// attributes and vtables are lost, as LLVM's tool loses them, and of the discriminators of lines the bits above those
-/// of the pass, whether or not the profile is of FS-AFDO.
+/// Gives new names to functions, callees and inlined functions, as a remapping file says.
+///
+/// `as_llvm` imitates LLVM's tool: contexts, checksums, attributes and vtables are lost. The discriminators of lines
+/// lose all bits above those of the given pass, even in profiles that are not of FS-AFDO.
 pub fn remap(
     profile: SampleProfile,
     remapping: &Remapping,
@@ -115,8 +118,8 @@ pub fn remap(
     (profile, outcome)
 }
 
-/// Takes names that are known by their hash for the names that are spelled out and have this hash, everywhere in the
-/// profile. Returns how many hashes got their name.
+/// Replaces hashes by names: if the profile has a name and also its hash, the name takes the place of the hash
+/// everywhere. Returns the number of hashes replaced.
 pub fn unify_hashes(profile: &mut SampleProfile, outcome: &mut AddOutcome) -> u64 {
     let mut hashes: FxHashMap<NameRef, NameId> = FxHashMap::default();
     for (id, name) in profile.names.iter() {

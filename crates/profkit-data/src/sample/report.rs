@@ -1,29 +1,31 @@
-//! What reading a sample profile comes to, beside the samples.
+//! The report of reading a sample profile.
 use super::add::AddOutcome;
 use super::model::ProfileKind;
 use crate::Error;
 use crate::limits::SAMPLE_FAULTS;
 use crate::summary::Summary;
 
-/// What reading came to. Samples of sound functions are added whatever the faults of others.
+/// The result of reading a file, apart from the samples. The samples of sound functions are added even if other
+/// functions have faults.
 #[derive(Clone, Debug, Default)]
 pub struct ReadReport {
-    /// What sort of profile the file is. The reader adds this to the kind of the profile it adds samples to.
+    /// The kind of profile in the file. The reader adds it to the kind of the profile that receives the samples.
     pub kind: ProfileKind,
-    /// How many functions were added.
+    /// The number of functions that were added.
     pub functions: u64,
-    /// Overflows, and functions left out because their checksum differs from that of samples added before.
+    /// The number of overflows, and of functions that were left out because their checksum differs from the checksum of
+    /// samples added before.
     pub outcome: AddOutcome,
-    /// What is wrong with the file; the first ones where there are many. None if the file is sound.
+    /// The faults of the file. If there are many, only the first ones. Empty if the file is sound.
     pub faults: Vec<Error>,
-    /// How many faults there are in all.
+    /// The number of all faults.
     pub fault_count: u64,
-    /// The summary that the file holds.
+    /// The summary stored in the file, if there is one.
     pub summary: Option<Summary>,
 }
 
 impl ReadReport {
-    /// Takes down a fault.
+    /// Counts a fault, and stores it if there are not too many yet.
     #[cold]
     pub(super) fn fault(&mut self, error: Error) {
         self.fault_count += 1;
@@ -32,7 +34,7 @@ impl ReadReport {
         }
     }
 
-    /// The first fault, for callers that take sound files only.
+    /// Returns the report, or the first fault as an error. For callers that accept only sound files.
     ///
     /// # Errors
     /// The first fault.

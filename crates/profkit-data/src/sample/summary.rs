@@ -5,19 +5,19 @@ use crate::summary::{Summary, SummaryBuilder};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 use profkit_abi::sample::attribute;
 
-/// The summary of a profile with LLVM's sixteen cutoffs.
+/// Computes the summary of a profile, with LLVM's sixteen cutoffs.
 pub fn summarize(profile: &SampleProfile) -> Summary {
     summarize_with(profile, &SUMMARY_CUTOFFS)
 }
 
-/// The summary of a profile with these cutoffs, in millionths, ascending.
+/// Computes the summary of a profile with these cutoffs, in millionths, ascending.
 ///
-/// Counts are those of all lines. Contexts of one function are added up first, lest each look cold; functions inlined
-/// whose samples are also in the base profile are passed over.
+/// The counts are those of all lines. The contexts of one function are added up first; otherwise each of them would
+/// look cold. Inlined functions whose samples are also in the base profile are skipped.
 pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
     let mut builder = SummaryBuilder::new();
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
-        // Names are known by the numbers of `profile`.
+        // The functions are copied without the table of names: their numbers stay those of `profile`.
         let mut merged = SampleProfile::new();
         let mut outcome = AddOutcome::default();
         let mut additions = merged.additions();

@@ -70,8 +70,8 @@ fn functions_are_found_by_context() {
     assert_eq!(profile.find(&[], b), None);
 }
 
-/// Lines, targets, vtables and inlined functions in an order that is the worst for sorted vectors, and more of them than
-/// are moved at once; in one function or in one repeated for each.
+/// Adds lines, targets, vtables and inlined functions in descending order, the worst order for sorted vectors. They are
+/// more than may move at once. With `repeated`, each is added as a function of its own with the same name.
 fn descending(repeated: bool) -> SampleProfile {
     let mut profile = SampleProfile::new();
     let [f, g] = [b"f", b"g"].map(|name| profile.intern(SampleName::Text(name)).unwrap());

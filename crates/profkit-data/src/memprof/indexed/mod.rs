@@ -1,8 +1,8 @@
 //! The MemProf section of indexed profiles.
 //!
-//! It lies between the function table and the build ids; bit 62 of the profile's version word says that it is there.
-//! All offsets in it are absolute in the file. Version 0 begins with an offset, which is at least 24; the others with
-//! their number.
+//! The section lies between the function table and the build ids. If bit 62 of the profile's version word is set, the
+//! file has such a section. All its offsets are absolute offsets in the file. Its first word is the version number,
+//! except in version 0, where it is an offset of at least 24.
 //!
 //! | version | written by LLVM | header words | then |
 //! |---|---|---|---|
@@ -12,8 +12,8 @@
 //! | 3 | 19 to 22, 20 to 22 by default | 3, call stacks, record payload, record table | schema, frames, call stacks, records |
 //! | 4 | 21, 22 | 4, the same, data access; summary | the same, data access |
 //!
-//! Records are in a [hash table](crate::hash_table) by function. Up to version 2 so are frames, by id, and in version 2
-//! call stacks; versions 3 and 4 have an array of frames and a radix tree of call stacks.
+//! Records are in a [hash table](crate::hash_table) by function. Versions 0 to 2 also have a hash table of frames by id,
+//! and version 2 one of call stacks by id. Versions 3 and 4 have an array of frames and a radix tree of call stacks.
 //!
 //! | version | a record |
 //! |---|---|
@@ -22,8 +22,8 @@
 //! | 3 | the same with 32-bit numbers of call stacks |
 //! | 4 | the same; a call site is followed by the count and hashes of the functions that it calls |
 //!
-//! Facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19 and `IndexedMemProfData.cpp` of LLVM 22, and files
-//! that both write.
+//! Sources of these facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19, `IndexedMemProfData.cpp` of LLVM
+//! 22, and files that both write.
 mod radix;
 mod reader;
 mod writer;
@@ -35,13 +35,14 @@ use crate::MemProfSection;
 use crate::Result;
 use crate::memprof::MemProfile;
 
-/// Where a section that stands alone begins: offset 0 means "none" in tables.
+/// The offset at which a section that is not in a file begins. It is not 0, because offset 0 means "none" in tables.
 const ALONE: u64 = 8;
 
-/// Reads a section that was cut out of its file, and returns the version that it has there too.
+/// Reads a section that was cut out of its file. Returns the profile and the version of the section.
 ///
 /// # Errors
-/// As [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets are those of the section, plus 8.
+/// The same as [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets in errors count from the start of
+/// the section, plus 8.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
     let mut bytes = vec![0; 8];
     bytes.extend(crate::memprof_section::relocate(section, ALONE)?);

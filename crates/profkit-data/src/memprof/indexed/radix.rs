@@ -1,20 +1,20 @@
 //! The radix tree of call stacks.
 //!
-//! An array of 32-bit numbers. A call stack begins with its length; then come frames by number, from the allocation
-//! outwards. A negative number (as two's complement) is a step to where the rest of the stack is: as many elements ahead
-//! as its magnitude.
+//! The tree is an array of 32-bit numbers. A call stack begins with its length; then come the numbers of its frames,
+//! from the allocation outwards. A negative number (in two's complement) is a jump: the rest of the stack is stored
+//! that many elements further on.
 use crate::index_vec::IndexVec;
 use crate::memprof::profile::{FrameId, IdScheme, MemProfile, StackId};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// Frames and call stacks laid out as LLVM does.
+/// The order of frames and the tree of call stacks, laid out as LLVM does.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Frames of the profile, in the order of the array.
+    /// The frames of the profile, in the order of the file's array of frames.
     pub frame_order: Vec<FrameId>,
-    /// The tree.
+    /// The elements of the tree.
     pub array: Vec<u32>,
-    /// Where each stack of the profile begins in the tree.
+    /// The index in the tree at which each stack of the profile begins.
     pub positions: IndexVec<StackId, u32>,
 }
 
@@ -25,10 +25,10 @@ struct Stat {
 }
 
 impl Layout {
-    /// Lays out a profile (`writeMemProfFrameArray`, `CallStackRadixTreeBuilder`).
+    /// Lays out a profile (LLVM's `writeMemProfFrameArray`, `CallStackRadixTreeBuilder`).
     ///
     /// # Errors
-    /// [`ErrorKind::CannotRepresent`] for a tree of 2^31 elements.
+    /// [`ErrorKind::CannotRepresent`] if the tree would have 2^31 elements or more.
     pub(super) fn new(profile: &MemProfile, ids: IdScheme) -> Result<Self> {
         let frames = profile.frames();
         let mut stats = IndexVec::parallel_to(frames, Stat::default());
@@ -52,7 +52,7 @@ impl Layout {
         for (number, &frame) in (0u32..).zip(&frame_order) {
             numbers[frame] = number;
         }
-        // Frames by how often they are used, then by id: the order that stacks are sorted by.
+        // Rank frames by their number of uses, then by id. Stacks are sorted by these ranks.
         let mut ranked = frame_order.clone();
         ranked.sort_unstable_by_key(|&frame| (stats[frame].count, ids[frame]));
         let mut ranks = IndexVec::parallel_to(frames, 0u32);
@@ -96,12 +96,13 @@ impl Layout {
 struct Builder<'a> {
     /// The number of each frame in the file's array of frames.
     numbers: &'a IndexVec<FrameId, u32>,
-    /// Where each frame of the stack before is in the array, from the root.
+    /// The index in the tree of each frame of the previous stack, outermost first.
     indexes: Vec<u32>,
 }
 
 impl Builder<'_> {
-    /// Appends a stack, last element first, and returns where its length is.
+    /// Appends a stack, outermost frame first, and returns the index of its length. `before` is the stack that was
+    /// appended before this one; the outermost frames that both have are shared.
     fn add(&mut self, stack: &[FrameId], before: &[FrameId], array: &mut Vec<u32>) -> Result<u32> {
         let pairs = stack.iter().rev().zip(before.iter().rev());
         let common = pairs.take_while(|(one, two)| one == two).count();
@@ -133,10 +134,11 @@ fn place(index: usize) -> Result<u32> {
         })
 }
 
-/// Reads the stack that begins at an element of the tree into `frames`, as numbers of the frame array.
+/// Reads the stack that begins at an element of the tree. `frames` receives the numbers of its frames in the file's
+/// array of frames.
 ///
 /// # Errors
-/// [`ErrorKind::Malformed`] if the stack leads out of the tree or is longer than it.
+/// [`ErrorKind::Malformed`] if the stack leads out of the tree or is longer than the tree.
 pub(super) fn read_stack(
     array: &[[u8; 4]],
     start: u32,

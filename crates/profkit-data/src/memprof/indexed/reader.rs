@@ -1,4 +1,4 @@
-//! Reading the section.
+//! Reads the MemProf section of indexed profiles.
 use super::radix::read_stack;
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::{Entry, HashTable, Lengths};
@@ -11,10 +11,10 @@ use crate::memprof::summary::MemProfSummary;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use rustc_hash::FxHashMap;
 
-/// The MemProf section of a file: its header and schema are read, its records not yet.
+/// The MemProf section of a file. Its header and schema were read, its records not yet.
 ///
-/// Hostile input: no panic; a record costs memory in proportion to its bytes, and a call stack to its length, each stack
-/// once.
+/// Hostile input never causes a panic. The memory for a record is proportional to its bytes, and the memory for a call
+/// stack to its length; each stack is stored once.
 ///
 /// ```
 /// use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
@@ -42,15 +42,15 @@ pub struct IndexedMemProf<'data> {
     data_access: Option<u64>,
 }
 
-/// Where call stacks come from.
+/// The tables from which call stacks are read.
 #[derive(Clone, Debug)]
 enum Stacks<'data> {
-    /// Versions 0 to 2: frames by id; version 2: stacks by id.
+    /// Versions 0 to 2: a table of frames by id; in version 2, also a table of stacks by id.
     Tables {
         frames: HashTable<'data>,
         stacks: Option<HashTable<'data>>,
     },
-    /// Versions 3 and 4.
+    /// Versions 3 and 4: an array of frames and a radix tree of stacks.
     Tree {
         frames: &'data [u8],
         array: &'data [[u8; 4]],
@@ -59,10 +59,11 @@ enum Stacks<'data> {
 }
 
 const STRUCTURE: Structure = Structure::MemProfSection;
-/// The least value of version 0's first word, which is an offset.
+/// The first word of a version 0 section is an offset, and at least this large. In later versions, it is the version
+/// number.
 const FIRST_OFFSET: u64 = 24;
 
-/// The version that a section's first word states.
+/// The version of a section, according to its first word.
 pub fn section_version(first_word: u64) -> Option<u32> {
     match first_word {
         1..=4 => u32::try_from(first_word).ok(),
@@ -72,11 +73,12 @@ pub fn section_version(first_word: u64) -> Option<u32> {
 }
 
 impl<'data> IndexedMemProf<'data> {
-    /// The section that begins at `start`, an absolute offset; `file` ends where the section does at the latest.
+    /// Parses the header and schema of the section that begins at the absolute offset `start`. `file` may end after the
+    /// section.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedVersion`], or [`ErrorKind::Malformed`] and [`ErrorKind::Truncated`] for a header or
-    /// schema that cannot be.
+    /// [`ErrorKind::UnsupportedVersion`], or [`ErrorKind::Malformed`] or [`ErrorKind::Truncated`] if the header or the
+    /// schema is damaged.
     pub fn parse(file: &'data [u8], start: u64) -> Result<Self> {
         Self::parse_section(file, start).map_err(|error| error.within(STRUCTURE).at(start))
     }
@@ -166,22 +168,22 @@ impl<'data> IndexedMemProf<'data> {
         })
     }
 
-    /// The version, 0 to 4.
+    /// The version of the section, 0 to 4.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The fields of its blocks.
+    /// The fields of the section's blocks.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The summary that the section states (version 4).
+    /// The summary stored in the section. Only version 4 has one.
     pub fn summary(&self) -> Option<MemProfSummary> {
         self.summary
     }
 
-    /// Accesses to global data (version 4).
+    /// The accesses to global data. Only version 4 has them.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -195,7 +197,7 @@ impl<'data> IndexedMemProf<'data> {
             .map_err(|error| error.within(Structure::DataAccess).within(STRUCTURE))
     }
 
-    /// Everything as an owned profile; records are in the order of the table.
+    /// Reads everything into an owned profile. The records are in the order of the section's hash table.
     ///
     /// # Errors
     /// The first error of any part.
@@ -211,7 +213,8 @@ impl<'data> IndexedMemProf<'data> {
         Ok(profile)
     }
 
-    /// As much as can be read, and what could not be: errors concern one function, or the rest of one bucket.
+    /// Reads as much as possible and passes the errors to `report`. One error costs one function, or the rest of one
+    /// bucket of the hash table.
     pub fn to_profile_salvaging(&self, mut report: impl FnMut(Error)) -> MemProfile {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -229,19 +232,19 @@ impl<'data> IndexedMemProf<'data> {
     }
 }
 
-/// Reading records, with what is known of stacks already.
+/// The state of reading records: the profile, and the frames and stacks that were already read.
 struct Reading<'a, 'data> {
     section: &'a IndexedMemProf<'data>,
     profile: MemProfile,
-    /// Stacks of versions 2 to 4 by id.
+    /// The stacks already read in versions 2 to 4, by id.
     known: FxHashMap<u64, StackId>,
-    /// Frames of versions 0 to 2 by id.
+    /// The frames already read in versions 0 to 2, by id.
     frames: FxHashMap<u64, FrameId>,
-    /// Frames of one stack by their number in the file's array of frames (versions 3 and 4).
+    /// A buffer for the frames of one stack, as numbers in the file's array of frames (versions 3 and 4).
     in_array: Vec<u32>,
-    /// Frames of one stack.
+    /// A buffer for the frames of one stack.
     stack: Vec<FrameId>,
-    /// How many frames call stacks may still have.
+    /// How many more frames may be read, in all call stacks together.
     budget: usize,
 }
 
@@ -314,7 +317,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         Ok(())
     }
 
-    /// Reads a call stack, or the id of one.
+    /// Reads a call stack, or the id of a call stack, depending on the version.
     fn stack(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId> {
         let section = self.section;
         let at = cursor.offset();
@@ -390,7 +393,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Takes frames of a call stack from the budget: stacks of a hostile file may share their bytes.
+    /// Subtracts the frames of a call stack from the budget. The budget is needed because in a hostile file, many
+    /// stacks can share the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
             Error::new(
@@ -437,7 +441,7 @@ fn parse_frame(bytes: &[u8], offset: u64) -> Result<Frame> {
     })
 }
 
-/// A count of items that take at least `item_len` bytes each.
+/// Reads the number of items that follow, each of at least `item_len` bytes.
 fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
     let at = cursor.offset();
     let count = cursor.u64()?;

@@ -1,4 +1,4 @@
-//! Writing the section.
+//! Writes the MemProf section of indexed profiles.
 use super::radix::Layout;
 use crate::MemProfSection;
 use crate::hash_table::{ItemId, Lengths, TablePlan};
@@ -10,21 +10,21 @@ use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
 use crate::{Error, ErrorKind, Result};
 
-/// How to write a section.
+/// Options for writing a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedMemProfOptions {
-    /// The version, 0 to 4.
+    /// The version of the section, 0 to 4.
     pub version: u32,
-    /// The fields to write.
+    /// The fields of the blocks.
     pub schema: Schema,
-    /// How frames and stacks are numbered and sorted.
+    /// The scheme by which frames and stacks get their ids and are sorted.
     pub ids: IdScheme,
 }
 
 impl IndexedMemProfOptions {
-    /// A version as the newest release that writes it does. `full` is whether all fields are written, which versions 0
-    /// and 1 always do.
+    /// Options to write a version as the newest LLVM release that writes it does. With `full`, blocks have all fields;
+    /// versions 0 and 1 always have all fields.
     pub fn for_version(version: u32, full: bool) -> Self {
         let ids = match version {
             0 | 1 => IdScheme::Combined,
@@ -41,7 +41,7 @@ impl IndexedMemProfOptions {
         }
     }
 
-    /// What a release writes by default; `None` for LLVM 14 and earlier, whose indexed profiles have no such section.
+    /// The defaults of an LLVM release. `None` for LLVM 14 and earlier, whose indexed profiles have no such section.
     pub fn for_llvm(release: Release) -> Option<Self> {
         let (version, schema, ids) = match release.major {
             ..=14 => return None,
@@ -57,14 +57,14 @@ impl IndexedMemProfOptions {
         })
     }
 
-    /// Sets the scheme of ids.
+    /// Sets the scheme by which frames and stacks get their ids.
     #[must_use]
     pub fn ids(mut self, ids: IdScheme) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Sets the fields.
+    /// Sets the fields of the blocks.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = schema;
@@ -72,14 +72,14 @@ impl IndexedMemProfOptions {
     }
 }
 
-/// Where a section begins before it is moved to its place: a multiple of 8 that is not 0, which means "none" for
-/// offsets.
+/// The offset for which a section is encoded before it is moved to its place. It is a multiple of 8, and not 0, because
+/// offset 0 means "none".
 const BASE: u64 = 64;
 
-/// The section of a profile. Writers of indexed profiles move it to where it goes.
+/// Encodes the section of a profile. The writer of indexed profiles then moves it to its place in the file.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a version that does not exist, and for what tables have no room for.
+/// [`ErrorKind::CannotRepresent`] if the version does not exist, or if the profile is too large for the tables.
 pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<MemProfSection> {
     let mut writer = Writer {
         profile,
@@ -111,7 +111,7 @@ struct Writer<'a> {
     profile: &'a MemProfile,
     options: &'a IndexedMemProfOptions,
     out: Vec<u8>,
-    /// Of the stacks in the tree (versions 3 and 4).
+    /// The index of each stack in the radix tree (versions 3 and 4).
     positions: IndexVec<StackId, u32>,
     frame_ids: IndexVec<FrameId, u64>,
     stack_ids: IndexVec<StackId, u64>,
@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Versions 0 to 2.
+    /// Writes the tables of versions 0 to 2.
     fn tables(&mut self) -> Result<()> {
         let version = self.options.version;
         (self.frame_ids, self.stack_ids) = self.profile.stored_ids(self.options.ids);
@@ -159,7 +159,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Versions 3 and 4.
+    /// Writes the array of frames and the radix tree of versions 3 and 4.
     fn tree(&mut self) -> Result<()> {
         let version = self.options.version;
         self.words(&[u64::from(version), 0, 0, 0]);
@@ -197,7 +197,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Appends the table of records and returns the offset of its index.
+    /// Appends the hash table of records and returns the offset of its index.
     fn records(&mut self) -> Result<u64> {
         let profile = self.profile;
         let lengths: Vec<u64> = profile
@@ -250,7 +250,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Appends a table whose keys are their own hashes.
+    /// Appends a hash table whose keys are their own hashes.
     fn table(
         &mut self,
         keys: &[u64],

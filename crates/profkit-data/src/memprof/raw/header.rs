@@ -5,31 +5,31 @@ use crate::{Error, ErrorKind, Result};
 
 /// The first eight bytes of a dump, little-endian: `\x81rforpm\xff`.
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// Bytes of the header.
+/// The size of the header in bytes.
 pub const HEADER_LEN: usize = 48;
-/// Bytes that a segment has for its build id.
+/// The number of bytes that a segment reserves for its build id.
 pub(super) const BUILD_ID_LEN: usize = 32;
 
 /// A version of raw profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
-/// How histogram elements are stored.
+/// The form of histogram elements in a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// There are none.
+    /// The version has no histograms.
     None,
-    /// 64-bit numbers.
+    /// Elements are 64-bit numbers.
     Words,
-    /// 16-bit floats.
+    /// Elements are 16-bit floats.
     Floats,
 }
 
 impl Version {
-    /// The newest one.
+    /// The newest version.
     pub const NEWEST: Version = Version(5);
 
-    /// A version by number, if it is one.
+    /// The version with this number, if it exists.
     pub fn new(number: u64) -> Option<Self> {
         match number {
             1..=5 => u32::try_from(number).ok().map(Version),
@@ -37,12 +37,12 @@ impl Version {
         }
     }
 
-    /// Its number.
+    /// The number of the version.
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// The LLVM releases that write it.
+    /// The LLVM releases that write this version.
     pub fn writers(self) -> &'static str {
         match self.0 {
             1 => "14 and 15",
@@ -53,7 +53,7 @@ impl Version {
         }
     }
 
-    /// The fields of a block.
+    /// The fields of a block in this version.
     pub fn schema(self) -> Schema {
         Schema::first(match self.0 {
             1 => 19,
@@ -62,7 +62,7 @@ impl Version {
         })
     }
 
-    /// Whether segments state the size of their build id, and their module's load address instead of a file offset.
+    /// Whether a segment has the size of its build id, and the load address of its module in place of a file offset.
     pub fn has_build_id_size(self) -> bool {
         self.0 >= 3
     }
@@ -84,7 +84,7 @@ impl Version {
     }
 }
 
-/// A header as it is read; its offsets are checked against the dump.
+/// A header whose offsets were checked against the size of the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub version: Version,
@@ -95,7 +95,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `data`, whose first byte has the absolute offset `base`.
+    /// Reads the header at the start of `data`. `base` is the absolute offset of `data` in the file.
     pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
         let mut cursor = Cursor::new(data, base, Endian::Little);
         if data.len() < HEADER_LEN {

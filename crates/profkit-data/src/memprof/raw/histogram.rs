@@ -4,14 +4,14 @@ const MANTISSA_BITS: u32 = 12;
 const MAX_MANTISSA: u64 = (1 << MANTISSA_BITS) - 1;
 const MAX_EXPONENT: u32 = 15;
 
-/// The value of an element.
+/// Decodes a histogram element.
 pub fn decode_element(element: u16) -> u64 {
     let mantissa = u64::from(element) & MAX_MANTISSA;
     mantissa << (element >> MANTISSA_BITS)
 }
 
-/// The element that LLVM 22's run-time library writes for a value: rounded half up at each halving, at most
-/// 4095 × 2^15.
+/// Encodes a value as LLVM 22's run-time library does: while the mantissa is too large it is halved, and halves are
+/// rounded up. The largest result is 4095 × 2^15.
 pub fn encode_element(value: u64) -> u16 {
     let (mut mantissa, mut exponent) = (value, 0u32);
     while mantissa > MAX_MANTISSA && exponent < MAX_EXPONENT {

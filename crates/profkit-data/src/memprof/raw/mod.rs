@@ -1,6 +1,6 @@
-//! Raw MemProf profiles (`.memprofraw`): what the run-time library of clang's `-fmemory-profile` writes.
+//! Raw MemProf profiles (`.memprofraw`), which the run-time library of clang's `-fmemory-profile` writes.
 //!
-//! A file is one dump or several, one after the other. Little-endian, 64-bit. A dump:
+//! A file has one or more dumps, one after the other. All numbers are little-endian and 64 bits wide. A dump:
 //!
 //! | bytes | |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | 8 | size of the dump |
 //! | 8, 8, 8 | offsets in the dump of segments, blocks, stacks |
 //!
-//! Each of the three begins with a count and is padded to a multiple of 8:
+//! Each of these three parts begins with the number of its items, and is padded to a multiple of 8:
 //!
 //! | | an item |
 //! |---|---|
@@ -25,10 +25,10 @@
 //! | 4 | 19 to 21 | histograms, 64-bit elements: 27 fields |
 //! | 5 | 22 | histogram elements are 16-bit floats |
 //!
-//! A segment is a mapping of code. Its offset is that of the mapping in its file up to version 2, and the load address
-//! of its module from version 3 on (`memprof_rawprofile.cpp`, seen in files).
+//! A segment is a mapping of code. Up to version 2, its offset is the offset of the mapping in its file. From version 3
+//! on, it is the load address of the module (`memprof_rawprofile.cpp`, seen in files).
 //!
-//! Facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`, `MemProfReader.cpp`, and files that
+//! Sources of these facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`, `MemProfReader.cpp`, and files that
 //! these releases write.
 mod header;
 mod histogram;

@@ -1,4 +1,4 @@
-//! Reading dumps.
+//! Reads raw dumps.
 use super::header::{BUILD_ID_LEN, Elements, Header, Version};
 use super::histogram::decode_element;
 use crate::bytes::{Cursor, Endian};
@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Result, Structure};
 
 /// The dumps of a file.
 ///
-/// Parsing looks at headers alone. Hostile input: no panic, and no memory but one small item a dump, each of which takes
-/// at least a header's bytes of the file.
+/// Parsing reads only headers. Hostile input never causes a panic. The only memory needed is one small item per dump,
+/// and each dump has at least the bytes of a header in the file.
 ///
 /// ```
 /// use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, RawMemProfOptions, Version, write};
@@ -32,7 +32,8 @@ pub struct RawMemProf<'data> {
 }
 
 impl<'data> RawMemProf<'data> {
-    /// The dumps of a file: all of them, or those before the first damage, which [`damage`](Self::damage) then returns.
+    /// Parses the headers of all dumps in a file. At the first damage it stops; [`damage`](Self::damage) then returns
+    /// the error, and the dumps before it can be read.
     ///
     /// # Errors
     /// If not even the first header can be read.
@@ -80,13 +81,13 @@ impl<'data> RawMemProf<'data> {
         &self.dumps
     }
 
-    /// What ends the dumps before the end of the file.
+    /// The error at which parsing stopped before the end of the file.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
     }
 }
 
-/// One dump: its header is known to be sound, nothing else is read yet.
+/// One dump. Its header was checked, but nothing else was read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDump<'data> {
     bytes: &'data [u8],
@@ -94,22 +95,22 @@ pub struct RawDump<'data> {
     header: Header,
 }
 
-/// A mapping of code in the process that was profiled.
+/// A mapping of code in the profiled process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// Its first address.
+    /// The first address of the mapping.
     pub start: u64,
-    /// The address after its last one.
+    /// The address after the last address of the mapping.
     pub end: u64,
-    /// Up to version 2 the offset of the mapping in its file; from version 3 on the load address of its module, 0 for
-    /// one that is not moved.
+    /// Up to version 2, the offset of the mapping in its file. From version 3 on, the load address of its module; 0 if
+    /// the module was loaded at the address it was linked for.
     pub offset: u64,
-    /// The build id of its module; empty if there is none, as in all files up to version 2.
+    /// The build id of the module; empty if there is none. Files up to version 2 have none.
     pub build_id: BuildId,
 }
 
 impl<'data> RawDump<'data> {
-    /// The version.
+    /// The version of the dump.
     pub fn version(&self) -> Version {
         self.header.version
     }
@@ -119,7 +120,7 @@ impl<'data> RawDump<'data> {
         self.base
     }
 
-    /// Bytes of the dump.
+    /// The size of the dump in bytes.
     pub fn size(&self) -> u64 {
         self.header.total_size
     }
@@ -130,7 +131,7 @@ impl<'data> RawDump<'data> {
         Ok(cursor)
     }
 
-    /// A section's items: how many, each of at least `item_len` bytes.
+    /// The items of a section: reads their number, which must fit if each has at least `item_len` bytes.
     fn items(
         &self,
         offset: u64,
@@ -156,7 +157,7 @@ impl<'data> RawDump<'data> {
     /// The mappings of code.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a count or a build id's size that cannot be.
+    /// [`ErrorKind::Malformed`] if a count or the size of a build id is impossible.
     pub fn segments(&self) -> Result<Vec<Segment>> {
         let version = self.version();
         let read = || {
@@ -184,7 +185,8 @@ impl<'data> RawDump<'data> {
                     .found(size)
                     .expected(format_args!("at most {BUILD_ID_LEN}")));
                 };
-                // Without a size an id ends where zeros begin; no release has written one.
+                // Before version 3, a build id has no size, so the zeros at its end are removed. No release has written
+                // such an id.
                 let id = match version.has_build_id_size() {
                     true => id,
                     false => {
@@ -207,10 +209,10 @@ impl<'data> RawDump<'data> {
         read().map_err(|error: Error| self.within(error, Structure::Segments))
     }
 
-    /// The blocks, with the ids of their stacks.
+    /// The blocks, each with the id of its stack.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a count that cannot be.
+    /// [`ErrorKind::Malformed`] if the number of blocks is impossible.
     pub fn blocks(&self) -> Result<Blocks<'data>> {
         let schema = self.version().schema();
         let item_len = 8 + schema.block_len() as u64;
@@ -225,10 +227,10 @@ impl<'data> RawDump<'data> {
         })
     }
 
-    /// The stacks.
+    /// The stacks, each with its id.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a count that cannot be.
+    /// [`ErrorKind::Malformed`] if the number of stacks is impossible.
     pub fn stacks(&self) -> Result<Stacks<'data>> {
         let (cursor, left) = self
             .items(self.header.stacks, 16, "stacks")
@@ -254,13 +256,13 @@ impl<'data> RawDump<'data> {
 pub struct RawBlock {
     /// The id of its stack in the same dump.
     pub stack_id: u64,
-    /// The figures.
+    /// The counts and figures of the allocations.
     pub block: MemInfoBlock,
-    /// Accesses by place, where they were recorded.
+    /// The number of accesses to each part of the allocations; empty if the dump has no histograms.
     pub histogram: Vec<u64>,
 }
 
-/// The blocks of a dump. After an error there are no more.
+/// Iterates over the blocks of a dump. It ends after an error.
 #[derive(Clone, Debug)]
 pub struct Blocks<'data> {
     dump: RawDump<'data>,
@@ -270,7 +272,7 @@ pub struct Blocks<'data> {
 }
 
 impl Blocks<'_> {
-    /// How many are left: no more than the dump has room for.
+    /// The number of blocks that are left. It is never larger than the dump has room for.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX)
     }
@@ -311,7 +313,7 @@ impl Blocks<'_> {
             };
         }
         if block.has(Field::AccessHistogram) {
-            // An address of the process that was profiled.
+            // The field is an address in the profiled process, which has no meaning here.
             block.set(Field::AccessHistogram, 0);
         }
         Ok(RawBlock {
@@ -335,7 +337,7 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// The stacks of a dump. After an error there are no more.
+/// Iterates over the stacks of a dump. It ends after an error.
 #[derive(Clone, Debug)]
 pub struct Stacks<'data> {
     dump: RawDump<'data>,
@@ -343,11 +345,11 @@ pub struct Stacks<'data> {
     left: u64,
 }
 
-/// The addresses of a stack, from the allocation outwards.
+/// The addresses of a stack as little-endian bytes, from the allocation outwards.
 pub type Pcs<'data> = &'data [[u8; 8]];
 
 impl<'data> Stacks<'data> {
-    /// How many are left: no more than the dump has room for.
+    /// The number of stacks that are left. It is never larger than the dump has room for.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX)
     }
@@ -369,7 +371,7 @@ impl<'data> Stacks<'data> {
 }
 
 impl<'data> Iterator for Stacks<'data> {
-    /// The stack's id, and its addresses as little-endian bytes.
+    /// The stack's id and its addresses.
     type Item = Result<(u64, Pcs<'data>)>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! Writing dumps: for tests, and to make files that older releases read.
+//! Writes raw dumps, for tests and to make files that older releases can read.
 use super::header::{BUILD_ID_LEN, Elements, HEADER_LEN, MAGIC, Version};
 use super::histogram::encode_element;
 use super::reader::{RawBlock, Segment};
@@ -7,40 +7,39 @@ use crate::memprof::block::Field;
 use crate::memprof::losses::Losses;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A mapping of code to write.
+/// A mapping of code, for writing.
 pub type SegmentToWrite = Segment;
 
-/// What a dump holds.
+/// The contents of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpToWrite {
     /// The mappings of code.
     pub segments: Vec<SegmentToWrite>,
-    /// The blocks.
+    /// The blocks, each with the id of its stack.
     pub blocks: Vec<RawBlock>,
-    /// The stacks: id and addresses.
+    /// The id and the addresses of each stack.
     pub stacks: Vec<(u64, Vec<u64>)>,
 }
 
-/// How to write a dump.
+/// Options for writing a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawMemProfOptions {
-    /// The version.
+    /// The version to write.
     pub version: Version,
 }
 
 impl RawMemProfOptions {
-    /// A version, with the defaults for all else.
+    /// Options for a version, otherwise the defaults.
     pub fn for_version(version: Version) -> Self {
         RawMemProfOptions { version }
     }
 }
 
-/// Writes a dump. Nothing gets lost: what the version cannot hold is an error.
+/// Writes a dump. Nothing is left out: data that the version cannot hold is an error.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a build id or a histogram that the version has no room for, and what the sink
-/// returns.
+/// [`ErrorKind::CannotRepresent`] if the version cannot hold a build id or a histogram, and the errors of the sink.
 pub fn write(
     dump: &DumpToWrite,
     options: &RawMemProfOptions,

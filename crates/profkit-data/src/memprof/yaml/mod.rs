@@ -1,7 +1,8 @@
-//! MemProf profiles as YAML: what `llvm-profdata show --memory` of LLVM 20 and later prints for indexed profiles, and its
-//! `merge` reads.
+//! MemProf profiles as YAML: the form that `llvm-profdata show --memory` of LLVM 20 and later prints for indexed
+//! profiles, and that its `merge` reads.
 //!
-//! A function is a hash with `0x`, or a name that is hashed. Everything else is as the file has it.
+//! A function is written as `0x` and its hash. When reading, it may also be a name, which is then hashed. All other
+//! values are as in the profile.
 mod reader;
 mod writer;
 

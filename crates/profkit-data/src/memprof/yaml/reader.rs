@@ -1,4 +1,4 @@
-//! Reading YAML.
+//! Reads MemProf profiles from YAML.
 use crate::memprof::block::{Field, MemInfoBlock};
 use crate::memprof::data_access::{DataAccess, DataRecord, Datum};
 use crate::memprof::profile::{AllocSite, CallSite, Frame, MemProfile, StackId, guid};
@@ -7,7 +7,7 @@ use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Result, Structure};
 use rustc_hash::FxHashSet;
 
-/// Whether a text is for this reader: LLVM takes everything that begins with `---` for a MemProf profile.
+/// Whether a text should be read as a MemProf profile. As in LLVM, this is so for every text that begins with `---`.
 pub fn is_yaml(data: &[u8]) -> bool {
     data.starts_with(b"---")
 }
@@ -15,7 +15,7 @@ pub fn is_yaml(data: &[u8]) -> bool {
 /// Reads a profile.
 ///
 /// # Errors
-/// With line and column: what is no YAML, or no MemProf profile.
+/// If the text is not YAML, or not a MemProf profile. The error has the line and column.
 pub fn parse(data: &[u8]) -> Result<MemProfile> {
     yaml::parse(data, Structure::MemProfYaml, document)
 }
@@ -36,7 +36,7 @@ fn document(mut events: Events<'_>) -> Result<MemProfile> {
     Ok(profile)
 }
 
-/// A function: `0x` and a hash, or a name.
+/// Reads a function: `0x` and a hash, or a name.
 fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static str) -> Result<u64> {
     let scalar = events.scalar(what)?;
     let text = &*scalar.text;
@@ -232,13 +232,13 @@ fn data_access(events: &mut Events<'_>) -> Result<DataAccess> {
     Ok(data)
 }
 
-/// The name of a symbol, canonical as LLVM's writer has it.
+/// Reads the name of a symbol and makes it canonical, as LLVM's writer does.
 fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
     let name = string(events, "a symbol")?;
     Ok(canonical_symbol(&name).to_vec())
 }
 
-/// A text that tables of names can hold.
+/// Reads a text that a table of names can hold: it is not empty and does not contain the separator of names.
 fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     let scalar = events.scalar(what)?;
     let bytes = scalar.text.as_bytes();
@@ -251,7 +251,8 @@ fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     Ok(bytes.to_vec())
 }
 
-/// A symbol without what `InstrProfSymtab::getCanonicalName` drops: all from the first dot on, but for `.__uniq.`.
+/// Removes the suffixes of a symbol that `InstrProfSymtab::getCanonicalName` removes: everything from the first dot on.
+/// If the symbol contains `.__uniq.`, only dots after that count.
 fn canonical_symbol(name: &[u8]) -> &[u8] {
     const UNIQ: &[u8] = b".__uniq.";
     let kept = name

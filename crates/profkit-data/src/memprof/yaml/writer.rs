@@ -1,4 +1,4 @@
-//! Writing YAML.
+//! Writes MemProf profiles as YAML.
 use crate::Result;
 use crate::bytes::Sink;
 use crate::memprof::data_access::{DataAccess, Datum};
@@ -6,30 +6,30 @@ use crate::memprof::losses::Losses;
 use crate::memprof::profile::{MemProfile, Record, StackId};
 use std::fmt::Write as _;
 
-/// How many bytes are put together before they go to the sink.
+/// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
-/// LLVM begins a new line before an item of a `{ … }` or `[ … ]` that would begin after this column.
+/// Inside `{ … }` or `[ … ]`, LLVM begins a new line before an item that would begin after this column.
 const WRAP_COLUMN: usize = 80;
-/// The column of values, after their key.
+/// The column at which values begin, counted from their key.
 const VALUE_COLUMN: usize = 16;
 
-/// How to write YAML. There is nothing to choose.
+/// Options for writing YAML. There are none yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct YamlOptions {}
 
 impl YamlOptions {
-    /// The defaults.
+    /// Makes the default options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Writes a profile in LLVM's bytes: one document. Sampled data come by falling counts, cold data sorted. Histograms and
-/// names of functions are left out: LLVM's YAML has no place for them.
+/// Writes a profile as one document, with the same bytes as LLVM. Accessed data are ordered by access count, largest
+/// first; cold data are sorted. Histograms and names of functions are left out, because LLVM's YAML cannot hold them.
 ///
 /// # Errors
-/// What the sink returns.
+/// The errors of the sink.
 pub fn write(profile: &MemProfile, _options: &YamlOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut writer = Writer {
         profile,
@@ -66,10 +66,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// A key at an indentation, padded for its value.
+    /// Writes a key at an indentation, padded up to the column of its value.
     fn key(&mut self, indent: usize, key: &str) {
         let width = VALUE_COLUMN.saturating_sub(key.len()).max(1);
-        // A `String` takes everything.
+        // Writing to a `String` never fails.
         let _ = write!(self.out, "{:indent$}{key}:{:width$}", "", "");
     }
 
@@ -129,7 +129,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A list in brackets that begins at a column, and the end of the line.
+    /// Writes a list in brackets that begins at a column, and the line break after it.
     fn flow(&mut self, open: char, close: char, start: usize, items: impl Iterator<Item = String>) {
         self.out.push(open);
         self.out.push(' ');
@@ -191,7 +191,7 @@ impl Writer<'_> {
     }
 }
 
-/// A text as LLVM writes it: plain, in single or in double quotes (`yaml::needsQuotes`).
+/// Writes a text in the form that LLVM chooses: without quotes, or in single or double quotes (`yaml::needsQuotes`).
 fn scalar(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let control = |c: char| c != '\t' && (c.is_control() || !c.is_ascii());
@@ -237,7 +237,7 @@ fn scalar(text: &[u8]) -> String {
     text.into_owned()
 }
 
-/// Whether YAML takes a text for a number.
+/// Whether YAML would read a text as a number.
 fn is_numeric(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {

@@ -17,7 +17,7 @@ fn function(index: usize) -> FunctionId {
     FunctionId::from_index(index)
 }
 
-/// The message, its hint, and what it must have: a place and a structure.
+/// Returns an error's message and hint, and checks that the error has a location and a structure.
 fn message(error: &Error) -> String {
     assert!(
         !error.structures().is_empty()
@@ -35,7 +35,7 @@ fn created(map: &[u8], facts: &ImageFacts) -> Result<Created> {
     MipProfile::create(&MipMap::parse(map)?, facts)
 }
 
-/// The profile of the mixed image before any run.
+/// The profile of the test image `mixed` without any run.
 fn mixed() -> MipProfile {
     let image = mixed_image();
     let facts = ImageFacts::new()
@@ -45,7 +45,7 @@ fn mixed() -> MipProfile {
     created(&image.map().finish(), &facts).unwrap().profile
 }
 
-/// A profile in which every field is in use.
+/// A profile that uses every field.
 fn full() -> MipProfile {
     let mut profile = mixed();
     profile.runs = 7;

@@ -32,7 +32,7 @@ fn version_8_comes_back_and_can_be_kept_as_version_9() {
         let eight = encoded(&profile, ProfileVersion::V8);
         assert_eq!(eight.len(), 182);
         let mut read = MipProfile::parse(&eight).unwrap();
-        // Its header does not say how wide addresses are.
+        // The header of version 8 does not have the width of addresses.
         assert_eq!(read.width.take(), None);
         profile.width = None;
         assert_eq!(read, profile);
@@ -97,7 +97,7 @@ hint: a newer version of profkit may support these flags
     insta::assert_snapshot!(with(12, 1), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 20 bytes, expected 4, for a module hash");
     insta::assert_snapshot!(with(56, 1), @"a reserved field is in use in header of MIP profile at offset 0x38: found 0x1, expected 0");
     insta::assert_snapshot!(with(20, 6), @"no section of stack entries in list of sections of MIP profile at offset 0xe8");
-    // The list of sections follows the build id of 20 bytes and 4 of padding.
+    // The table of sections comes after the header, the build id of 20 bytes and 4 bytes of padding.
     let list = 64 + 24;
     insta::assert_snapshot!(with(list, 8), @r"
 a section of unknown kind in section 0 of MIP profile at offset 0x58: found 8, expected 1 to 7

@@ -1,7 +1,7 @@
-//! Profiles as YAML, to be read, compared and edited by people.
+//! MIP profiles as YAML, for people to read, compare and edit.
 //!
-//! Two dialects: of version 8, with the keys that the original's tool has, and of version 9, which has more keys.
-//! docs/formats/mip.md lists them. A document without `Version` is of version 8.
+//! There are two dialects: version 8 with the keys of the original tool, and version 9 with more keys.
+//! docs/formats/mip.md lists them. A document without the key `Version` has version 8.
 mod reader;
 mod writer;
 

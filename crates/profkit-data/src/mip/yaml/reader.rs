@@ -1,4 +1,4 @@
-//! Reading YAML.
+//! Reads MIP profiles from YAML.
 use super::super::model::{
     Block, CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes, Width,
 };
@@ -9,10 +9,10 @@ use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// Reads a profile and the version whose dialect it has.
+/// Reads a profile, and the version of its dialect.
 ///
 /// # Errors
-/// With line and column: what is no YAML, or no profile.
+/// If the text is not YAML, or not a profile. The error has the line and column.
 pub fn parse(data: &[u8]) -> Result<(MipProfile, ProfileVersion)> {
     yaml::parse(data, Structure::MipYaml, document)
 }
@@ -22,13 +22,13 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers of edges that have one: looked up when all functions are known.
+    /// The callers named by call edges. They are looked up when all functions are known.
     callers: Vec<Caller>,
 }
 
-/// The caller of a call edge as the text names it.
+/// The caller of a call edge, as the text names it.
 struct Caller {
-    /// The edge, by its place in the text.
+    /// The index of the edge, in the order of the text.
     edge: usize,
     number: u32,
     name: Option<Vec<u8>>,
@@ -215,7 +215,7 @@ impl Document {
                 "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
                 "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
                 "Source Info" if nine => function.location = self.source(events)?,
-                // A single place in version 8, which its profiles do not hold.
+                // Version 8 has one source location per function in YAML; its binary profiles have none.
                 "Source Info" => {
                     events.mapping("Source Info", |events, key, _| {
                         events.scalar("Source Info")?;
@@ -422,7 +422,7 @@ fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
     }
 }
 
-/// The blocks but the first, which is the entry.
+/// Reads the blocks. The first one is the entry block and is left out.
 fn blocks(
     events: &mut Events<'_>,
     nine: bool,

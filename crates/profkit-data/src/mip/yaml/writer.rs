@@ -1,4 +1,4 @@
-//! Writing YAML.
+//! Writes MIP profiles as YAML.
 use super::super::losses::Losses;
 use super::super::model::{Function, Identity, MipProfile, Modes, Width};
 use super::super::profile::{MipWriteOptions, ProfileVersion};
@@ -9,10 +9,11 @@ use crate::tables::StackFlags;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt::Write as _;
 
-/// How many functions are put together before they go to the sink.
+/// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
 
-/// Writes a profile in the dialect of a version. Version 9 holds everything; what version 8 leaves out is in the losses.
+/// Writes a profile in the YAML dialect of a version. Version 9 can hold everything. The data that version 8 leaves out
+/// are counted in the losses.
 ///
 /// ```
 /// use profkit_data::mip::{MipProfile, MipWriteOptions, yaml};
@@ -26,7 +27,7 @@ const BATCH: usize = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if version 8 is asked for and has no place for something, or the sink takes no more.
+/// [`ErrorKind::CannotRepresent`] if version 8 cannot hold data that must not be left out, and the errors of the sink.
 pub fn write(
     profile: &MipProfile,
     options: &MipWriteOptions,
@@ -45,7 +46,7 @@ pub fn write(
     writer.header()?;
     let mut edges = profile.edges_by_callee();
     for (id, function) in profile.functions.entries() {
-        // A `String` takes everything.
+        // Writing to a `String` never fails.
         let _ = writer.function(function, edges.of(id));
         if writer.out.len() >= BATCH {
             sink.put(writer.out.as_bytes())?;
@@ -56,7 +57,7 @@ pub fn write(
     sink.put(writer.out.as_bytes())?;
     Ok(match version {
         ProfileVersion::V8 => Losses::of_version_8(profile, |function| {
-            // One frame without column and flags.
+            // The location can be written whole if it has one frame without column and flags.
             let mut frames = profile.tables.frames(function.location);
             let first = frames.next();
             first.is_some_and(|frame| frame.column == 0 && frame.flags == StackFlags::default())
@@ -239,13 +240,13 @@ impl Writer<'_> {
     }
 }
 
-/// Upper-case digits after a lower-case `0x`, unpadded.
+/// Formats a number with lower-case `0x` and upper-case digits, without padding.
 fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// A text as a YAML scalar: plain where that is read back as the same text, else in double quotes. Bytes that are not
-/// UTF-8 have the tag `!bytes`, and each character then stands for the byte of its number.
+/// Formats a text as a YAML scalar: without quotes if it is then read back as the same text, otherwise in double
+/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character then stands for the byte with its number.
 fn text(bytes: &[u8]) -> String {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';
@@ -292,7 +293,7 @@ fn quote(letter: char, out: &mut String) {
 }
 
 impl Modes {
-    /// The flags of some names.
+    /// The flag with this name.
     pub(super) fn of_name(name: &str) -> Option<Modes> {
         let mut names = super::super::model::MODE_NAMES.iter();
         names

@@ -1,7 +1,7 @@
-//! A function's samples as the binary family encodes them.
+//! The samples of one function in LLVM's binary encodings. All numbers are ULEB128.
 //!
-//! Top level: head samples, number of the name (or context), then the body. Body: total, lines, inlined functions, and
-//! vtables in files that have them. All numbers are ULEB128.
+//! A function at the top level: entry count, number of its name or context, body. A body: total, lines, inlined
+//! functions, and vtables if the file has any.
 use super::super::flat::{FlatFunction, Step};
 use super::super::losses::Losses;
 use super::super::model::{Location, Samples};
@@ -26,13 +26,13 @@ pub(in crate::sample) struct Decoder<'m, 'a> {
 }
 
 impl Decoder<'_, '_> {
-    /// A name by its number.
+    /// Reads the number of a name and returns the name's number in the profile.
     #[inline]
     pub(in crate::sample) fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<NameId> {
         self.mapping.read(cursor, self.names)
     }
 
-    /// The body of a function up to its end; without [`Step::Leave`].
+    /// Reads a body up to its end. No [`Step::Leave`] is added for it.
     pub(in crate::sample) fn body(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -111,7 +111,7 @@ impl Decoder<'_, '_> {
             for _ in 0..types {
                 let name = self.name(cursor)?;
                 let count = cursor.uleb128()?;
-                // Of two with one name at one place LLVM takes the first.
+                // If a name occurs twice at one location, LLVM keeps the first.
                 if seen.insert((location, name)) {
                     steps.push(Step::Vtable {
                         location,
@@ -125,7 +125,7 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// A place; LLVM refuses lines above 65535 where samples are, but not where functions are inlined.
+/// Reads a location. LLVM rejects lines above 65535 in locations of samples, but not in locations of inlined functions.
 #[inline]
 pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> Result<Location> {
     let start = cursor.offset();
@@ -216,13 +216,13 @@ impl Encoder<'_> {
         }
     }
 
-    /// Inlined functions by place, then by name.
+    /// Returns the inlined functions sorted by location, then by name.
     pub(in crate::sample) fn inlined_order<'s>(
         &self,
         samples: &'s Samples,
     ) -> Vec<&'s super::super::model::Inlined> {
         let mut order: Vec<_> = samples.inlined.iter().collect();
-        // They are sorted by place already.
+        // They are already sorted by location.
         order.sort_by_key(|inlined| (inlined.location, self.rank(inlined.samples.name)));
         order
     }
@@ -232,7 +232,7 @@ impl Encoder<'_> {
         put(out, count);
     }
 
-    /// A place where LLVM limits lines.
+    /// Appends a location whose line LLVM limits to 65535, and counts larger lines as losses.
     pub(in crate::sample) fn location(&mut self, out: &mut Vec<u8>, location: Location) {
         self.losses.large_lines += u64::from(u64::from(location.line) > MAX_LINE);
         put(out, u64::from(location.line));
@@ -244,7 +244,7 @@ impl Encoder<'_> {
     }
 }
 
-/// How many checksums and attributes samples hold.
+/// Counts the checksums and attributes of samples and of the functions inlined in them.
 pub(in crate::sample) fn count_facts(samples: &Samples, losses: &mut Losses) {
     losses.checksums += u64::from(samples.checksum != 0);
     losses.attributes += u64::from(samples.attributes != 0);

@@ -1,4 +1,5 @@
-//! The compact binary encoding (LLVM 7 to 16): names are MD5 hashes, and a table at the end says where functions are.
+//! The compact binary encoding (LLVM 7 to 16): names are MD5 hashes, and a table at the end has the offset of each
+//! function.
 use super::super::flat::{FlatFunction, Repeated};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
@@ -15,19 +16,20 @@ use crate::bytes::{Cursor, Endian, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 
-/// Adds a compact binary profile to `profile`, each count times `weight`. After a damaged function reading goes on at
-/// the next that the table knows.
+/// Adds a compact binary profile to `profile`, each count times `weight`. After a damaged function, reading continues
+/// at the next offset of the table.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong after it is in the report.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Faults after the header are in
+/// the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// [`read`] with options.
+/// The same as [`read`], with options.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -127,7 +129,7 @@ fn read_rest(
     Ok(())
 }
 
-/// The offsets of functions in the file, in the order of the table.
+/// Reads the offsets of functions in the file, in the order of the table.
 fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Result<Vec<u64>> {
     let mut read = || -> Result<Vec<u64>> {
         let count = numbers::count(
@@ -162,7 +164,8 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
 /// Writes a profile in the compact binary encoding, for LLVM 7 to 16.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes, which LLVM does not write in
+/// this encoding either; and the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     _options: &BinaryOptions,

@@ -1,21 +1,22 @@
-//! Magic and version, which all encodings of the binary family begin with.
+//! The magic and the version at the start of all binary encodings.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
 
-/// What the magic and the version say.
+/// The start of a binary sample profile: encoding and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The low byte of the magic: [`BINARY`], [`COMPACT_BINARY`] or [`EXT_BINARY`].
     pub encoding: u8,
-    /// The version.
+    /// The version number.
     pub version: u64,
 }
 
-/// Reads magic and version. The versions of an encoding are for its reader to judge.
+/// Reads the magic and the version. The reader of each encoding decides which versions it accepts.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] if it is no sample profile of the binary family, [`ErrorKind::Truncated`] if it ends within.
+/// [`ErrorKind::BadMagic`] if the data is not a binary sample profile of LLVM, [`ErrorKind::Truncated`] if it ends
+/// inside magic or version.
 pub fn parse_header(data: &[u8]) -> Result<Header> {
     read(&mut Cursor::new(data, 0, Endian::Little))
 }

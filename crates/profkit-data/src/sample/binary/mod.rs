@@ -1,13 +1,13 @@
-//! The binary encodings without sections: binary, and compact binary that LLVM 7 to 16 knew. docs/formats/sample.md has
-//! the byte tables.
+//! The binary encodings without sections: binary, and compact binary (LLVM 7 to 16). docs/formats/sample.md has the
+//! byte tables.
 //!
 //! | version | LLVM | change |
 //! |---|---|---|
-//! | 100 | 3.6, 3.7 | first: names in place, nothing inlined |
+//! | 100 | 3.6, 3.7 | first: each name stands where it is used, no inlined functions |
 //! | 102 | 3.8 | name table, inlined functions |
 //! | 103 | since 3.9 | summary before the name table |
 //!
-//! 101 existed between releases only and is rejected.
+//! Version 101 existed between releases only and is rejected.
 pub(super) mod body;
 mod compact;
 pub(super) mod header;

@@ -1,4 +1,4 @@
-//! Name tables: read without copying names, written in LLVM's order.
+//! Name tables. They are read without copying names, and written in LLVM's order.
 use super::super::model::{SampleProfile, Samples};
 use super::super::names::{NameId, SampleName, SampleNames};
 use super::numbers;
@@ -7,7 +7,7 @@ use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use crate::{Error, ErrorKind, Result};
 
-/// The names of a file, by number.
+/// The names of a file. The index is the number by which the file refers to a name.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sample) struct NameTable {
     entries: Vec<Entry>,
@@ -17,12 +17,12 @@ pub(in crate::sample) struct NameTable {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Guid(u64),
-    /// A span of the section's bytes.
+    /// The start and length of a name in the section's bytes.
     Text(u64, u32),
 }
 
 impl NameTable {
-    /// Reads `size`, then names that a zero byte ends. Names up to a fault stay in the table.
+    /// Reads the number of names, then the names, each ended by a zero byte. Names before a fault stay in the table.
     pub(in crate::sample) fn read_plain(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -33,7 +33,7 @@ impl NameTable {
             1,
             "the table claims more names than its bytes can hold",
         );
-        // The names are there whatever was claimed: those of a cut table are read, too.
+        // A wrong number does not stop the reader: the names that are there are read, also those of a truncated table.
         let (count, claim) = match count {
             Ok(count) => (count, None),
             Err(error) => (cursor.remaining(), Some(error)),
@@ -60,7 +60,7 @@ impl NameTable {
         }
     }
 
-    /// Reads `size`, then hashes: of eight bytes each, or ULEB128.
+    /// Reads the number of names, then their hashes. With `fixed`, a hash has eight bytes, otherwise it is ULEB128.
     pub(in crate::sample) fn read_md5(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -89,7 +89,7 @@ impl NameTable {
         self.entries.len()
     }
 
-    /// A name; `section` is what the table was read from.
+    /// Returns a name. `section` must be the bytes from which the table was read.
     pub(in crate::sample) fn get<'data>(
         &self,
         index: usize,
@@ -104,7 +104,7 @@ impl NameTable {
         })
     }
 
-    /// The number of a spelled name, or of its hash.
+    /// The number of a name in the file. In a table of hashes, the number of the name's hash.
     pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
         if self.is_md5 {
             let guid = NameRef::of(name).0;
@@ -113,7 +113,7 @@ impl NameTable {
                 .iter()
                 .position(|entry| matches!(entry, Entry::Guid(found) if *found == guid));
         }
-        // Names are sorted in all files that LLVM writes; whether in this one is not known.
+        // A search through all names: LLVM writes sorted tables, but this file may come from another writer.
         self.entries.iter().position(|entry| {
             let &Entry::Text(start, len) = entry else {
                 return false;
@@ -130,7 +130,8 @@ fn too_long(offset: u64) -> Error {
     Error::new(ErrorKind::LimitExceeded, "a name is longer than 4 GiB").at(offset)
 }
 
-/// From the numbers of a file's names to those of a profile's, which gets the names that are asked for.
+/// Maps the numbers of names in a file to their numbers in a profile. A name is added to the profile when it is first
+/// asked for.
 pub(in crate::sample) struct Mapping<'a> {
     pub(in crate::sample) table: &'a NameTable,
     pub(in crate::sample) section: &'a [u8],
@@ -146,7 +147,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Reads a number of a name.
+    /// Reads the number of a name.
     #[inline]
     pub(in crate::sample) fn read(
         &mut self,
@@ -171,7 +172,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// The name of a number that is known to be in the table.
+    /// Maps a number that is already checked to be in the table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
             Some(&Some(id)) => Ok(id),
@@ -191,11 +192,11 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The names that a profile's functions need, in LLVM's order, and their numbers in the file.
+/// The names that a profile's functions use, in LLVM's order, and their numbers in the file.
 pub(in crate::sample) struct NamePlan {
-    /// By number in the file.
+    /// The names, by their number in the file.
     pub(in crate::sample) order: Vec<NameId>,
-    /// By number in the profile.
+    /// The numbers in the file, by name.
     index: IndexVec<NameId, u32>,
 }
 
@@ -237,7 +238,7 @@ impl NamePlan {
         self.index.get(name).copied().unwrap_or(0)
     }
 
-    /// Appends the table: names that a zero byte ends. Hashes are decimal numbers, as LLVM writes them.
+    /// Appends the table: names, each ended by a zero byte. Hashes are written as decimal numbers, as LLVM does.
     pub(in crate::sample) fn put_plain(&self, out: &mut Vec<u8>, names: &SampleNames) {
         numbers::put(out, self.order.len() as u64);
         let mut buffer = itoa::Buffer::new();

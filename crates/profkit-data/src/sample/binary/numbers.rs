@@ -1,4 +1,4 @@
-//! ULEB128 numbers of sample profiles, and the summary that is made of them.
+//! ULEB128 numbers of sample profiles, and summaries, which consist of such numbers.
 use crate::bytes::Cursor;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -13,7 +13,7 @@ pub(in crate::sample) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// A number of 32 bits.
+/// Reads a ULEB128 number of at most 32 bits.
 #[inline]
 pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u32> {
     let start = cursor.offset();
@@ -26,7 +26,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     })
 }
 
-/// How many items follow, each of at least `least` bytes: no more than the bytes that are left can hold.
+/// Reads the number of items that follow, each of at least `least` bytes. It is an error if the remaining bytes cannot
+/// hold that many.
 #[inline]
 pub(in crate::sample) fn count(
     cursor: &mut Cursor<'_>,

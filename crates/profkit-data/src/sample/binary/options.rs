@@ -1,10 +1,10 @@
-/// How to write the encodings without sections. There is nothing to choose.
+/// Options for writing the encodings without sections. There are none yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BinaryOptions {}
 
 impl BinaryOptions {
-    /// The defaults.
+    /// Makes the default options.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! The binary encoding (LLVM's `SampleProfileReaderRawBinary`, `SampleProfileWriterRawBinary`).
+//! The binary encoding without sections (LLVM's `SampleProfileReaderRawBinary`, `SampleProfileWriterRawBinary`).
 use super::super::flat::{FlatFunction, Repeated, Step};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
@@ -16,18 +16,19 @@ use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHO
 
 /// Adds a binary profile to `profile`, each count times `weight`.
 ///
-/// Functions follow one another without a table that says where, so none after a damaged one can be read.
+/// Reading stops at a damaged function: the file has no table that tells where the next function begins.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] and [`ErrorKind::UnsupportedVersion`] by the header. What is wrong after it is in the report.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Faults after the header are in
+/// the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// [`read`] with options.
+/// The same as [`read`], with options.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -100,7 +101,7 @@ fn read_rest(
     Ok(())
 }
 
-/// Head samples, name, body.
+/// Reads a function of version 102 or 103: entry count, number of its name, body.
 pub(super) fn function_by_table(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,
@@ -111,7 +112,8 @@ pub(super) fn function_by_table(
     decoder.body(cursor, function)
 }
 
-/// A function of version 100: name, total, head, lines with their call targets, whose names stand in place.
+/// Reads a function of version 100: name, total, entry count, lines with their call targets. Each name stands where it
+/// is used.
 fn function_in_place(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,
@@ -158,9 +160,11 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
         .ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start))
 }
 
-/// Writes a profile in the binary encoding, version 103, as LLVM 22 does: functions by total samples descending, then
-/// by name. Vtables and the symbol list have no place in it, and of attributes and of names known by hash only the
-/// digits of the hash are kept.
+/// Writes a profile in the binary encoding, version 103, as LLVM 22 does. Functions are ordered by total samples,
+/// descending, then by name.
+///
+/// The encoding cannot hold vtables, attributes and the symbol list, so they are left out. A name of which only the
+/// hash is known is written as the digits of its hash.
 ///
 /// ```
 /// use profkit_data::sample::binary::{self, BinaryOptions};
@@ -176,7 +180,8 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for profiles with calling contexts or of probes, as in LLVM; and those of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes, which LLVM does not write in
+/// this encoding either; and the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     _options: &BinaryOptions,

@@ -55,7 +55,7 @@ fn attempt(reader: Reader, file: &[u8]) -> (SampleProfile, Result<ReadReport>) {
     (profile, report)
 }
 
-/// Where bytes are in a file.
+/// The offset at which bytes occur in a file.
 fn find(file: &[u8], bytes: &[u8]) -> usize {
     memchr::memmem::find(file, bytes).unwrap()
 }
@@ -94,7 +94,7 @@ fn files_of_llvm_3_6_and_3_8_are_read() {
     assert_eq!(report.unwrap().faults, []);
     assert_eq!(as_text(&found), "main:10:2\n 3.1: 7 callee:5\n");
 
-    // Version 102 is 103 without the summary.
+    // Version 102 is version 103 without the summary.
     let new = binary();
     let names = find(&new, b"\x06_Z3bari\0");
     let mut old = new[..9].to_vec();
@@ -105,7 +105,7 @@ fn files_of_llvm_3_6_and_3_8_are_read() {
     assert_eq!(as_text(&found), as_text(&attempt(read, &new).0));
 }
 
-/// A function in which functions are inlined in one another, too deep.
+/// A function whose inlined functions nest more deeply than allowed.
 fn deep_function() -> Vec<u8> {
     let mut body = b"\x00\x01\x05\x00".to_vec();
     for _ in 0..600 {
@@ -115,7 +115,7 @@ fn deep_function() -> Vec<u8> {
     body
 }
 
-/// Bytes that add nothing to a number are no fault, as in LLVM.
+/// As in LLVM, superfluous ULEB128 bytes that do not change a number are no fault.
 #[test]
 fn padded_numbers_are_read() {
     let good = binary();
@@ -170,7 +170,7 @@ fn each_damage_has_its_message() {
         file.splice(at..at + len, by.iter().copied());
         say(what, read, &file, kept);
     };
-    // head, name, total (3 bytes), lines: line, discriminator, samples (2 bytes), calls
+    // The bytes of a function: head, name, total (3 bytes), lines: line, discriminator, samples (2 bytes), calls.
     replaced("name beyond the table", functions + 1, 1, b"\x63", 0);
     replaced("lines beyond the file", functions + 5, 1, b"\xff\x7f", 0);
     replaced("line above 65535", functions + 6, 1, b"\x80\x80\x04", 0);
@@ -229,11 +229,11 @@ fn each_damage_has_its_message() {
     say("cut table of hashes", read_compact, &good[..place - 20], 0);
     let mut replaced = |what: &str, at: usize, len: usize, by: &[u8]| {
         let mut file = good.clone();
-        // The rest stays where it is, so the next function is found through the table.
+        // The file keeps its length, so the table still points to the next function.
         file[at..at + len].copy_from_slice(by);
         say(what, read_compact, &file, 1);
     };
-    // head, name, total (3 bytes), lines, as above
+    // The bytes of a function, as in the test above: head, name, total (3 bytes), lines.
     let first = place + 8;
     replaced("lines beyond the file, compact", first + 5, 1, b"\x7f");
     let too_long = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";

@@ -1,8 +1,8 @@
-//! Checksums and attributes of functions, which stand in a section of their own, in no particular order.
+//! The checksums and attributes of functions. They are in a section of their own, in any order.
 //!
-//! An entry: the function's number (of a name, or of a context in context-sensitive profiles), checksum if the profile
-//! is of probes, attributes if it has them; and unless it is context-sensitive, the number of inlined functions, each
-//! with its place and an entry of its own.
+//! An entry has the number of the function (in context-sensitive profiles, the number of its context), the checksum in
+//! profiles of pseudo probes, and the attributes in profiles that have them. In profiles without contexts, the number
+//! of inlined functions follows, and for each its location and an entry.
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::sample::binary::body::{Decoder, location};
@@ -13,7 +13,7 @@ use crate::sample::names::NameId;
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-/// What entries hold, by flags.
+/// The fields that entries have, decided by flags of the profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     pub(super) has_checksums: bool,
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     pub(super) is_nested: bool,
 }
 
-/// Where the entry of each function is.
+/// The offset of the entry of each function.
 #[derive(Debug, Default)]
 pub(super) struct Metadata<'data> {
     shape: Shape,
@@ -29,7 +29,7 @@ pub(super) struct Metadata<'data> {
     entries: FxHashMap<u64, u64>,
 }
 
-/// An entry below a function's own.
+/// The entry of an inlined function, which is part of the entry of the function around it.
 struct Nested {
     depth: usize,
     location: Location,
@@ -38,7 +38,7 @@ struct Nested {
 }
 
 impl<'data> Metadata<'data> {
-    /// Finds the entries; those before a fault stay.
+    /// Finds the entries. Entries before a fault stay found.
     pub(super) fn read(&mut self, section: Cursor<'data>, shape: Shape) -> Result<()> {
         self.shape = shape;
         self.section = Some(section);
@@ -95,7 +95,8 @@ impl<'data> Metadata<'data> {
         Ok(())
     }
 
-    /// Sets the facts of a function by its number.
+    /// Sets the checksum and attributes of a function and of the functions inlined in it, from the entry with this
+    /// number.
     pub(super) fn apply(
         &self,
         number: u64,
@@ -140,7 +141,8 @@ impl<'data> Metadata<'data> {
     }
 }
 
-/// Gives each inlined function of the steps its facts. LLVM writes both in one order, but need not.
+/// Sets the checksum and attributes of each inlined function. LLVM writes inlined functions and their entries in the
+/// same order, but readers must not rely on that.
 fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
     let mut entered: FxHashMap<(usize, Location, NameId), usize> = FxHashMap::default();
     let mut stack = vec![0];

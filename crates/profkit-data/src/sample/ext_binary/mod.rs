@@ -1,8 +1,8 @@
-//! The extensible binary encoding (LLVM 10 and later; what LLVM writes by default since 18): a table of sections, each
-//! with flags. docs/formats/sample.md has the byte tables.
+//! The extensible binary encoding: a table of sections, each with flags. LLVM reads it since release 10 and writes it
+//! by default since 18. docs/formats/sample.md has the byte tables.
 //!
-//! A profile is opened by its section table alone. [`ExtBinaryProfile::read_functions`] finds single functions through
-//! the table of offsets; [`ExtBinaryProfile::read`] reads all.
+//! Opening a profile reads only its section table. [`ExtBinaryProfile::read_functions`] finds single functions through
+//! the table of offsets; [`ExtBinaryProfile::read`] reads all functions.
 //!
 //! ```
 //! use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile, write};

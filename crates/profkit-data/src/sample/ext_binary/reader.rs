@@ -1,4 +1,4 @@
-//! Reading extensible binary profiles (LLVM's `SampleProfileReaderExtBinaryBase`).
+//! Reads extensible binary profiles (LLVM's `SampleProfileReaderExtBinaryBase`).
 use super::metadata::{Metadata, Shape};
 use super::sections::{self, Section};
 use crate::bytes::{Cursor, Endian};
@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
 use std::borrow::Cow;
 
-/// A profile that is open, of which nothing but the section table is read.
+/// An open profile. Only its section table was read yet.
 ///
 /// ```
 /// use profkit_data::sample::SampleProfile;
@@ -37,23 +37,23 @@ pub struct ExtBinaryProfile<'data> {
     options: SampleReadOptions,
 }
 
-/// The contexts of a file, as numbers of names.
+/// The contexts of a file. Each frame has the number of a name.
 #[derive(Debug, Default)]
 struct Contexts {
     frames: Vec<(u32, Location)>,
     ends: Vec<usize>,
 }
 
-/// What functions need beside their own bytes.
+/// The tables of a file that are needed to read its functions.
 struct Tables<'a> {
     names: &'a NameTable,
     names_section: &'a [u8],
     contexts: Option<Contexts>,
-    /// Whether names spell contexts, as before LLVM 14.
+    /// Whether contexts are written as text in the name table, as before LLVM 14.
     are_names_contexts: bool,
     metadata: Metadata<'a>,
     vtables: bool,
-    /// The bits of discriminators that count, if not all do.
+    /// The bits of discriminators that are kept; `None` for all.
     mask: Option<u32>,
 }
 
@@ -61,15 +61,16 @@ impl<'data> ExtBinaryProfile<'data> {
     /// Reads the header and the section table.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], and [`ErrorKind::Truncated`] for a table that is cut.
+    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], and [`ErrorKind::Truncated`] if the table is
+    /// incomplete.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &SampleReadOptions::default())
     }
 
-    /// As [`parse`](Self::parse), with options for the functions that are read later.
+    /// The same as [`parse`](Self::parse). The options apply to functions that are read later.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The same as [`parse`](Self::parse).
     pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
@@ -83,26 +84,26 @@ impl<'data> ExtBinaryProfile<'data> {
         })
     }
 
-    /// The version: 103, or 104 and 105 of LLVM after 22.
+    /// The version: 103, or the versions 104 and 105 of LLVM after release 22.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The section table.
+    /// The entries of the section table.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The bytes of a section, inflated where they are compressed.
+    /// The bytes of a section, decompressed if the section is compressed.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] for a section beyond the file, [`ErrorKind::UncompressFailed`] and
-    /// [`ErrorKind::LimitExceeded`] for one that does not inflate, or not within the limit.
+    /// [`ErrorKind::Truncated`] if the section lies outside the file, [`ErrorKind::UncompressFailed`] if it cannot be
+    /// decompressed, [`ErrorKind::LimitExceeded`] if it would become too large.
     pub fn contents(&self, section: &Section) -> Result<Cow<'data, [u8]>> {
         sections::contents(self.data, section).map(|(bytes, _)| bytes)
     }
 
-    /// What sort of profile it is, by the flags of its sections.
+    /// The kind of profile, according to the flags of the sections.
     pub fn kind(&self) -> ProfileKind {
         let facts = [
             (section::SUMMARY, flag::PARTIAL, ProfileKind::PARTIAL),
@@ -150,7 +151,7 @@ impl<'data> ExtBinaryProfile<'data> {
         kind
     }
 
-    /// Adds all functions to `profile`, each count times `weight`; and the symbol list.
+    /// Adds all functions to `profile`, each count times `weight`, and the symbol list.
     pub fn read(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -177,8 +178,8 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Adds the functions of these names to `profile`, in context-sensitive profiles all of their contexts. Of the other
-    /// functions nothing is read where the file has a table of offsets.
+    /// Adds only the functions with these names to `profile`. In context-sensitive profiles, all contexts of these
+    /// functions are added. If the file has a table of offsets, no other function is read.
     pub fn read_functions(&self, wanted: &[&[u8]], profile: &mut SampleProfile) -> ReadReport {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -208,7 +209,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 };
                 let whole = Cursor::new(&bytes, base, Endian::Little);
                 let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
-                // Without a sound table every function is read.
+                // Without a sound table of offsets, every function is read.
                 let starts = self.offsets(offsets, bytes.len(), report).map(|offsets| {
                     let wanted = offsets.into_iter().filter(|&(number, _)| is_wanted(number));
                     let mut starts: Vec<u64> = wanted.map(|(_, offset)| offset).collect();
@@ -221,7 +222,8 @@ impl<'data> ExtBinaryProfile<'data> {
                 loop {
                     if let Some(starts) = &mut starts {
                         let Some(start) = starts.next() else { break };
-                        // Functions that overlap would cost their bytes once for each of them.
+                        // Functions must not overlap: otherwise a hostile file could make the reader decode the same
+                        // bytes very often.
                         if base + start < cursor.offset() {
                             let error = Error::new(
                                 ErrorKind::Malformed,
@@ -262,8 +264,8 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Whether the file is as LLVM 10 to 13 wrote it: contexts are names, and metadata do not nest. Since LLVM 14 a file
-    /// has a section of contexts, or sections of flat functions.
+    /// Whether the file has the form of LLVM 10 to 13: contexts are written in the name table, and metadata do not
+    /// nest. A file of LLVM 14 or later has a section of contexts, or sections of flat functions.
     fn is_llvm_13(&self) -> bool {
         !self
             .sections
@@ -277,7 +279,7 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
-    /// The sections of samples, each with the table of offsets before it.
+    /// The sections with samples, each with the table of offsets that comes before it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let mut offsets = None;
         self.sections.iter().filter_map(move |section| {
@@ -338,7 +340,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads the tables that functions need, as far as they are sound.
+    /// Reads the tables that functions need. Faults are reported, and the sound parts are used.
     fn with_tables(
         &self,
         report: &mut ReadReport,
@@ -430,7 +432,8 @@ impl<'data> ExtBinaryProfile<'data> {
         then(&tables, report);
     }
 
-    /// The numbers and offsets of functions, relative to the samples; `None` if there is no sound table.
+    /// Reads the table of offsets: the number of each function, and its offset from the start of the samples. `None` if
+    /// there is no sound table.
     fn offsets(
         &self,
         section: Option<&Section>,
@@ -482,7 +485,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads one section of samples. After a damaged function reading goes on at the next that the table knows.
+    /// Reads one section of samples. After a damaged function, reading continues at the next offset of the table.
     #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
     fn read_section(
         &self,
@@ -502,7 +505,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut cursor = whole;
         let mut function = FlatFunction::default();
         let mut starts: Option<Vec<u64>> = None;
-        // Damaged functions may all run to the end of the section, each from its own start.
+        // Limits how many bytes of damaged functions are decoded: each may extend to the end of the section, so the
+        // same bytes can be decoded once per function.
         let mut fuel = bytes.len().saturating_mul(SAMPLE_REREADS) as u64;
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
@@ -552,7 +556,7 @@ impl<'data> ExtBinaryProfile<'data> {
 }
 
 impl Tables<'_> {
-    /// Reads a function: head samples, number of its name or context, body; and its metadata.
+    /// Reads a function: entry count, number of its name or context, body. Then adds its metadata.
     fn function(
         &self,
         cursor: &mut Cursor<'_>,
@@ -595,7 +599,7 @@ impl Tables<'_> {
                     let name = decoder.mapping.id(name, decoder.names)?;
                     function.callers.push(Frame { name, location });
                 }
-                // `get` gives one frame at least: the function itself.
+                // `get` returns at least one frame, the function itself.
                 function.name = function.callers.pop().unwrap_or_default().name;
             }
         }
@@ -604,7 +608,7 @@ impl Tables<'_> {
         if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
             report.fault(error.within(Structure::SampleSection(section::METADATA)));
         }
-        // Metadata are found by whole discriminators.
+        // Discriminators are cut only now: the metadata refer to inlined functions by their whole discriminators.
         if let Some(mask) = self.mask {
             function.cut_discriminators(mask, Repeated::First);
         }
@@ -613,7 +617,7 @@ impl Tables<'_> {
 }
 
 impl Tables<'_> {
-    /// The numbers of names that spell a context of one of these functions.
+    /// The numbers of the names in the table that are contexts, as text, of one of these functions.
     fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
         let leaf = |index: usize| match self.names.get(index, self.names_section)? {
             SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
@@ -625,7 +629,8 @@ impl Tables<'_> {
             .collect()
     }
 
-    /// Reads the number of a name that spells a context.
+    /// Reads the number of a name that is a context written as text. A name that is not a context becomes the
+    /// function's name.
     fn spelled_context(
         &self,
         cursor: &mut Cursor<'_>,
@@ -637,7 +642,7 @@ impl Tables<'_> {
         let index = usize::try_from(again.uleb128()?).unwrap_or(usize::MAX);
         let text = match self.names.get(index, self.names_section) {
             Some(SampleName::Text(text)) if text.first() == Some(&b'[') => text,
-            // A hash of a context, or a name beyond the table.
+            // The entry is the hash of a context, a plain name, or outside the table.
             _ => {
                 function.name = decoder.name(cursor)?;
                 return Ok(());
@@ -689,7 +694,7 @@ impl Contexts {
                 3,
                 "a context claims more frames than its bytes can hold",
             )?;
-            // Callers and the function itself.
+            // The frames are the callers and the function itself.
             if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH + 1 {
                 return Err(Error::new(
                     ErrorKind::LimitExceeded,
@@ -721,7 +726,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// The frames of a context, one at least.
+    /// The frames of a context. There is at least one.
     fn get(&self, number: u64) -> Option<&[(u32, Location)]> {
         let number = usize::try_from(number).ok()?;
         let &end = self.ends.get(number)?;
@@ -732,7 +737,7 @@ impl Contexts {
         self.frames.get(start..end)
     }
 
-    /// The numbers of contexts that end in one of these names.
+    /// The numbers of contexts whose last frame has one of these names.
     fn of_leaves(&self, names: &[u64]) -> Vec<u64> {
         let leaf = |&end: &usize| self.frames.get(end.checked_sub(1)?).map(|frame| frame.0);
         (0u64..)

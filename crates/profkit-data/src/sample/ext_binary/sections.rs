@@ -8,26 +8,26 @@ use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{SECTION_ENTRY_SIZE, flag, section};
 use std::borrow::Cow;
 
-/// An entry of the section table (LLVM's `SecHdrTableEntry`). Four u64, little-endian.
+/// An entry of the section table: four little-endian u64 (LLVM's `SecHdrTableEntry`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds: a number of [`section`].
+    /// The kind of section: one of the numbers in [`section`].
     pub kind: u64,
-    /// [`flag`]s: the low half has one meaning for all, the high half one for each kind.
+    /// A set of [`flag`]s. The low 32 bits mean the same in every section, the high 32 bits depend on the kind.
     pub flags: u64,
-    /// Where it begins in the file.
+    /// The offset of the section in the file.
     pub offset: u64,
-    /// Its size in the file.
+    /// The size of the section in the file, in bytes.
     pub size: u64,
 }
 
 impl Section {
-    /// LLVM's name of what it holds (`getSecName`).
+    /// LLVM's name for this kind of section (`getSecName`).
     pub fn name(&self) -> &'static str {
         sample_section_name(self.kind)
     }
 
-    /// The section in errors.
+    /// The section as errors refer to it.
     pub(super) fn structure(&self) -> Structure {
         Structure::SampleSection(self.kind)
     }
@@ -37,7 +37,7 @@ impl Section {
         self.flags & flags == flags
     }
 
-    /// Whether it holds something that this reader knows.
+    /// Whether this reader knows the kind of section.
     pub fn is_known(&self) -> bool {
         matches!(
             self.kind,
@@ -75,8 +75,8 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
     read().map_err(|error| error.within(Structure::SectionTable))
 }
 
-/// The bytes of a section, inflated where they are compressed, and the offset in the file of the first; inflated bytes
-/// count from 0.
+/// Returns the bytes of a section, decompressed if it is compressed, and the offset in the file of the first byte. For
+/// decompressed bytes this offset is 0.
 pub(super) fn contents<'data>(
     data: &'data [u8],
     section: &Section,
@@ -106,7 +106,7 @@ pub(super) fn contents<'data>(
     Ok((Cow::Owned(inflated), 0))
 }
 
-/// Uncompressed size, compressed size, zlib stream.
+/// Decompresses a section. It has the uncompressed size, the compressed size, and a zlib stream.
 fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;
@@ -152,7 +152,7 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     Ok(inflated)
 }
 
-/// Appends a section's bytes, compressed as LLVM does if asked for: an empty section stays empty.
+/// Appends a section's bytes, compressed if `compress` is set. As in LLVM, an empty section is never compressed.
 pub(super) fn put_contents(out: &mut Vec<u8>, bytes: &[u8], compress: bool) -> Result<()> {
     use std::io::Write;
     if !compress || bytes.is_empty() {

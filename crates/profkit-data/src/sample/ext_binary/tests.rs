@@ -100,7 +100,7 @@ fn every_layout_comes_back() {
 fn of_repeated_vtables_the_first_counts() {
     let source = "f:9:1\n 1: 9\n 2.3: vtables v:5 \n 2.4: vtables v:9 w:1 \n";
     let mut file = encoded(source, options());
-    // The second place: line 2, discriminator 4, two vtables.
+    // The second location with vtables: line 2, discriminator 4, two vtables.
     let at = file.windows(3).position(|bytes| bytes == [2, 4, 2]);
     file[at.unwrap() + 1] = 3;
     let (found, report) = decoded(&file);
@@ -212,7 +212,7 @@ fn single_functions_are_found_by_name() {
     assert_eq!(as_text(&found), CONTEXTS.split("[main]").next().unwrap());
 }
 
-/// A file with a section's bytes replaced.
+/// Returns a file in which `change` has changed the bytes of one section.
 fn with_section(file: &[u8], kind: u64, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let opened = ExtBinaryProfile::parse(file).unwrap();
     let index = opened
@@ -225,7 +225,7 @@ fn with_section(file: &[u8], kind: u64, change: impl FnOnce(&mut Vec<u8>)) -> Ve
     let size = usize::try_from(section.size).unwrap();
     let mut bytes = file[start..start + size].to_vec();
     change(&mut bytes);
-    // The new bytes go to the end, so that other sections stay where they are.
+    // The new bytes are appended at the end of the file, so the offsets of other sections stay valid.
     let mut changed = file.to_vec();
     let entry = 18 + 32 * index;
     changed[entry + 16..entry + 24].copy_from_slice(&(file.len() as u64).to_le_bytes());
@@ -261,7 +261,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
 
 #[test]
 fn damaged_functions_that_overlap_end_the_section() {
-    // A tree of calls that has no end, from wherever it is read.
+    // Bytes that read as calls nested without end, from whichever offset reading starts.
     let samples = with_section(&encoded(NESTED, options()), section::SAMPLES, |bytes| {
         *bytes = vec![2; 4000];
     });
@@ -359,7 +359,7 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
         0,
         2,
     );
-    // The table of offsets knows where the next function begins.
+    // Reading continues at the next function, whose offset is in the table of offsets.
     let damaged = change(section::SAMPLES, |bytes| bytes[1] = 0x63);
     say("damaged first function", &damaged, 2, 2);
     let twice = with_section(&damaged, section::FUNCTION_OFFSETS, |bytes| bytes[0] = 0x7f);
@@ -437,7 +437,7 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
     let probes = encoded(PROBES, options());
     let change = |change: fn(&mut Vec<u8>)| with_section(&probes, section::METADATA, change);
     say("cut metadata", &change(|bytes| bytes.truncate(5)), 1, 2);
-    // Name, checksum, attributes, one inlined function: line, discriminator, name …
+    // The bytes of the entry: name, checksum, attributes, one inlined function: line, discriminator, name …
     say(
         "metadata nest otherwise",
         &change(|bytes| bytes[4] = 9),
@@ -525,7 +525,7 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     let (found, report) = decoded(&file);
     assert_eq!(report.faults, []);
     assert_eq!(as_text(&found), NESTED);
-    // A section of a kind that is not known is passed over, and listed.
+    // A section of an unknown kind is skipped, but listed.
     let unknown = 18 + 32 * 4;
     file[unknown] = 40;
     file[18 + 32] = 41;

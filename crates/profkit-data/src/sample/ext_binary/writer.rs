@@ -1,4 +1,4 @@
-//! Writing extensible binary profiles (LLVM's `SampleProfileWriterExtBinary` in `SampleProfWriter.cpp`).
+//! Writes extensible binary profiles (LLVM's `SampleProfileWriterExtBinary` in `SampleProfWriter.cpp`).
 use super::sections::{self, Section};
 use crate::bytes::{Sink, assert_planned};
 use crate::sample::binary::body::{Encoder, count_facts};
@@ -12,57 +12,58 @@ use crate::sample::summary::summarize;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::{EXT_BINARY, SECTION_ENTRY_SIZE, UNIQUE_SUFFIX, flag, section};
 
-/// How to write the extensible binary encoding.
+/// Options for writing the extensible binary encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtBinaryOptions {
-    /// Names as MD5 hashes of eight bytes (`--use-md5`).
+    /// Write names as MD5 hashes of eight bytes (`--use-md5`).
     pub md5_names: bool,
-    /// All sections compressed (`--compress-all-sections`).
+    /// Compress all sections (`--compress-all-sections`).
     pub compress: bool,
-    /// Functions with and without inlined ones in sections of their own (`--split-layout`).
+    /// Write functions with inlined functions and those without in separate sections (`--split-layout`).
     pub split_layout: bool,
-    /// Marked as a profile of code shared with other programs (`--gen-partial-profile`), as is one whose kind says so.
+    /// Mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A profile of
+    /// [`ProfileKind::PARTIAL`] is always marked.
     pub partial: bool,
-    /// Vtables are written (`--extbinary-write-vtable-type-prof`).
+    /// Write vtables (`--extbinary-write-vtable-type-prof`).
     pub vtables: bool,
 }
 
 impl ExtBinaryOptions {
-    /// The defaults.
+    /// The defaults: none of these options is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether names are written as hashes.
+    /// Sets whether names are written as hashes.
     #[must_use]
     pub fn md5_names(mut self, yes: bool) -> Self {
         self.md5_names = yes;
         self
     }
 
-    /// Whether all sections are compressed.
+    /// Sets whether all sections are compressed.
     #[must_use]
     pub fn compress(mut self, yes: bool) -> Self {
         self.compress = yes;
         self
     }
 
-    /// Whether functions without inlined ones have sections of their own.
+    /// Sets whether functions without inlined functions have a section of their own.
     #[must_use]
     pub fn split_layout(mut self, yes: bool) -> Self {
         self.split_layout = yes;
         self
     }
 
-    /// Whether the profile is marked as partial.
+    /// Sets whether the file is marked as a profile of shared code.
     #[must_use]
     pub fn partial(mut self, yes: bool) -> Self {
         self.partial = yes;
         self
     }
 
-    /// Whether vtables are written.
+    /// Sets whether vtables are written.
     #[must_use]
     pub fn vtables(mut self, yes: bool) -> Self {
         self.vtables = yes;
@@ -70,7 +71,7 @@ impl ExtBinaryOptions {
     }
 }
 
-/// The section table in LLVM's order, by what a section is for.
+/// The purpose of a section. The variants are in the order of LLVM's section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Summary,
@@ -103,7 +104,7 @@ const SPLIT_TABLE: &[Part] = &[
     Part::Symbols,
     Part::Metadata,
 ];
-/// The order of the sections' bytes.
+/// The order in which the contents of the sections are written.
 const DEFAULT_DATA: &[Part] = &[
     Part::Summary,
     Part::Names,
@@ -124,12 +125,13 @@ const SPLIT_DATA: &[Part] = &[
     Part::Metadata,
 ];
 
-/// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions stand by total samples
-/// descending, then by name or context; metadata in the same order (LLVM's is that of a hash table).
+/// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions are ordered by total
+/// samples, descending, then by name or context. Metadata have the same order, whereas LLVM writes them in the order of
+/// a hash table.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a split layout of a profile with calling contexts, for which it has no section;
-/// and those of the sink.
+/// [`ErrorKind::CannotRepresent`] if a split layout is asked for and the profile has calling contexts: the encoding has
+/// no section for them then. And the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
@@ -229,12 +231,12 @@ impl Part {
 struct Writer<'a> {
     profile: &'a SampleProfile,
     options: &'a ExtBinaryOptions,
-    /// Functions in the order of writing.
+    /// The indices of functions in the order in which they are written.
     order: Vec<u32>,
-    /// The number of each function's context, by function; empty without contexts.
+    /// The number of each function's context, by the function's index. Empty in profiles without contexts.
     contexts: Vec<u32>,
     encoder: Encoder<'a>,
-    /// Number and offset of the functions of the samples written last.
+    /// The number and offset of each function in the samples written last.
     offsets: Vec<(u64, u64)>,
 }
 
@@ -243,7 +245,7 @@ impl<'a> Writer<'a> {
         self.profile.kind.contains(kind)
     }
 
-    /// LLVM writes attributes for these kinds only.
+    /// Whether attributes are written. LLVM writes them for these kinds of profiles only.
     fn has_attributes(&self) -> bool {
         self.has(ProfileKind::CONTEXT_SENSITIVE) || self.has(ProfileKind::PRE_INLINED)
     }
@@ -320,7 +322,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Functions by context, and so the numbers of contexts.
+    /// The indices of functions sorted by context. The position in this order is the number of the context.
     fn context_order(&self) -> Vec<u32> {
         let ranks = self.encoder.ranks;
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
@@ -345,7 +347,8 @@ impl<'a> Writer<'a> {
         numbers
     }
 
-    /// The number that stands for a function: of its name, or of its context.
+    /// The number that refers to a function in the file: the number of its context, or of its name if the profile has
+    /// no contexts.
     fn number(&self, index: u32, function: &Function) -> u64 {
         match self.contexts.get(index as usize) {
             Some(&number) => u64::from(number),
@@ -416,7 +419,7 @@ impl<'a> Writer<'a> {
             let mut held = Losses::default();
             count_facts(&function.samples, &mut held);
             if !self.contexts.is_empty() {
-                // Without a place for what is inlined.
+                // In profiles with contexts, entries have no place for inlined functions, so their facts are lost.
                 let mut inlined = Losses::default();
                 for one in &function.samples.inlined {
                     count_facts(&one.samples, &mut inlined);

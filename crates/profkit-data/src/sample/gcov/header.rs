@@ -4,29 +4,29 @@ use std::fmt;
 
 /// `GCOV_DATA_MAGIC`, "gcda".
 pub(super) const MAGIC: u32 = 0x6763_6461;
-/// The summary, of version 3 (`GCOV_TAG_AFDO_SUMMARY`).
+/// The tag of the summary, which only version 3 has (`GCOV_TAG_AFDO_SUMMARY`).
 pub(super) const TAG_SUMMARY: u32 = 0xa800_0000;
-/// The names (`GCOV_TAG_AFDO_FILE_NAMES`).
+/// The tag of the names (`GCOV_TAG_AFDO_FILE_NAMES`).
 pub(super) const TAG_NAMES: u32 = 0xaa00_0000;
-/// The functions (`GCOV_TAG_AFDO_FUNCTION`).
+/// The tag of the functions (`GCOV_TAG_AFDO_FUNCTION`).
 pub(super) const TAG_FUNCTIONS: u32 = 0xac00_0000;
-/// The modules (`GCOV_TAG_MODULE_GROUPING`).
+/// The tag of the modules (`GCOV_TAG_MODULE_GROUPING`).
 pub(super) const TAG_MODULES: u32 = 0xae00_0000;
-/// The working sets (`GCOV_TAG_AFDO_WORKING_SET`).
+/// The tag of the working sets (`GCOV_TAG_AFDO_WORKING_SET`).
 pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
-/// The only sort of value there is: targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
+/// The kind of all values in this format: targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
 pub(super) const INDIRECT_CALLS: u32 = 7;
-/// How many working sets there are (`NUM_GCOV_WORKING_SETS`).
+/// The number of working sets (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
-/// A name of no file.
+/// The file number of a name that has no source file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The version of a GCC sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GcovVersion {
-    /// `406p`: GCC 4.6 of Google.
+    /// `406p`: Google's GCC 4.6.
     Gcc46,
-    /// `407*`: GCC 4.7 of Google. The version that LLVM reads.
+    /// `407*`: Google's GCC 4.7. The only version that LLVM reads.
     Gcc47,
     /// GCC 5 to 11.
     V1,
@@ -37,7 +37,7 @@ pub enum GcovVersion {
 }
 
 impl GcovVersion {
-    /// Every version with its word.
+    /// Every version with its number in the header.
     const WORDS: [(Self, u32); 5] = [
         (Self::Gcc46, 0x3430_3670),
         (Self::Gcc47, 0x3430_372a),
@@ -46,19 +46,19 @@ impl GcovVersion {
         (Self::V3, 3),
     ];
 
-    /// The word in the header.
+    /// The number in the header that stands for this version.
     pub fn word(self) -> u32 {
         let found = Self::WORDS.iter().find(|(version, _)| *version == self);
         found.map_or(0, |(_, word)| *word)
     }
 
-    /// The version of a word.
+    /// The version with this number in the header.
     pub fn of_word(word: u32) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, known)| *known == word);
         found.map(|(version, _)| *version)
     }
 
-    /// The version that a release of GCC reads (GCC 5 is the first that reads any).
+    /// The version that a release of GCC reads. GCC 5 is the first release that reads any.
     pub fn of_gcc(release: u32) -> Option<Self> {
         match release {
             0..=4 => None,
@@ -68,7 +68,7 @@ impl GcovVersion {
         }
     }
 
-    /// Whether the length of a string is in words, and zeros fill the last.
+    /// Whether the length of a string is counted in words, and zeros fill its last word.
     pub(super) fn pads_strings(self) -> bool {
         self < Self::V2
     }
@@ -86,34 +86,35 @@ impl fmt::Display for GcovVersion {
     }
 }
 
-/// The discriminator of a place in version 3, as GCC 16 builds it.
+/// The discriminator of a location in version 3, in the form of GCC 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GcovDiscriminator(pub u32);
 
 impl GcovDiscriminator {
-    /// The discriminator of the source's statement: bits 0 to 7.
+    /// The discriminator of the statement in the source: bits 0 to 7.
     pub fn base(self) -> u32 {
         self.0 & 0xff
     }
 
-    /// How many copies of the statement one sample stands for: bits 8 to 14. 0 if the statement was not duplicated.
+    /// The number of copies of the statement that one sample stands for: bits 8 to 14. 0 if the statement was not
+    /// duplicated.
     pub fn multiplicity(self) -> u32 {
         self.0 >> 8 & 0x7f
     }
 
-    /// Which copy of the statement it is, as far as the 16 bits of a place hold it: bit 15.
+    /// The lowest bit of the number of the statement's copy: bit 15. The format has no room for the other bits.
     pub fn copy(self) -> u32 {
         self.0 >> 15
     }
 }
 
-/// Whether a file begins like a sample profile of GCC, in a known version: `.gcda` files of coverage have the magic
-/// too.
+/// Whether a file begins like a sample profile of GCC in a known version. The version must be checked too, because
+/// coverage files (`.gcda`) have the same magic.
 pub fn has_magic(data: &[u8]) -> bool {
     read_header(data).is_ok()
 }
 
-/// What the header says: byte order and version.
+/// Reads the magic, which gives the byte order, and the version.
 pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
     let endian = match data.first_chunk::<4>() {
         Some(b"gcda") => Endian::Big,

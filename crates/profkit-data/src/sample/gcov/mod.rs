@@ -1,7 +1,7 @@
-//! GCC's sample profile (`.afdo`, `fbdata.afdo`): what `create_gcov` writes and `gcc -fauto-profile` reads.
+//! GCC's sample profile (`.afdo`, `fbdata.afdo`), which `create_gcov` writes and `gcc -fauto-profile` reads.
 //!
-//! Words are 32 bits, in the byte order of the machine that wrote them; the magic says which. Counts are two words,
-//! the lower first.
+//! A word has 32 bits, in the byte order of the machine that wrote the file; the magic shows which order that is. A
+//! count has two words, the lower one first.
 //!
 //! ```text
 //! magic "gcda" as a word | version | 0
@@ -20,12 +20,13 @@
 //!
 //! | version | who | strings | further |
 //! |---|---|---|---|
-//! | `407*` (0x3430372a), `406p` | GCC 4.6 and 4.7 of Google, LLVM's reader | length in words, with zeros | modules |
+//! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | length in words, with zeros | modules |
 //! | 1 | GCC 5 to 11 | as before | |
 //! | 2 | GCC 12 to 15 | length in bytes, one zero | |
 //! | 3 | GCC 16 | as in 2 | file names, the summary, discriminators with multiplicity |
 //!
-//! Total samples are not stored: they are the sum of what is. docs/formats/gcov.md says where each fact comes from.
+//! Total samples are not stored, because they are the sum of the stored samples. docs/formats/gcov.md has the source of
+//! each fact.
 mod header;
 mod reader;
 #[cfg(test)]

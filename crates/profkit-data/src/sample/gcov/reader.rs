@@ -12,31 +12,33 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// A sample profile of GCC, read whole.
 #[derive(Clone, Debug)]
 pub struct GcovProfile {
-    /// Its version.
+    /// The version of the file.
     pub version: GcovVersion,
-    /// Its byte order.
+    /// The byte order of the file.
     pub endian: Endian,
-    /// The functions, added up where one stands twice. `total` is what `create_gcov` counts: the sum of all lines.
+    /// The functions. A function that the file has twice is added up. `total` is the sum of all lines, as `create_gcov`
+    /// counts it.
     pub profile: SampleProfile,
-    /// Source files, of version 3.
+    /// The source files. Only version 3 has them.
     pub files: Vec<Box<[u8]>>,
-    /// The source file of each name, by [`NameId`]; short or `None` where it has none.
+    /// The source file of each name, by [`NameId`], as an index of `files`. `None`, or absent at the end, for a name
+    /// without a file.
     pub file_of: Vec<Option<u32>>,
-    /// Names that stand in the table for several files (static functions): they are one name here.
+    /// The number of names that the file lists for several source files (static functions). Here they are one name.
     pub shared_names: u64,
-    /// What is wrong with the file after the functions that were read.
+    /// The fault at which reading stopped. The functions before it were read.
     pub damage: Option<Error>,
 }
 
-/// The least bytes of a function and of what it consists of: more of them than that many bytes hold are not reserved
-/// for.
+/// The smallest size of a name or a file name in bytes. A table cannot have more of them than its remaining bytes hold.
 const NAME_BYTES: usize = 4;
 
 impl GcovProfile {
-    /// Reads a profile. What is damaged after the names does not keep the functions before it from being read:
-    /// [`damage`](Self::damage) says it.
+    /// Reads a profile. If the file is damaged after the names, the functions before the damage are read, and
+    /// [`damage`](Self::damage) has the fault.
     ///
-    /// Memory is at most some multiple of the file's size, and nesting ends at [`limits::SAMPLE_INLINE_DEPTH`].
+    /// Memory is at most a constant multiple of the file's size. Inlined functions may nest up to
+    /// [`limits::SAMPLE_INLINE_DEPTH`].
     ///
     /// # Errors
     /// If the header or the names cannot be read.
@@ -78,7 +80,7 @@ impl GcovProfile {
         report
     }
 
-    /// The table of names, after the summary that version 3 has.
+    /// Reads the table of names, and before it the summary of version 3.
     fn read_names(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<NameId>> {
         let mut at = cursor.offset();
         let mut tag = cursor.u32()?;
@@ -88,7 +90,7 @@ impl GcovProfile {
             tag = cursor.u32()?;
         }
         expect_tag(at, tag, TAG_NAMES)?;
-        // The length: in words, in bytes or 0, as the writer liked it.
+        // The length is ignored: writers store it in words, in bytes or as 0.
         cursor.u32()?;
         if self.version == GcovVersion::V3 {
             let count = read_count(cursor, NAME_BYTES, "files")?;
@@ -132,7 +134,7 @@ impl GcovProfile {
         Ok(names)
     }
 
-    /// A string without the zeros at its end.
+    /// Reads a string and removes the zeros at its end.
     fn read_string<'data>(&self, cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
         let at = cursor.offset();
         let length = u64::from(cursor.u32()?);
@@ -151,7 +153,7 @@ impl GcovProfile {
         }
     }
 
-    /// Functions, and what follows them.
+    /// Reads the functions and the sections after them.
     fn read_rest(&mut self, cursor: &mut Cursor<'_>, names: &[NameId]) -> Result<()> {
         let functions = |error: Error| error.within(Structure::Functions);
         let at = cursor.offset();
@@ -165,7 +167,7 @@ impl GcovProfile {
         }
         drop(additions);
         if cursor.is_empty() {
-            // GCC 12 and later look no further.
+            // GCC 12 and later read nothing after the functions.
             return Ok(());
         }
         skip_modules(cursor).map_err(|error| error.within(Structure::Modules))?;
@@ -173,7 +175,7 @@ impl GcovProfile {
     }
 }
 
-/// A function, added to the one of its name only if it can be read whole.
+/// Reads a function. It is added to the profile only if it can be read whole.
 fn read_function(
     cursor: &mut Cursor<'_>,
     names: &[NameId],
@@ -192,7 +194,7 @@ fn read_function(
     Ok(())
 }
 
-/// Reads instances of functions, of which each holds those that were inlined into it.
+/// Reads instances of functions. An instance contains the instances that were inlined into it.
 struct InstanceReader<'n> {
     names: &'n [NameId],
     outcome: AddOutcome,
@@ -209,7 +211,7 @@ impl InstanceReader<'_> {
         self.read_samples(cursor, samples, depth)
     }
 
-    /// What follows the name.
+    /// Reads the rest of an instance, after its name.
     fn read_samples(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -304,7 +306,7 @@ fn read_place(cursor: &mut Cursor<'_>) -> Result<Location> {
     Ok(Location::new(place >> 16, place & 0xffff))
 }
 
-/// A number of things of at least `least` bytes each.
+/// Reads a number of items of at least `least` bytes each.
 fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize> {
     let at = cursor.offset();
     let count = cursor.u32()? as usize;
@@ -331,7 +333,7 @@ fn expect_tag(at: u64, found: u32, expected: u32) -> Result<()> {
     )
 }
 
-/// The summary is a function of the rest.
+/// Skips the summary: it can be computed from the other sections.
 fn skip_summary(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.take(5 * 8)?;
     let entries = read_u64(cursor)?;
@@ -339,7 +341,8 @@ fn skip_summary(cursor: &mut Cursor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Which source files were compiled how. GCC's LIPO had a use for it; current writers leave it empty.
+/// Skips the list of modules, which tells how source files were compiled. Only GCC's LIPO used it; current writers
+/// leave it empty.
 fn skip_modules(cursor: &mut Cursor<'_>) -> Result<()> {
     let at = cursor.offset();
     let tag = cursor.u32()?;
@@ -347,7 +350,7 @@ fn skip_modules(cursor: &mut Cursor<'_>) -> Result<()> {
     let words = u64::from(cursor.u32()?);
     let modules = cursor.u32()?;
     if modules > 0 {
-        // The length counts the number of modules too.
+        // The length includes the word that holds the number of modules.
         cursor.take_u64(words.saturating_sub(1) * 4)?;
     }
     Ok(())
@@ -361,7 +364,7 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     if cursor.remaining() > 4 {
         cursor.take(WORKING_SETS * (4 + 8))?;
     } else {
-        // One writer leaves a single 0 here.
+        // One writer stores a single 0 here instead of the working sets.
         cursor.take(cursor.remaining())?;
     }
     match cursor.remaining() {

@@ -14,7 +14,7 @@ fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses
     (bytes, losses)
 }
 
-/// Everything that a profile of this encoding says, as text.
+/// Prints everything that this encoding can hold of a profile.
 fn shown(profile: &SampleProfile) -> String {
     fn show(out: &mut String, profile: &SampleProfile, samples: &Samples, indent: usize) {
         use std::fmt::Write;
@@ -93,7 +93,8 @@ fn sections_are_written_as_create_gcov_does() {
     let (ours, losses) = write(&profile.profile, &GcovOptions::new(GcovVersion::V1));
     assert_eq!(losses, GcovLosses::default());
     assert_eq!(ours.len(), real.len());
-    // After the last section's tag: create_gcov counts instructions there, which the other sections do not have.
+    // The words after the last section's tag differ: `create_gcov` counts instructions there, which the other sections
+    // do not contain.
     let tag = 0xaf00_0000u32.to_le_bytes();
     let end = real.windows(4).position(|word| word == tag).unwrap();
     assert_eq!(ours[..end + 8], real[..end + 8]);
@@ -152,7 +153,7 @@ fn every_version_and_byte_order_round_trips() {
                 assert_eq!(back.files, options.files);
                 assert_eq!(back.file_of.iter().flatten().count(), 2);
             }
-            // Written again, the same bytes.
+            // Writing the profile again gives the same bytes.
             options.file_of.clone_from(&back.file_of);
             assert_eq!(write(&back.profile, &options).0, bytes);
         }
@@ -224,7 +225,7 @@ fn multiplicity_stands_in_the_discriminator() {
     assert_eq!(versions, [None, one, one, two, two, Some(GcovVersion::V3)]);
 }
 
-/// The fixture with a word changed, and what is said about it.
+/// Changes the fixture and returns the error that reading it gives.
 fn broken(change: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut bytes = real();
     change(&mut bytes);
@@ -244,7 +245,7 @@ fn set(bytes: &mut [u8], at: usize, word: u32) {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Where a tag stands.
+/// The offset of a tag.
 fn tag(bytes: &[u8], tag: u32) -> usize {
     bytes
         .windows(4)
@@ -267,7 +268,7 @@ fn every_check_has_its_message() {
         broken(|bytes| set(bytes, 24, 1 << 30)),
         broken(|bytes| bytes[42..44].copy_from_slice(b"xx")),
         broken(|bytes| set(bytes, functions, 7)),
-        // The first function: its name, its number of lines, the targets of its first line.
+        // Fields of the first function: its name, its number of lines, the number of targets of its first line.
         broken(|bytes| set(bytes, functions + 20, 99)),
         broken(|bytes| set(bytes, functions + 24, 1 << 31)),
         broken(|bytes| set(bytes, functions + 36, 1)),

@@ -8,22 +8,22 @@ use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 
-/// How to write.
+/// Options for writing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GcovOptions {
-    /// The version.
+    /// The version to write.
     pub version: GcovVersion,
-    /// The byte order: that of the machine that GCC runs on.
+    /// The byte order. It must be the byte order of the machine on which GCC runs.
     pub endian: Endian,
-    /// Source files, for version 3.
+    /// The source files. Only version 3 stores them.
     pub files: Vec<Box<[u8]>>,
-    /// The source file of each name, by [`NameId`].
+    /// The source file of each name, by [`NameId`], as an index of `files`.
     pub file_of: Vec<Option<u32>>,
 }
 
 impl GcovOptions {
-    /// A little-endian file without file names.
+    /// Options for a little-endian file without source files.
     pub fn new(version: GcovVersion) -> Self {
         GcovOptions {
             version,
@@ -40,8 +40,8 @@ impl GcovOptions {
         self
     }
 
-    /// Sets the source files and the byte order of a file that was read, for `profile`, which was made from it and may
-    /// number its names differently.
+    /// Sets the source files and the byte order of a file that was read. `profile` is the profile to write. It was made
+    /// from that file, but its names may have other numbers.
     #[must_use]
     pub fn like(mut self, read: &GcovProfile, profile: &SampleProfile) -> Self {
         let names = &read.profile.names;
@@ -60,7 +60,7 @@ impl GcovOptions {
         self
     }
 
-    /// Sets the source files, and which of them each name is of.
+    /// Sets the source files, and the index of the source file of each name.
     #[must_use]
     pub fn files(mut self, files: Vec<Box<[u8]>>, file_of: Vec<Option<u32>>) -> Self {
         self.files = files;
@@ -69,13 +69,13 @@ impl GcovOptions {
     }
 }
 
-/// What has no place in GCC's encoding and was left out.
+/// Counts of what was left out because GCC's encoding cannot hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GcovLosses {
-    /// Lines, targets and inlined calls at places beyond 16 bits of line or of discriminator.
+    /// Lines, targets and inlined calls at locations whose line or discriminator needs more than 16 bits.
     pub places: u64,
-    /// Functions whose total is not the sum of their lines; GCC has the sum.
+    /// Functions whose total is not the sum of their lines. The file has no totals; GCC computes the sum.
     pub totals: u64,
     /// Functions with the checksum of pseudo probes.
     pub checksums: u64,
@@ -85,14 +85,15 @@ pub struct GcovLosses {
     pub vtables: u64,
     /// Names of the profile symbol list.
     pub symbols: u64,
-    /// Names that are known by their hash only; the hash stands as a decimal number, which GCC does not find.
+    /// Names of which only the hash is known. The hash is written as a decimal number, which matches no function in
+    /// GCC.
     pub hashes: u64,
-    /// Names of source files, which version 3 alone has.
+    /// Source files, which only version 3 can hold.
     pub files: u64,
 }
 
 impl GcovLosses {
-    /// The counts that are not 0, each with what it counts.
+    /// The numbers that are not 0, each with a text that tells what was counted.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.places, "places beyond line or discriminator 65535"),
@@ -114,16 +115,17 @@ struct GcovWriter<'p> {
     profile: &'p SampleProfile,
     options: &'p GcovOptions,
     losses: GcovLosses,
-    /// The number of each name in the file, by [`NameId`]; 0, the empty name, for those that are not needed.
+    /// The number of each name in the file, by [`NameId`]. Names that are not needed have 0, the number of the empty
+    /// name.
     numbers: Vec<u32>,
-    /// The names that are needed, in the order of the file.
+    /// The needed names, in the order of the file.
     names: Vec<NameId>,
-    /// Functions in the order of the file: by name.
+    /// The indices of functions in the order of the file, which is the order of their names.
     order: Vec<usize>,
     out: Vec<u8>,
 }
 
-/// Writes a whole file and says what was left out.
+/// Writes a whole file and returns what was left out.
 ///
 /// ```
 /// use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
@@ -139,7 +141,7 @@ struct GcovWriter<'p> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a profile with calling contexts, which are to be nested first;
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts; call [`nest`](crate::sample::nest) first.
 /// [`ErrorKind::WriteFailed`] from the sink.
 pub fn write(
     profile: &SampleProfile,
@@ -178,7 +180,7 @@ impl<'p> GcovWriter<'p> {
         location.line <= 0xffff && location.discriminator <= 0xffff
     }
 
-    /// Numbers names and functions, and counts losses.
+    /// Assigns numbers to names, orders the functions and counts losses.
     fn plan(&mut self) {
         self.numbers = vec![0; self.profile.names.len()];
         let mut needed = Vec::new();
@@ -249,7 +251,8 @@ impl<'p> GcovWriter<'p> {
         self.out.extend_from_slice(&bytes);
     }
 
-    /// A number of things. There are never 2^32 of them in memory that came from places of 32 bits.
+    /// Appends the number of some items. The cast cannot lose anything: the items come from locations of 32 bits, so
+    /// there are never 2^32 of them in memory.
     fn count(&mut self, count: usize) {
         self.word(u32::try_from(count).unwrap_or(u32::MAX));
     }
@@ -274,7 +277,7 @@ impl<'p> GcovWriter<'p> {
         }
     }
 
-    /// Everything before the functions.
+    /// Writes everything before the functions.
     fn header(&mut self) -> Result<()> {
         self.word(MAGIC);
         self.word(self.options.version.word());
@@ -309,7 +312,7 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Fills in the length of a section: in words before version 2, in bytes since, as `create_gcov` meant it to be.
+    /// Fills in the length of a section, as `create_gcov` intended it: in words before version 2, in bytes since.
     fn set_length(&mut self, at: usize, start: usize) -> Result<()> {
         let length = section_length(self.options.version, self.out.len() - start)?;
         let word = self.options.endian.u32_bytes(length);
@@ -336,7 +339,7 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// An instance, after its name.
+    /// Writes an instance of a function, except its name.
     fn instance(&mut self, samples: &Samples) {
         let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
         let sites = || {
@@ -374,7 +377,7 @@ impl<'p> GcovWriter<'p> {
         self.word(location.line << 16 | location.discriminator);
     }
 
-    /// All counts of lines that are written, largest first.
+    /// The counts of all lines that are written, largest first.
     fn counts(&self) -> Vec<u64> {
         fn add(samples: &Samples, counts: &mut Vec<u64>) {
             let lines = samples.body.iter();
@@ -418,8 +421,8 @@ impl<'p> GcovWriter<'p> {
         }
     }
 
-    /// Modules, of which there are none, and working sets: for each 128th of all samples how many of the largest
-    /// counts make it up, and the least of them.
+    /// Writes an empty list of modules, and the working sets. Working set n describes the largest counts that together
+    /// make up n/128 of all samples: how many they are, and the smallest of them.
     fn tail(&mut self) {
         self.word(TAG_MODULES);
         let none = if self.options.version.pads_strings() {
@@ -442,7 +445,7 @@ impl<'p> GcovWriter<'p> {
     }
 }
 
-/// What the length of a section is written as.
+/// Converts a length in bytes to the number that is stored as the length of a section.
 pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> {
     let length = if version.pads_strings() {
         bytes / 4
@@ -459,9 +462,9 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
     })
 }
 
-/// How many of the largest counts make up a sum.
+/// Finds out how many of the largest counts make up a given sum.
 struct Largest<'c> {
-    /// Descending.
+    /// All counts, largest first.
     counts: &'c [u64],
     taken: usize,
     least: u64,
@@ -478,7 +481,7 @@ impl<'c> Largest<'c> {
         }
     }
 
-    /// Takes counts until their sum is reached, equal ones together.
+    /// Takes counts until their sum reaches `wanted`. Equal counts are taken together.
     fn advance(&mut self, wanted: u128) {
         while self.sum < wanted {
             let Some(&count) = self.counts.get(self.taken) else {
@@ -500,8 +503,9 @@ fn spell(name: SampleName<'_>) -> Vec<u8> {
     }
 }
 
-/// GCC names the base object's constructor and destructor in debug info by a variant that no object file has
-/// (<https://gcc.gnu.org/bugzilla/show_bug.cgi?id=64346>): `create_gcov` writes C2 for C4 and D2 for D4.
+/// In GCC's debug info, the names of base objects' constructors and destructors have the variants C4 and D4, which no
+/// object file contains (<https://gcc.gnu.org/bugzilla/show_bug.cgi?id=64346>). This function writes C2 for C4 and D2
+/// for D4, as `create_gcov` does.
 fn for_gcc(mut name: Vec<u8>) -> Vec<u8> {
     const VARIANTS: [(&[u8], usize); 4] = [
         (b"D4Ev", 5),

@@ -1,11 +1,11 @@
-//! One line of a text profile: what it is, and where in it a fault is.
+//! Parses one line of a text profile. A fault has the column at which it is.
 use super::super::model::Location;
 use crate::decimal::{leading, whole as decimal};
 
-/// A line below a head line.
+/// A line of a function, after its head line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'data> {
-    /// ` 1.2: 30 callee:10`; the targets are not parsed yet.
+    /// ` 1.2: 30 callee:10`. The targets are not parsed yet.
     Body {
         location: Location,
         samples: u64,
@@ -26,17 +26,17 @@ pub(super) enum Line<'data> {
     Checksum(u64),
     /// ` !Attributes: 1`
     Attributes(u32),
-    /// ` !Flat`, a remark of LLVM 22.
+    /// ` !Flat`, a mark of LLVM 22 without data.
     Flat,
 }
 
-/// A fault: which rule, the column from 0, and what the rule wants.
+/// A fault in a line: the message, the column from 0, and what was expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) column: usize,
     pub(super) message: &'static str,
     pub(super) expected: &'static str,
-    /// LLVM's words before the line, where they are not those for every line of its kind.
+    /// The start of LLVM's message for this fault, if it differs from the one for other lines of this kind.
     pub(super) llvm: Option<&'static str>,
 }
 
@@ -49,7 +49,7 @@ fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault 
     }
 }
 
-/// `NAME:TOTAL:HEAD`. The name may contain colons.
+/// Parses the head line of a function: `NAME:TOTAL:HEAD`. The name may contain colons.
 pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     const EXPECTED: &str = "NAME:TOTAL:HEAD";
     let no_fields = || fault(0, "a function's line lacks its two counts", EXPECTED);
@@ -74,7 +74,7 @@ fn not_a_count(column: usize) -> Fault {
     )
 }
 
-/// A line below a head line; `depth` blanks stand before it.
+/// Parses a line after the head line, which is indented by `depth` blanks.
 pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let text = line.get(depth..).unwrap_or_default();
     if text.first() == Some(&b'!') {
@@ -146,7 +146,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     }
 }
 
-/// A metadata line. LLVM has one text for every fault of it.
+/// Parses a metadata line. LLVM has one message for all faults in such a line.
 fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     metadata_fields(text, depth).map_err(|fault| Fault {
         llvm: Some("Cannot parse metadata"),
@@ -183,7 +183,8 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     ))
 }
 
-/// `LINE` or `LINE.DISCRIMINATOR` at the start, and its length. Without discriminator the line has 16 bits, as in LLVM.
+/// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text, and returns the length of what was parsed. As in LLVM,
+/// a line number without discriminator must fit in 16 bits.
 #[inline]
 fn location(text: &[u8]) -> Option<(Location, usize)> {
     let (line, digits) = leading(text);
@@ -219,8 +220,8 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
     }
 }
 
-/// Pairs `NAME:COUNT` with blanks between. A name may hold colons and blanks: it ends at the first colon that a number
-/// follows, up to a blank or the end.
+/// Pairs `NAME:COUNT`, separated by blanks. A name may contain colons and blanks: it ends at the first colon that is
+/// followed by a number and then by a blank or the end of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Targets<'data> {
     text: &'data [u8],
@@ -241,7 +242,8 @@ impl<'data> Iterator for Targets<'data> {
         }
         for colon in memchr::memchr_iter(b':', text) {
             let rest = text.get(colon + 1..).unwrap_or_default();
-            // Digits first: searching the blank after each colon takes time with the square of the colons.
+            // The digits are parsed before the blank after them is searched. To search a blank after each colon first
+            // would take time quadratic in the number of colons.
             let (Some(count), end) = leading(rest) else {
                 continue;
             };
@@ -263,7 +265,7 @@ impl<'data> Iterator for Targets<'data> {
 }
 
 impl Targets<'_> {
-    /// The fault of a pair, the last one read, whose name occurs before.
+    /// The fault for the last pair that was read, if its name occurred before.
     #[cold]
     pub(super) fn repeated(&self) -> Fault {
         fault(
@@ -273,7 +275,7 @@ impl Targets<'_> {
         )
     }
 
-    /// Whether blanks end the list, which LLVM rejects after call targets and writes after vtables.
+    /// Returns a fault if blanks end the list. LLVM rejects them after call targets, but writes them after vtables.
     pub(super) fn trailing_blank(&self) -> Option<Fault> {
         let text = self.text;
         (text.last() == Some(&b' ')).then(|| {

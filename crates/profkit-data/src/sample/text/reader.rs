@@ -1,4 +1,4 @@
-//! Reading text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
+//! Reads text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
 use super::super::context::{ContextFault, frames};
 use super::super::flat::{Additions, FlatFunction, Repeated, Step};
 use super::super::model::{Frame, ProfileKind, SampleProfile};
@@ -15,13 +15,13 @@ use std::collections::hash_map::Entry;
 
 /// Adds a text profile to `profile`, each count times `weight`.
 ///
-/// A function with a fault is left out whole; reading goes on at the next head line. Memory: that of the samples and
-/// of one function as [`FlatFunction`].
+/// If a function has a fault, the whole function is left out, and reading continues at the next head line. Besides the
+/// samples, memory is needed for one function as [`FlatFunction`].
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// [`read`] with options.
+/// The same as [`read`], with options.
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -82,22 +82,22 @@ pub fn read_with(
 struct Reader<'p> {
     additions: Additions<'p>,
     weight: u64,
-    /// The bits of discriminators that count, if not all do.
+    /// The bits of discriminators that are kept; `None` for all.
     mask: Option<u32>,
     function: FlatFunction,
-    /// Whether a function is being read; false after a fault up to the next head line.
+    /// Whether a function is being read. False between a fault and the next head line.
     open: bool,
-    /// How many inlined functions are entered.
+    /// The number of inlined functions around the current line.
     depth: usize,
-    /// The depth of the metadata lines read last, 0 if other lines followed.
+    /// The depth of the last metadata line; 0 if another line came after it.
     metadata_depth: usize,
-    /// For the function and each entered one, its ordinal.
+    /// The ordinals of the current function and of each inlined function around the current line, outermost first.
     stack: Vec<usize>,
     entered: usize,
     targets: Vec<(NameId, u64)>,
-    /// Where in `targets` a name is, once they are many.
+    /// The index of each name in `targets`. Used only if there are many targets.
     target_places: FxHashMap<NameId, usize>,
-    /// What the function being read says about the profile.
+    /// The kind of profile that the current function implies.
     kind: ProfileKind,
     report: ReadReport,
 }
@@ -141,7 +141,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if !self.open {
-            // Of a function that has a fault already; a file may also begin so.
+            // The line belongs to a function whose fault is already reported, or the file begins without a head line.
             if self.report.fault_count == 0 {
                 return Err(located(Fault {
                     column: 0,
@@ -222,7 +222,7 @@ impl Reader<'_> {
             Line::Checksum(checksum) => {
                 let ordinal = self.stack.last().copied().unwrap_or(0);
                 self.function.facts_mut(ordinal).checksum = checksum;
-                // LLVM takes the profile for one of probes by checksums of functions that are not inlined.
+                // As in LLVM, a profile is one of pseudo probes if a function that is not inlined has a checksum.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
                 }
@@ -242,7 +242,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads pairs. Of two with one name the later counts, as in LLVM, or is a fault.
+    /// Reads pairs. If a name occurs twice, the later count is kept, as in LLVM, or it is a fault.
     fn pairs(
         &mut self,
         mut pairs: line::Targets<'_>,
@@ -263,7 +263,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Where among the targets of the line a name is. Few are looked through; a hostile line has very many.
+    /// The index of a name among the targets of the line. A short list is searched one by one; a map is used for a long
+    /// one, which hostile files may have.
     fn target_place(&mut self, name: NameId) -> Option<usize> {
         const FEW: usize = 32;
         let len = self.targets.len();
@@ -292,7 +293,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`
+    /// Parses a context, `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
     fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
         let fault = |fault: ContextFault| {
             Error::new(ErrorKind::Malformed, fault.message)
@@ -318,11 +319,11 @@ impl Reader<'_> {
             }
             self.function.callers.push(Frame { name, location });
         }
-        // A list of frames ends with the leaf or with a fault.
+        // Not reached: the iteration over frames ends with the leaf or with a fault.
         Ok(NameId::default())
     }
 
-    /// Adds the function that was read last, if it is sound.
+    /// Adds the function that was read last, if it has no fault.
     fn finish(&mut self) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -340,7 +341,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with a pair.
+/// A fault in a pair `NAME:COUNT`.
 enum PairFault {
     Line(Fault),
     Other(Error),

@@ -1,4 +1,4 @@
-//! Writing text profiles (LLVM's `SampleProfileWriterText` in `SampleProfWriter.cpp`).
+//! Writes text profiles (LLVM's `SampleProfileWriterText` in `SampleProfWriter.cpp`).
 use super::super::losses::Losses;
 use super::super::model::{Function, Location, ProfileKind, SampleProfile, Samples, Target};
 use super::super::names::{NameId, SampleName};
@@ -7,32 +7,32 @@ use crate::bytes::Sink;
 use crate::index_vec::IndexVec;
 use std::cmp::Reverse;
 
-/// How to write text.
+/// Options for writing text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Vtable lines where LLVM 22 writes them: after the samples of their place, and again after functions inlined
-    /// there; so those of a place that has neither are lost, and those of one that has both count double when read.
-    /// Otherwise each is written once.
+    /// Write vtable lines where LLVM 22 writes them: after the samples of their location, and again after the functions
+    /// inlined there. So vtables at a location that has neither are lost, and those at a location that has both count
+    /// twice when they are read. Without this option, each vtable is written once.
     pub llvm_vtables: bool,
-    /// Functions without inlined ones are marked ` !Flat`, as LLVM 22 does under `--split-layout`.
+    /// Mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
     pub mark_flat: bool,
 }
 
 impl TextOptions {
-    /// The defaults.
+    /// The defaults: neither option is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether vtables are written as LLVM 22 writes them.
+    /// Sets whether vtables are written where LLVM 22 writes them.
     #[must_use]
     pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {
         self.llvm_vtables = as_llvm;
         self
     }
 
-    /// Whether functions without inlined ones are marked.
+    /// Sets whether functions without inlined functions are marked.
     #[must_use]
     pub fn mark_flat(mut self, mark: bool) -> Self {
         self.mark_flat = mark;
@@ -40,13 +40,13 @@ impl TextOptions {
     }
 }
 
-/// How many bytes are gathered before the sink gets them.
+/// The number of bytes that are collected before they are written to the sink.
 const BUFFER: usize = 1 << 16;
 
-/// Writes a profile as text: functions by total samples descending, then by name.
+/// Writes a profile as text. Functions are ordered by total samples, descending, then by name.
 ///
 /// # Errors
-/// Those of the sink.
+/// The errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &TextOptions,
@@ -179,7 +179,7 @@ impl Writer<'_> {
     fn inlined(&mut self, samples: &Samples, location: Location, depth: usize) {
         self.start(location, depth);
         self.out.push(b' ');
-        // LLVM brackets the names of functions inlined in context-sensitive profiles, too.
+        // In context-sensitive profiles, LLVM also writes the names of inlined functions in brackets.
         let brackets = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         if brackets {
             self.out.push(b'[');
@@ -193,7 +193,7 @@ impl Writer<'_> {
         self.body(samples, depth + 1);
     }
 
-    /// Call targets by count descending, then by name.
+    /// Sorts call targets by count, descending, then by name.
     fn sorted_targets(&mut self, targets: &[Target]) {
         let mut sorted = std::mem::take(&mut self.targets);
         sorted.clear();
@@ -211,7 +211,7 @@ impl Writer<'_> {
         self.count(b':', target.count);
     }
 
-    /// One line of vtables of one place, by name; a blank ends it.
+    /// Writes one line with the vtables of one location, sorted by name. A blank ends the line.
     fn vtables(&mut self, vtables: &[Target], depth: usize) {
         let Some(first) = vtables.first() else { return };
         let mut sorted = vtables.to_vec();
@@ -226,7 +226,7 @@ impl Writer<'_> {
         self.out.push(b'\n');
     }
 
-    /// Vtables of places before `location`, which neither samples nor inlined functions have.
+    /// Writes the vtables of locations before `location` that have neither samples nor inlined functions.
     fn vtables_before(&mut self, vtables: &mut Vtables<'_>, location: Location, depth: usize) {
         if !self.options.llvm_vtables {
             let earlier = vtables.take_before(location);
@@ -246,7 +246,7 @@ impl Writer<'_> {
 
     fn start(&mut self, location: Location, depth: usize) {
         self.indent(depth);
-        // With a discriminator a line has 32 bits, without one 16.
+        // A line number may have 32 bits with a discriminator, but only 16 without one.
         if location.line > 0xffff && location.discriminator == 0 {
             self.losses.large_lines += 1;
         }
@@ -289,14 +289,14 @@ impl Writer<'_> {
     }
 }
 
-/// The vtables of a function that are still to be written.
+/// The vtables of a function, and those of them that are not written yet.
 struct Vtables<'a> {
     all: &'a [Target],
     rest: &'a [Target],
 }
 
 impl<'a> Vtables<'a> {
-    /// Those of places before another, which are written now.
+    /// Returns the vtables of locations before `location`, which count as written now.
     fn take_before(&mut self, location: Location) -> &'a [Target] {
         let earlier = self
             .rest
@@ -306,7 +306,7 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Those of a place, which are written now.
+    /// Returns the vtables of a location, which count as written now.
     fn take(&mut self, location: Location) -> &'a [Target] {
         let start = self
             .rest
@@ -320,7 +320,7 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Those of a place, written or not.
+    /// Returns the vtables of a location, even if they are already written.
     fn again(&self, location: Location) -> &'a [Target] {
         let mut all = Vtables {
             all: self.all,

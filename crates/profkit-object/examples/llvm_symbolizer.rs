@@ -1,9 +1,9 @@
-//! Symbolises the addresses on standard input, one per line (`0x…`), and prints the stacks as
-//! `llvm-symbolizer --functions=linkage --inlines --no-demangle` does, or as tab-separated values.
+//! Symbolises the addresses on standard input, one per line (`0x…`). Prints the stacks in the form of
+//! `llvm-symbolizer --functions=linkage --inlines --no-demangle`, or as tab-separated values.
 //!
 //!     printf '0x1139\n' | cargo run -p profkit-object --example llvm_symbolizer -- PROGRAM [--debug-file FILE] [--tsv]
 //!
-//! What could not be read is reported on standard error.
+//! Debug info that could not be read is reported on standard error.
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{Options, ProgramFiles};
 use std::io::{BufWriter, Read, Write};

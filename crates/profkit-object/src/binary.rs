@@ -1,4 +1,4 @@
-//! Opening programs, libraries and debug files without reading more of them than is asked for.
+//! Opens programs, libraries and debug files, and reads only the parts of them that are needed.
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ReadCache, ReadCacheRange};
 use object::{FileKind, Object};
@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that may hold machine code or debug info. Parts of it are read when they are asked for, and kept.
+/// A file that may contain machine code or debug info. Its parts are read when they are needed, and then kept in
+/// memory.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;
@@ -28,19 +29,19 @@ pub struct BinaryFile {
     cache: ReadCache<File>,
 }
 
-/// How the parts of a [`BinaryFile`] are read.
+/// The reader of the parts of a [`BinaryFile`].
 pub type FileRange<'data> = ReadCacheRange<'data, File>;
-/// An object file inside a [`BinaryFile`]: all of it, or one architecture of a universal Mach-O file.
+/// An object file inside a [`BinaryFile`]: the whole file, or one architecture of a universal Mach-O file.
 pub type Image<'data> = object::File<'data, FileRange<'data>>;
 
-/// The most architectures of a universal file that are looked at. Real ones have two to five.
+/// The largest number of architectures that are read from a universal file. Real files have two to five.
 const MOST_ARCHITECTURES: usize = 64;
 
 impl BinaryFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If it cannot be opened, or is no regular file.
+    /// If the file cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -54,21 +55,21 @@ impl BinaryFile {
         })
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its length in bytes.
+    /// The size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The object files in it: one, or for a universal Mach-O file one an architecture.
+    /// The object files in this file. A universal Mach-O file has one for each architecture, every other file has one.
     ///
     /// # Errors
-    /// [`ErrorKind::UnrecognizedFormat`] if it is no ELF, PE, COFF or Mach-O file, [`ErrorKind::Malformed`] if it is
-    /// one whose headers are damaged.
+    /// [`ErrorKind::UnrecognizedFormat`] if the file is not an ELF, PE, COFF or Mach-O file, [`ErrorKind::Malformed`]
+    /// if its headers are damaged.
     pub fn images(&self) -> Result<Vec<Image<'_>>> {
         let whole = self.cache.range(0, self.size);
         let kind = FileKind::parse(whole).map_err(|_| not_a_binary())?;
@@ -116,10 +117,10 @@ impl BinaryFile {
             .collect()
     }
 
-    /// The one object file in it, or of several architectures the first that `wanted` accepts.
+    /// The only object file in this file, or, if there are several architectures, the first that `wanted` accepts.
     ///
     /// # Errors
-    /// As [`images`](Self::images); and if none is accepted.
+    /// The same as [`images`](Self::images); and if `wanted` accepts none of several architectures.
     pub fn image(&self, wanted: impl Fn(&Image<'_>) -> bool) -> Result<Image<'_>> {
         let mut found = Vec::new();
         for image in self.images()? {
@@ -136,7 +137,7 @@ impl BinaryFile {
     }
 }
 
-/// The architecture of an object file, as Mach-O's tools call it, else as the `object` crate does.
+/// The name of an object file's architecture: the name used by Mach-O's tools, or else by the `object` crate.
 pub fn architecture_name(image: &Image<'_>) -> String {
     use object::Architecture;
     match image.architecture() {
@@ -157,7 +158,7 @@ fn not_a_binary() -> Error {
     .with_hint("give a program, a library, or a file with its debug info")
 }
 
-/// An error of the `object` crate, which knows no offsets.
+/// Converts an error of the `object` crate, which does not have offsets.
 #[cold]
 pub(crate) fn damaged(error: &object::Error) -> Error {
     Error::new(ErrorKind::Malformed, error.to_string())

@@ -1,10 +1,10 @@
-//! Build ids: what ties a profile to the program that wrote it.
+//! Build ids, by which a profile is matched with the program that wrote it.
 //!
 //! | format | what it is | LLVM |
 //! |---|---|---|
-//! | ELF | descriptor of the note of type 3 and name `GNU`, from its section, or from its segment where section headers were stripped | `llvm/lib/Object/BuildID.cpp` |
+//! | ELF | descriptor of the note of type 3 and name `GNU`, from its section, or from its segment if section headers were stripped | `llvm/lib/Object/BuildID.cpp` |
 //! | Mach-O | the 16 bytes of `LC_UUID` | the same |
-//! | PE | the 16 bytes of the GUID in the CodeView record (`RSDS`), which `/debug` and `/build-id` make | `COFFObjectFile::getDebugPDBInfo` |
+//! | PE | the 16 bytes of the GUID in the CodeView record (`RSDS`), which the linker writes with `/debug` or `/build-id` | `COFFObjectFile::getDebugPDBInfo` |
 use crate::binary::damaged;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ReadRef, elf};
@@ -14,7 +14,7 @@ use profkit_data::ids::BuildId;
 /// The build id of an object file, if it has one.
 ///
 /// # Errors
-/// If the notes or headers that may hold it are damaged.
+/// If the notes or headers that contain build ids are damaged.
 pub fn build_id<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
 ) -> Result<Option<BuildId>> {
@@ -42,7 +42,7 @@ where
     if let Some(id) = file.build_id().map_err(|error| damaged(&error))? {
         return Ok(Some(id.to_vec()));
     }
-    // `build_id` looks at segments only where there are no sections at all.
+    // `build_id` of the `object` crate reads segments only if the file has no sections at all.
     let endian = file.endian();
     for segment in file.elf_program_headers() {
         let notes = segment
@@ -58,7 +58,7 @@ where
     Ok(None)
 }
 
-/// A build id from its hexadecimal digits.
+/// Parses a build id from hexadecimal digits.
 pub fn parse_build_id(text: &str) -> Option<BuildId> {
     let text = text.as_bytes();
     if text.is_empty() || !text.len().is_multiple_of(2) {

@@ -1,9 +1,9 @@
-//! Where the debug info of a program is, if it is not in the program: separate files by build id or by
-//! `.gnu_debuglink`, dSYM bundles, and the `.dwo` and `.dwp` files of split DWARF.
+//! Finds the debug info of a program that does not contain it: separate files by build id or by `.gnu_debuglink`, dSYM
+//! bundles, and the `.dwo` and `.dwp` files of split DWARF.
 //!
-//! The places are those where gdb looks ("Separate Debug Files" in its manual): for a program `/dir/app` with debug
-//! link `app.debug` these are `/dir/app.debug`, `/dir/.debug/app.debug` and `/usr/lib/debug/dir/app.debug`; by build
-//! id `/usr/lib/debug/.build-id/ab/cdef.debug`.
+//! Files are searched where gdb searches them ("Separate Debug Files" in its manual). For a program `/dir/app` with
+//! debug link `app.debug` these are `/dir/app.debug`, `/dir/.debug/app.debug` and `/usr/lib/debug/dir/app.debug`. By
+//! build id, it is `/usr/lib/debug/.build-id/ab/cdef.debug`.
 use crate::binary::{BinaryFile, Image, damaged};
 use crate::build_id::build_id;
 use flate2::Crc;
@@ -15,10 +15,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// Where distributions put debug files.
+/// The folder in which distributions install debug files.
 pub const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
-/// Where to look for debug files.
+/// The folders in which to look for debug files.
 ///
 /// ```
 /// use profkit_data::ids::BuildId;
@@ -31,12 +31,12 @@ pub const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFolders {
-    /// Folders that have a `.build-id` tree or mirror the file system, asked in order.
+    /// The folders to search, in order. Each has a `.build-id` tree or mirrors the file system.
     pub folders: Vec<PathBuf>,
 }
 
 impl Default for DebugFolders {
-    /// [`SYSTEM_DEBUG_FOLDER`] alone.
+    /// Only [`SYSTEM_DEBUG_FOLDER`].
     fn default() -> Self {
         DebugFolders {
             folders: vec![PathBuf::from(SYSTEM_DEBUG_FOLDER)],
@@ -44,38 +44,38 @@ impl Default for DebugFolders {
     }
 }
 
-/// A file that should have held the debug info of a program, but does not.
+/// A file at a place for debug info that does not belong to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Why it is not the one.
+    /// The reason why it was rejected.
     pub reason: String,
 }
 
-/// What looking for a debug file gave.
+/// The result of searching a debug file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
-    /// The debug file.
+    /// The path of the debug file, if one was found.
     pub path: Option<PathBuf>,
-    /// Files at the right place that are not the right ones.
+    /// Files that are in the right place but belong to another build or cannot be read.
     pub rejected: Vec<Rejected>,
 }
 
-/// What a program says about its separate debug file.
+/// The facts in a program by which its separate debug file is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugLink {
-    /// Its build id.
+    /// The build id of the program.
     pub build_id: Option<BuildId>,
-    /// Name and CRC-32 from `.gnu_debuglink`.
+    /// The name and the CRC-32 in the section `.gnu_debuglink`.
     pub link: Option<(OsString, u32)>,
 }
 
 impl DebugLink {
-    /// Reads both from an object file.
+    /// Reads the build id and the debug link of an object file.
     ///
     /// # Errors
-    /// If its notes or its `.gnu_debuglink` section are damaged.
+    /// If the notes or the `.gnu_debuglink` section are damaged.
     pub fn of(image: &Image<'_>) -> Result<Self> {
         let link = image.gnu_debuglink().map_err(|error| damaged(&error))?;
         Ok(DebugLink {
@@ -86,7 +86,8 @@ impl DebugLink {
 }
 
 impl DebugFolders {
-    /// The path of a build id below a folder: `.build-id/ab/cdef.debug`, or without suffix the program itself.
+    /// The path for a build id in a folder: `.build-id/ab/cdef` and the suffix. The path with suffix `.debug` is the
+    /// debug file, the path without suffix is the program itself.
     pub fn build_id_path(folder: &Path, id: &BuildId, suffix: &str) -> Option<PathBuf> {
         let digits = id.to_string();
         let (first, rest) = digits.split_at_checked(2)?;
@@ -99,8 +100,9 @@ impl DebugFolders {
         Some(path)
     }
 
-    /// The file with the debug info of the program at `path`, which says `link` about it: a dSYM bundle beside it,
-    /// or a file by build id, or by debug link. Ids, UUIDs and checksums are compared; what does not fit is rejected.
+    /// Finds the debug info of the program at `path`, whose build id and debug link are `link`: in a dSYM bundle beside
+    /// the program, in a file found by build id, or in a file found by debug link. A file whose build id, UUID or
+    /// checksum does not match is rejected.
     pub fn locate(&self, path: &Path, link: &DebugLink) -> Located {
         let mut located = Located::default();
         let dsym = dsym_files(path);
@@ -128,7 +130,7 @@ impl DebugFolders {
     fn link_candidates(&self, path: &Path, name: &OsStr) -> Vec<PathBuf> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut candidates = vec![folder.join(name), folder.join(".debug").join(name)];
-        // The mirror below a debug folder is by absolute path.
+        // A debug folder mirrors the file system by absolute paths.
         if let Ok(absolute) = fs::canonicalize(path)
             && let Some(parent) = absolute.parent()
         {
@@ -166,7 +168,7 @@ impl Located {
     }
 
     fn take_by_crc(&mut self, candidate: PathBuf, program: &Path, crc: u32) -> bool {
-        // A link may name the program itself.
+        // A debug link may name the program itself.
         if !candidate.is_file() || same_file(&candidate, program) {
             return false;
         }
@@ -192,7 +194,7 @@ impl Located {
     }
 }
 
-/// The build ids in a file; `None` if there is no such file.
+/// The build ids in a file; `None` if the file does not exist.
 fn ids_of(path: &Path) -> std::result::Result<Option<Vec<BuildId>>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,
@@ -213,7 +215,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The checksum of `.gnu_debuglink`: CRC-32 (IEEE) of the whole file.
+/// Computes the checksum that `.gnu_debuglink` uses: CRC-32 (IEEE) of the whole file.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -230,8 +232,8 @@ pub fn crc_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// The files with debug info of a dSYM bundle: of the bundle at `path`, or of `PROGRAM.dSYM` beside the program at
-/// `path`. Sorted; none if there is no bundle.
+/// The files with debug info in a dSYM bundle, sorted. `path` is the bundle, or a program with the bundle
+/// `PROGRAM.dSYM` beside it. Empty if there is no bundle.
 pub fn dsym_files(path: &Path) -> Vec<PathBuf> {
     let bundle = if path.is_dir() {
         path.to_owned()
@@ -249,13 +251,14 @@ pub fn dsym_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The `.dwp` file of a program: `PROGRAM.dwp`, where `llvm-dwp` and `dwp` put it.
+/// The `.dwp` file of a program: `PROGRAM.dwp`, the name that `llvm-dwp` and `dwp` use.
 pub fn dwp_file(program: &Path) -> Option<PathBuf> {
     Some(with_suffix(program, ".dwp")).filter(|path| path.is_file())
 }
 
-/// A `.dwo` file, by the name that a compile unit states (`DW_AT_dwo_name`, `DW_AT_GNU_dwo_name`) and its
-/// compilation folder (`DW_AT_comp_dir`). A file of that name beside the program counts too: builds move.
+/// Finds a `.dwo` file by the name (`DW_AT_dwo_name`, `DW_AT_GNU_dwo_name`) and the compilation folder
+/// (`DW_AT_comp_dir`) in a compile unit. If there is no such file, a file with that name beside the program is used,
+/// because build folders may be moved.
 pub fn dwo_file(program: &Path, compilation_folder: &[u8], name: &[u8]) -> Option<PathBuf> {
     let name = PathBuf::from(os_string(name));
     let folder = PathBuf::from(os_string(compilation_folder));

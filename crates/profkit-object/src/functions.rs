@@ -1,4 +1,4 @@
-//! The functions of a binary under their PGO names: those that it was instrumented with, or else its symbols.
+//! Lists the functions of a binary by their PGO names: the functions that were instrumented, or else the symbols.
 use crate::binary::Image;
 use crate::correlate::binary::{self, Outside, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
@@ -10,30 +10,31 @@ use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind, Result};
 use std::path::Path;
 
-/// Where functions were found.
+/// The part of a binary from which functions were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program: names and hashes.
+    /// `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program, which have names and hashes.
     Sections,
-    /// Annotations in debug info: names and hashes.
+    /// Annotations in debug info, which have names and hashes.
     DebugInfo,
-    /// The symbol table: names alone.
+    /// The symbol table, which has only names.
     Symbols,
 }
 
-/// One function.
+/// A function of a binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// PGO name, or symbol.
+    /// The PGO name, or the name of the symbol.
     pub name: Vec<u8>,
-    /// Control-flow hash, unless only symbols are known.
+    /// The control-flow hash; `None` if the function is from the symbol table.
     pub hash: Option<FuncHash>,
 }
 
-/// Raw versions whose records are tried, the newest release's first: sections do not say their version.
+/// The raw versions whose record layout is tried, that of the newest release first. Several must be tried because
+/// sections do not contain their version.
 const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 
-/// The functions of a binary; `path` is where split debug info is looked for.
+/// Lists the functions of a binary. Split debug info is searched beside `path`, the path of the binary.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;
@@ -47,7 +48,7 @@ const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if it has neither profile sections nor debug info for profiles nor symbols.
+/// [`ErrorKind::CannotCorrelate`] if the binary has neither profile sections, nor debug info for profiles, nor symbols.
 pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function>)> {
     for set in [SectionSet::Correlation, SectionSet::Runtime] {
         if let Some(found) = of_sections(image, set) {

@@ -1,7 +1,7 @@
-//! Binaries and debug info, as far as profiles need them: build ids, the sections and DWARF that raw profiles without
-//! metadata are joined to (correlation), and source locations of addresses (symbolising).
+//! Reads what profiles need from binaries and debug info: build ids, source locations of addresses (symbolising), and
+//! the sections and DWARF that belong to raw profiles without metadata (correlation).
 //!
-//! This crate opens files: which ones a program's debug info is in is found out by reading the program.
+//! This crate opens files itself, because a program's contents tell in which files its debug info is.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

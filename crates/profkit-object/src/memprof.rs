@@ -1,22 +1,22 @@
-//! Frames of MemProf stacks by LLVM's rules (`RawMemProfReader::symbolizeAndFilterStackFrames`).
+//! Symbolises the stacks of MemProf profiles by LLVM's rules (`RawMemProfReader::symbolizeAndFilterStackFrames`).
 //!
-//! Names come from debug info alone: an address that only the symbol table knows has no frames. Neither has one in the
-//! run-time library's allocation functions. Where that library has no debug info, as distributions package it, LLVM leaves
-//! these out for want of frames; the symbol table then distinguishes them from functions that matter.
+//! Names come only from debug info: an address that only the symbol table covers has no frames. Addresses in allocation
+//! functions of the run-time library have no frames either. Distributions package that library without debug info, so
+//! LLVM finds no frames in it; the symbol table is then needed to tell these functions from functions of the program.
 use crate::binary::{BinaryFile, Image};
 use crate::symbolize::{DebugInfo, Frame, Locations, Options, ProgramFiles};
 use object::{Object, ObjectSegment};
 use profkit_data::Result;
 
-/// The files of the run-time library whose frames are left out.
+/// The source files of the run-time library. Frames in them are left out.
 const RUNTIME_FILES: [&[u8]; 3] = [
     b"memprof_malloc_linux.cpp",
     b"memprof_interceptors.cpp",
     b"memprof_new_delete.cpp",
 ];
 
-/// Allocation functions that the run-time library defines, as their symbols begin after the interceptors' prefix: those
-/// of C, `operator new` and `operator new[]`.
+/// The allocation functions that the run-time library defines: C functions, `operator new` and `operator new[]`. Each
+/// is the start of a symbol, after the prefix of interceptors.
 const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"malloc",
     b"calloc",
@@ -34,10 +34,10 @@ const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"_Znam",
 ];
 
-/// What the names of interceptors begin with.
+/// The prefixes of the names of interceptors.
 const INTERCEPTOR_PREFIXES: [&[u8]; 2] = [b"___interceptor_", b"__interceptor_"];
 
-/// Whether a symbol is of an allocation function of the run-time library.
+/// Whether a symbol is an allocation function of the run-time library.
 fn is_runtime_symbol(name: &[u8]) -> bool {
     let mut prefixes = INTERCEPTOR_PREFIXES.iter();
     let plain = prefixes.find_map(|prefix| name.strip_prefix(*prefix));
@@ -45,7 +45,7 @@ fn is_runtime_symbol(name: &[u8]) -> bool {
     RUNTIME_SYMBOLS.contains(&plain) || plain.starts_with(b"_Znwm") || plain.starts_with(b"_Znam")
 }
 
-/// What is known of the addresses of one module.
+/// The frames at addresses of one module (a program or library).
 ///
 /// ```
 /// use profkit_object::debug_files::DebugFolders;
@@ -65,19 +65,19 @@ pub struct ModuleFrames {
     debug_info: DebugInfo,
 }
 
-/// What an address is.
+/// What was found out about an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// In the run-time library: left out.
+    /// The address is in the run-time library. It has no frames.
     Runtime,
-    /// Unknown to the debug info: left out, and worth telling.
+    /// The debug info does not cover the address. It has no frames, and callers should report it.
     Unknown,
-    /// It has frames.
+    /// The address has frames.
     Frames,
 }
 
 impl ModuleFrames {
-    /// Symbolises addresses of a program or library, as it was linked.
+    /// Symbolises addresses of a program or library. They are addresses as the linker assigned them.
     ///
     /// # Errors
     /// If a file is damaged, or has several architectures.
@@ -89,13 +89,14 @@ impl ModuleFrames {
         })
     }
 
-    /// Where the frames come from.
+    /// The kind of file from which the frames come.
     pub fn debug_info(&self) -> DebugInfo {
         self.debug_info
     }
 
-    /// What the address with this index is. The innermost address of a stack is in the run-time library. Its symbol
-    /// shows that if there is no debug info of it.
+    /// What was found out about the address with this index. `innermost` is whether the address is the innermost of a
+    /// stack. Without debug info, such an address counts as in the run-time library if its symbol is one of that
+    /// library's allocation functions.
     pub fn answer(&self, address: usize, innermost: bool) -> Answer {
         let Some(leaf) = self.locations.stack(address).next() else {
             return Answer::Unknown;
@@ -119,42 +120,42 @@ impl ModuleFrames {
         }
     }
 
-    /// The function of an address that has no frames, as the symbol table has it.
+    /// The function of an address without frames, according to the symbol table.
     pub fn symbol(&self, address: usize) -> Option<&[u8]> {
         self.locations.stack(address).next()?.function
     }
 
-    /// The inlined frames of the address with this index, innermost first.
+    /// The frames of the address with this index, innermost first.
     pub fn frames(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {
         self.locations.stack(address)
     }
 
-    /// What of the debug info could not be read.
+    /// The table of locations, which also has the warnings about unreadable debug info.
     pub fn locations(&self) -> &Locations {
         &self.locations
     }
 }
 
-/// The address that the byte at an offset of the file is linked at, if it is mapped.
+/// The address that the linker assigned to the byte at `file_offset`. `None` if the byte is not mapped.
 pub fn linked_address(image: &Image<'_>, file_offset: u64) -> Option<u64> {
     image.segments().find_map(|segment| {
         let (start, len) = segment.file_range();
-        // Mappings are whole pages, so that an address may lie after the segment's last byte.
+        // Whole pages are mapped, so an address may be after the last byte of the segment.
         let within = file_offset.checked_sub(start & !0xfff)?;
         (within < (start & 0xfff) + len.next_multiple_of(0x1000))
             .then(|| (segment.address() & !0xfff).wrapping_add(within))
     })
 }
 
-/// Bytes in whole pages; more than there can be stays as it is.
+/// Rounds a size up to whole pages. A size that would overflow does not change.
 pub fn whole_pages(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(0x1000).unwrap_or(bytes)
 }
 
-/// A mapping of code: offset in the file and bytes, in whole pages.
+/// A mapping of code: its offset in the file, and its size in whole pages, both in bytes.
 pub type CodeMapping = (u64, u64);
 
-/// The mappings of a program's code, as raw profiles without build ids state them.
+/// The mappings of a program's code, in the form of raw profiles that have no build ids.
 pub fn code_mappings(file: &BinaryFile) -> Result<Vec<CodeMapping>> {
     let mut mappings = Vec::new();
     for image in file.images()? {

@@ -1,4 +1,4 @@
-//! The sections of a binary that MIP's tools need: the map, and where the records are.
+//! Reads the sections of a binary that MIP's tools need: the map, and the place of the records.
 use crate::binary::{Image, damaged};
 use crate::build_id::build_id;
 use object::macho;
@@ -10,7 +10,7 @@ use profkit_data::ids::BuildId;
 use profkit_data::mip::{Width, has_magic};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// What a binary knows of its MIP records.
+/// The facts about MIP records in a binary.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;
@@ -23,23 +23,23 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipSections {
-    /// The bytes of the map, with addresses as the linker gave them.
+    /// The bytes of the map. Addresses in it are as the linker assigned them.
     pub map: Vec<u8>,
-    /// The address of the record section; `None` if the file has none.
+    /// The address of the record section; `None` if the file does not have the section.
     pub section_address: Option<u64>,
-    /// Its size.
+    /// The size of the record section in bytes.
     pub section_size: Option<u64>,
-    /// How wide addresses are.
+    /// The width of addresses.
     pub width: Width,
-    /// The build id.
+    /// The build id of the binary.
     pub build_id: Option<BuildId>,
 }
 
 impl MipSections {
-    /// The sections of a linked image, or of the debug file that was split off it. `None` if there is no map.
+    /// Reads the sections of a linked image, or of a debug file that was split off an image. `None` if there is no map.
     ///
     /// # Errors
-    /// If the file is not linked, its map was stripped of its contents, or it is damaged.
+    /// If the file is not linked, if its map is empty because the file was stripped, or if the file is damaged.
     pub fn of(image: &Image<'_>) -> Result<Option<Self>> {
         let Some(map) = image.section_by_name(section::MAP) else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl MipSections {
         }))
     }
 
-    /// The address of the record section of an image, whether it has a map or not.
+    /// The address of the record section of an image. The image need not have a map.
     pub fn record_address(image: &Image<'_>) -> Option<u64> {
         image
             .section_by_name(section::RECORDS)
@@ -89,8 +89,8 @@ impl MipSections {
     }
 }
 
-/// In a Mach-O file with chained fixups, pointers are links of a chain until the loader has been there: puts the
-/// addresses into the map that the loader would.
+/// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, a pointer is a link to the next
+/// pointer until the loader replaces it. This does the same as the loader.
 fn follow_fixups<'data, R: ReadRef<'data>>(
     file: &MachOFile<'data, macho::MachHeader64<object::Endianness>, R>,
     map: &mut [u8],
@@ -141,7 +141,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
     let format =
         pointer_format(payload, segment).map_err(|error| error.within(Structure::ChainedFixups))?;
     let relative = match macho::DyldChainedPtrFormat(format) {
-        // No pointer of the segment needs fixing.
+        // The segment has no pointers that must be replaced.
         macho::DyldChainedPtrFormat(0) => return Ok(()),
         macho::DYLD_CHAINED_PTR_64 => 0,
         macho::DYLD_CHAINED_PTR_64_OFFSET => base.unwrap_or(0),
@@ -154,7 +154,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
             );
         }
     };
-    // Damage is the business of the map's reader: here entries are walked as far as they can be.
+    // A damaged map is not reported here, but when the map is read. Here, entries are followed as far as possible.
     let mut at = 0;
     while let Some(size) = map.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
         let size = u32::from_le_bytes(*size) as usize;
@@ -174,7 +174,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
     Ok(())
 }
 
-/// The form of the pointers in a segment; 0 if it has none.
+/// The number of the pointer format in a segment; 0 if the segment has no pointers.
 fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     let cursor = Cursor::new(payload, 0, Endian::Little);
     let at = |offset: u64| {
@@ -182,7 +182,7 @@ fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
         cursor.take_u64(offset)?;
         Ok(cursor)
     };
-    // Version, then where the starts are.
+    // The header begins with its version and the offset of the list of segments.
     let starts = u64::from(at(4)?.u32()?);
     let mut list = at(starts)?;
     let count = list.u32()?;
@@ -194,6 +194,6 @@ fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     if start == 0 {
         return Ok(0);
     }
-    // Size and page size come before.
+    // The size and the page size are before the pointer format.
     at(starts + start + 6)?.u16()
 }

@@ -1,4 +1,4 @@
-//! Correlation of damaged and lying binaries: mutations of fixtures, with what is said of each.
+//! Correlation with damaged and inconsistent binaries: fixtures are changed, and the errors and warnings are compared.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use object::{Object, ObjectSection};
 use profkit_data::bytes::Endian;
@@ -23,7 +23,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(fixture_path(format!("correlation/{name}.image"))).unwrap()
 }
 
-/// Where a section's bytes lie in the file.
+/// The range of a section's bytes in the file.
 fn section(data: &[u8], name: &str) -> Range<usize> {
     let image = object::File::parse(data).unwrap();
     let (start, len) = image.section_by_name(name).unwrap().file_range().unwrap();
@@ -48,7 +48,7 @@ fn debug_info(data: &[u8]) -> profkit_data::Result<Correlated> {
     dwarf::correlate(&image, counters, DwarfOptions::default(), warnings)
 }
 
-/// What was found and said.
+/// The functions, warnings and error of a correlation, as text.
 fn outcome(result: profkit_data::Result<Correlated>) -> String {
     let mut text = match &result {
         Ok(found) => format!("{} functions", found.program.records.len()),
@@ -93,7 +93,7 @@ fn fixtures_are_whole() {
 fn records_that_lie_are_told() {
     let good = fixture("elf-binary");
     let records = section(&good, "__llvm_covdata");
-    // `CounterPtr` stands after `NameRef` and `FuncHash`.
+    // The field `CounterPtr` comes after `NameRef` and `FuncHash`.
     let counter_ptr = records.start + 16;
     let mut all = String::new();
     let mut told = |what: &str, change: &dyn Fn(&mut Vec<u8>), outside: Outside| {
@@ -138,7 +138,7 @@ fn records_that_lie_are_told() {
     told("no counters", &renamed(b"__llvm_prf_cnts\0"), Outside::Drop);
     insta::assert_snapshot!(all);
 
-    // Another pointer format than those of x86-64 and arm64.
+    // Replace the pointer format by one that x86-64 and arm64 do not use.
     let mut data = fixture("macho");
     let command = [0x34, 0, 0, 0x80, 16, 0, 0, 0];
     let place = data.windows(8).position(|bytes| bytes == command).unwrap();
@@ -162,7 +162,7 @@ fn records_that_lie_are_told() {
     );
 }
 
-/// Every byte of the sections with debug info inverted, one at a time: nothing worse than these messages comes of it.
+/// Changes every byte of the debug sections, one at a time. The snapshot has all messages that this causes.
 #[test]
 fn debug_info_that_lies_is_told() {
     let good = fixture("elf-debug-info");
@@ -178,7 +178,7 @@ fn debug_info_that_lies_is_told() {
             for mask in [0xff, 0x01, 0x40] {
                 let mut data = good.clone();
                 data[place] ^= mask;
-                // Of names and numbers there are as many as mutations.
+                // Without names and numbers, most of these messages are equal.
                 let text = blank(&outcome(debug_info(&data)));
                 said.insert(text);
             }
@@ -188,7 +188,7 @@ fn debug_info_that_lies_is_told() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// A text with the names of functions and all numbers as `#`.
+/// Replaces the names of functions and all numbers in a text by `#`.
 fn blank(text: &str) -> String {
     let mut text = text.to_owned();
     if let Some((before, after)) = text.split_once("for function ") {
@@ -207,7 +207,7 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// The section cut after each of its bytes; then the length of its unit as well.
+/// Truncates the section after each of its bytes. Then also corrects the length of its unit.
 #[test]
 fn debug_info_that_is_cut_is_told() {
     let good = fixture("elf-debug-info");

@@ -1,4 +1,4 @@
-//! Debug files of programs that real tools split.
+//! Finds debug files of programs that real tools split.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use object::Object;
 use profkit_object::binary::BinaryFile;
@@ -19,7 +19,7 @@ fn run(folder: &Path, program: &str, args: &[&str]) {
     assert!(status.unwrap().success(), "{program} {args:?}");
 }
 
-/// A program with debug info in `folder`, compiled from our own source.
+/// Compiles a program with debug info into `folder`.
 fn compile(folder: &Path, clang: &Path, extra: &[&str]) -> PathBuf {
     fs::write(folder.join("app.c"), "int main(void) { return 0; }\n").unwrap();
     let mut args = vec!["-g", "-Wl,--build-id=sha1", "app.c", "-o", "app"];
@@ -71,7 +71,7 @@ fn separate_debug_files_are_found_by_id_and_by_link_and_checked() {
     assert_eq!(located.path, Some(dir.join("app.debug")));
     assert!(located.rejected.is_empty());
 
-    // A file of that name that is another one.
+    // A file with the right name, but of another program.
     let other = dir.join("moved");
     fs::create_dir_all(other.join(".debug")).unwrap();
     fs::copy(&stripped, other.join("stripped")).unwrap();
@@ -86,7 +86,7 @@ fn separate_debug_files_are_found_by_id_and_by_link_and_checked() {
     let located = nowhere.locate(&other.join("stripped"), &link);
     assert_eq!(located.path, Some(other.join(".debug/app.debug")));
 
-    // By build id, which comes first; a file under a wrong id is not taken.
+    // The build id is searched first. A file under a wrong id is rejected.
     let tree = DebugFolders {
         folders: vec![dir.join("tree")],
     };
@@ -154,7 +154,7 @@ fn bundles_and_split_files_are_found() {
         dwo_file(Path::new("/x/app"), here, b"obj/a.dwo"),
         Some(dir.join("obj/a.dwo"))
     );
-    // The build folder is gone: beside the program.
+    // After the build folder is removed, the `.dwo` file is found beside the program.
     assert_eq!(
         dwo_file(&dir.join("obj/app"), b"/gone", b"obj/a.dwo"),
         Some(dir.join("obj/a.dwo"))

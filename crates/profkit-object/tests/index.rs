@@ -1,4 +1,4 @@
-//! The index of binaries and the file that it is remembered in.
+//! The index of binaries and its cache file.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use profkit_object::index::{BinaryIndex, IndexCache};
 use profkit_testkit::fixture_path;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-/// Puts a fixture at a path, last changed so many seconds ago.
+/// Copies a fixture to a path and sets its last change to `age` seconds ago.
 fn put(fixture: &str, path: &Path, age: u64) {
     fs::copy(fixture_path(format!("correlation/{fixture}.image")), path).unwrap();
     let file = File::options().write(true).open(path).unwrap();
@@ -15,8 +15,8 @@ fn put(fixture: &str, path: &Path, age: u64) {
     file.set_modified(time).unwrap();
 }
 
-/// Indexes the folder with the cache at `cache`, and saves that. Returns the ids in order of paths, and how many files
-/// were looked at and known.
+/// Indexes the folder with the cache at `cache`, and saves the cache. Returns the ids in the order of paths, the number
+/// of files that were read, and the number that were known from the cache.
 fn index(folder: &Path, cache: &Path) -> (Vec<String>, u64, u64) {
     let mut cache = IndexCache::open(cache);
     let index = BinaryIndex::build(&[folder.to_owned()], &mut cache).unwrap();
@@ -47,9 +47,9 @@ fn files_are_read_again_when_size_or_time_change() {
     let (_place, folder, cache) = place();
     let (first, looked_at, known) = index(&folder, &cache);
     assert_eq!((first.len(), looked_at, known), (2, 3, 0));
-    // `c` is so new that it may change within the same time stamp.
+    // `c` is so new that it may change and keep the same time stamp, so it is not remembered.
     assert_eq!(index(&folder, &cache), (first.clone(), 3, 2));
-    // Another size and time; another time alone; another size alone.
+    // Change size and time of `a`; then only its time; then only its size.
     put("s390x-binary", &folder.join("a"), 50);
     let (second, _, known) = index(&folder, &cache);
     assert_eq!((second != first, &second[1], known), (true, &first[1], 1));
@@ -77,7 +77,7 @@ fn a_damaged_cache_is_as_good_as_none() {
         (String::new(), 0),
         ("\0\0\0".to_owned(), 0),
         (text.replace("binaries 1", "binaries 2"), 0),
-        // Cut in the second entry; numbers and ids that are none.
+        // The text is cut in the second entry; then numbers and ids are invalid.
         (text[..text.len() - lines[2].len() + 3].to_owned(), 1),
         (text.replacen(lines[1], "x y z", 1), 1),
         (text.replacen(&ids[0], "0123456789abcdefg", 1), 1),
@@ -91,7 +91,7 @@ fn a_damaged_cache_is_as_good_as_none() {
             "{damaged:?}"
         );
     }
-    // Not text.
+    // A cache that is not UTF-8.
     fs::write(&cache, [text.as_bytes(), b"\xff\xfe"].concat()).unwrap();
     assert_eq!(index(&folder, &cache), (ids, 3, 0));
 }
@@ -99,7 +99,7 @@ fn a_damaged_cache_is_as_good_as_none() {
 #[test]
 fn a_cache_without_room_changes_nothing_else() {
     let (place, folder, _) = place();
-    // A file where a folder should be: nobody can write there, not even root.
+    // A file where a folder should be: even root cannot write there.
     fs::write(place.path().join("occupied"), "").unwrap();
     let mut cache = IndexCache::open(&place.path().join("occupied/profkit/binaries"));
     let index = BinaryIndex::build(&[folder], &mut cache).unwrap();
@@ -107,7 +107,7 @@ fn a_cache_without_room_changes_nothing_else() {
     assert!(cache.save().is_err());
 }
 
-/// Lines that end in CR LF are read; a path that ends in CR is one that nothing writes.
+/// Lines that end in CR LF are read. So a path that ends in CR cannot be stored, and is never written.
 #[test]
 fn what_was_read_is_written_and_read_again() {
     let text = "profkit binaries 1\r\n1 2 3 - /a\r\n1 2 3 - /b\r";

@@ -1,4 +1,4 @@
-//! Symbolising beside `llvm-symbolizer-22`: every address of real programs, every field of every frame.
+//! Compares symbolising with `llvm-symbolizer-22`: every address of real programs, and every field of every frame.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -29,7 +29,7 @@ fn row(frame: &Frame<'_>) -> Row {
     )
 }
 
-/// All addresses of code, and some beside it.
+/// All addresses of code, and some outside of it.
 fn code_addresses(program: &Path) -> Vec<u64> {
     let bytes = std::fs::read(program).expect("the program");
     let file = object::File::parse(&*bytes).expect("an object file");
@@ -45,7 +45,7 @@ fn code_addresses(program: &Path) -> Vec<u64> {
     addresses
 }
 
-/// What `llvm-symbolizer` says of each address.
+/// The output of `llvm-symbolizer` for each address.
 fn oracle(program: &Path, more: &[&str], addresses: &[u64]) -> Vec<Vec<Row>> {
     let mut tool = Command::new("llvm-symbolizer-22")
         .arg(format!("--obj={}", program.display()))
@@ -93,7 +93,7 @@ fn oracle(program: &Path, more: &[&str], addresses: &[u64]) -> Vec<Vec<Row>> {
             )
         };
         let mut rows: Vec<Row> = frames.iter().map(frame).collect();
-        // Nothing known: the tool makes an empty frame, we make none.
+        // If nothing is known about an address, the tool prints an empty frame, and we return no frame.
         rows.retain(|row| *row != ("?".to_owned(), "?".to_owned(), 0, 0, 0, 0));
         rows
     };
@@ -150,7 +150,7 @@ fn programs() -> PathBuf {
     repo_root().join("tests/programs")
 }
 
-/// Compiles our C++ program.
+/// Compiles the C++ test program.
 fn build(compiler: &Path, folder: &Path, name: &str, options: &[&str]) -> PathBuf {
     let program = folder.join(name);
     let sources = ["shapes.cpp", "shapes_more.cpp"].map(|source| programs().join(source));
@@ -231,7 +231,7 @@ fn rustc() {
     check(&program);
 }
 
-/// Builds with split DWARF, in a folder of its own.
+/// Compiles the program with split DWARF, in a folder of its own.
 fn build_split(llvm: &Llvm, folder: &Path, version: &str) -> PathBuf {
     std::fs::create_dir(folder).expect("a folder");
     for source in ["shapes", "shapes_more"] {
@@ -267,7 +267,7 @@ fn split_debug_info() {
             std::fs::remove_file(file).expect("a .dwo file");
         }
         check(&program);
-        // Neither .dwo nor .dwp: lines and symbols are left, and it is said.
+        // Without the .dwo and .dwp files, only lines and symbols are left, and a warning is given.
         std::fs::remove_file(folder.join("program.dwp")).expect("the .dwp file");
         let addresses = code_addresses(&program);
         let files = ProgramFiles::open(&program, &DebugFolders::default()).expect("files");
@@ -292,7 +292,7 @@ fn split_debug_info() {
                 .count()
                 > 10
         );
-        // A .dwo file of another program, and one that is none.
+        // A .dwo file of another program, then one that is no object file.
         std::fs::write(&dwo[0], fixture("debug_info/clang-22-dwarf-5.elf")).expect("written");
         std::fs::write(&dwo[1], "no object file").expect("written");
         let locations = files
@@ -356,7 +356,7 @@ fn separate_debug_files() {
             &[&tree],
         );
     };
-    // By debug link; then by build id alone, from a tree as distributions have it.
+    // Found by debug link; then only by build id, in a tree as distributions have it.
     like_whole(
         "app",
         &DebugFolders {
@@ -386,7 +386,7 @@ fn separate_debug_files() {
     std::fs::create_dir_all(place.parent().expect("a folder")).expect("folders");
     std::fs::rename(path("app.debug"), place).expect("moved");
     like_whole("stripped", &tree);
-    // Without any: functions from the symbol table, no lines, and it is said.
+    // Without any debug file there are functions from the symbol table, but no lines.
     let files = ProgramFiles::open(
         &path("stripped"),
         &DebugFolders {
@@ -404,7 +404,7 @@ fn separate_debug_files() {
     }
 }
 
-/// The stacks of the fixtures, without any tool.
+/// The stacks of the fixtures. This test needs no tool.
 #[test]
 fn stacks_of_a_small_program() {
     for name in [
@@ -442,7 +442,7 @@ fn stacks_of_a_small_program() {
     }
 }
 
-/// Names of debug info instead of symbols: cold parts are then called as their function.
+/// With names from debug info instead of symbols, cold parts have the name of their function.
 #[test]
 fn names_come_from_where_they_are_asked_from() {
     let llvm = require_or_skip!(22);
@@ -474,7 +474,7 @@ fn names_come_from_where_they_are_asked_from() {
     assert_eq!(parts(Options::default().symbol_names(false)), 0);
 }
 
-/// The bytes of a fixture's section, to be damaged.
+/// The bytes of a fixture in which `change` has damaged a section.
 fn damaged(name: &str, section: &str, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = fixture(name);
     let file = object::File::parse(&*bytes).expect("an object file");

@@ -1,4 +1,4 @@
-//! Metadata from the sections of a binary.
+//! Reads the metadata of a program from the sections of its binary.
 use super::chained::Pointers;
 use super::{
     Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine, section,
@@ -12,23 +12,25 @@ use profkit_data::instr::raw::{
 use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 
-/// What is done with records whose counters lie outside the section, as in a binary that is not the one that ran.
+/// What to do with records whose counters lie outside the counter section. This happens if the binary is not the one
+/// that ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outside {
-    /// They are left out.
+    /// Leave the records out.
     #[default]
     Drop,
-    /// They are kept, as LLVM keeps them: reading a profile then fails at the first of them.
+    /// Keep the records, as LLVM does. Reading a profile then fails at the first of them.
     Keep,
 }
 
-/// Which sections metadata come from.
+/// The sections from which metadata is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionSet {
-    /// `__llvm_covdata` and `__llvm_covnames`: not loaded, for correlation only. Counter pointers are addresses.
+    /// `__llvm_covdata` and `__llvm_covnames`. They exist only for correlation and are not loaded. Counter pointers in
+    /// them are addresses.
     Correlation,
-    /// `__llvm_prf_data` and `__llvm_prf_names`, which the program itself uses. Counter pointers are what raw records
-    /// of the version hold.
+    /// `__llvm_prf_data` and `__llvm_prf_names`, which the program itself uses. Counter pointers in them have the same
+    /// form as in raw files of the version.
     Runtime,
 }
 
@@ -41,7 +43,7 @@ impl SectionSet {
     }
 }
 
-/// Whether an object file has a set of sections.
+/// Whether an object file has these sections.
 pub fn has_sections<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     set: SectionSet,
@@ -50,14 +52,15 @@ pub fn has_sections<'data, R: ReadRef<'data>>(
     section(image, data).is_ok_and(|section| section.size() > 0) && section(image, names).is_ok()
 }
 
-/// Reads the metadata of a binary whose raw profiles have this dialect and record layout, as
-/// `BinaryInstrProfCorrelator` of LLVM does.
+/// Reads the metadata of a binary, as LLVM's `BinaryInstrProfCorrelator` does. `dialect` and `layout` are the byte
+/// layout and the record layout of its raw profiles.
 ///
-/// Of several records for the same counters the first stays. Memory is a small multiple of the sections.
+/// If several records have the same counters, the first is kept. Memory is a small multiple of the size of the
+/// sections.
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if a section is missing or empty; [`ErrorKind::Unsupported`] for Mach-O files whose
-/// pointers are chained in another way than on x86-64 and arm64.
+/// [`ErrorKind::CannotCorrelate`] if a section is missing or empty. [`ErrorKind::Unsupported`] for a Mach-O file whose
+/// chained pointers have another format than on x86-64 and arm64.
 pub fn correlate<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     set: SectionSet,
@@ -83,7 +86,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     for (index, bytes) in data.chunks(layout.stride).enumerate() {
         let mut bytes = bytes;
         if bytes.len() < layout.stride {
-            // The padding after the last record need not be there.
+            // The section may end without the padding of the last record.
             if bytes.len() + RECORD_PADDING < layout.stride {
                 break;
             }
@@ -103,7 +106,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         let at = index as u64 * layout.stride as u64;
         let address = match set {
             SectionSet::Correlation => pointers.address(record.counter_ptr),
-            // From version 8 a pointer is the distance from its record.
+            // Since version 8, a pointer is the distance from its record.
             SectionSet::Runtime if dialect.version >= 8 => data_section
                 .address()
                 .wrapping_add(at)
@@ -149,7 +152,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     })
 }
 
-/// The most bytes of padding at the end of a record: records are aligned to 8.
+/// The largest padding at the end of a record, in bytes: records are aligned to 8.
 const RECORD_PADDING: usize = 7;
 
 #[cold]

@@ -1,36 +1,36 @@
-//! Pointers in Mach-O files with chained fixups (`LC_DYLD_CHAINED_FIXUPS`, `mach-o/fixup-chains.h` of dyld): in the file a
-//! pointer is its target together with the distance to the next pointer.
+//! Pointers in Mach-O files with chained fixups (`LC_DYLD_CHAINED_FIXUPS`, `mach-o/fixup-chains.h` of dyld). In the
+//! file, such a pointer contains its target and the distance to the next pointer.
 use super::damaged;
 use object::read::macho::MachOFile64;
 use object::{Endianness, ReadRef, macho};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// How pointers of a section stand in the file.
+/// The form of a section's pointers in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointers {
-    /// As addresses.
+    /// Pointers are addresses.
     Plain,
-    /// `DYLD_CHAINED_PTR_64`, `DYLD_CHAINED_PTR_64_OFFSET`: 36 bits of target, counted from `base`, and 8 that become the
-    /// highest.
+    /// `DYLD_CHAINED_PTR_64` or `DYLD_CHAINED_PTR_64_OFFSET`: 36 bits are the target relative to `base`, and 8 bits are
+    /// the highest byte of the address.
     Chained { base: u64 },
 }
 
 const TARGET_BITS: u32 = 36;
-/// The highest byte of a pointer lies above the target.
+/// Masks the highest byte of an address, after the bits of the target are shifted out.
 const HIGH_BYTE: u64 = 0xff;
-/// Set in pointers to symbols of other files.
+/// This bit is set in pointers to symbols of other files.
 const BIND: u64 = 1 << 63;
 
-/// In the header of the load command's data: where the list of segments begins.
+/// The offset, in the header of the load command's data, of the field with the offset of the list of segments.
 const STARTS_OFFSET: usize = 4;
-/// In a segment's entry: the format of pointers.
+/// The offset of the pointer format in the entry of a segment.
 const POINTER_FORMAT: usize = 6;
 
 impl Pointers {
-    /// How pointers of the section at `address` are written.
+    /// The form of the pointers in the section at `address`.
     ///
     /// # Errors
-    /// If load commands are damaged, or pointers are in a format that is not read.
+    /// If load commands are damaged, or the format of the pointers is not supported.
     pub(super) fn of<'data, R: ReadRef<'data>>(
         image: &object::File<'data, R>,
         address: u64,
@@ -73,17 +73,17 @@ impl Pointers {
             .iter()
             .position(|&(start, size, _)| start <= address && address - start < size);
         let Some(format) = number.and_then(|number| pointer_format(fixups, endian, number)) else {
-            // A segment without pointers.
+            // The segment has no pointers.
             return Ok(Pointers::Plain);
         };
         match macho::DyldChainedPtrFormat(format) {
             macho::DYLD_CHAINED_PTR_64 => Ok(Pointers::Chained { base: 0 }),
             macho::DYLD_CHAINED_PTR_64_OFFSET => {
-                // The header lies at the beginning of the segment that begins with the file.
+                // Pointers are relative to the Mach-O header, which is at the start of the segment with file offset 0.
                 let mut text = segments
                     .iter()
                     .filter(|&&(_, size, offset)| offset == 0 && size > 0);
-                // `__PAGEZERO` has no bytes of the file either, and is first.
+                // `__PAGEZERO` may also have file offset 0, but comes before that segment.
                 let base = text.next_back().map_or(0, |&(start, ..)| start);
                 Ok(Pointers::Chained { base })
             }
@@ -98,11 +98,11 @@ impl Pointers {
         }
     }
 
-    /// The address that a pointer means, from its bytes in the file.
+    /// Converts a pointer in the file to an address.
     pub(super) fn address(self, pointer: u64) -> u64 {
         match self {
             Pointers::Plain => pointer,
-            // No address of this file: outside every section.
+            // The target is in another file. The result is an address outside every section.
             Pointers::Chained { .. } if pointer & BIND != 0 => u64::MAX,
             Pointers::Chained { base } => {
                 let target = pointer & ((1 << TARGET_BITS) - 1);
@@ -113,7 +113,7 @@ impl Pointers {
     }
 }
 
-/// The format of pointers in a segment, if the segment has pointers.
+/// The number of the pointer format in a segment; `None` if the segment has no pointers.
 fn pointer_format(fixups: &[u8], endian: Endianness, segment: usize) -> Option<u16> {
     let word = |offset: usize| {
         let bytes = fixups.get(offset..)?.first_chunk()?;

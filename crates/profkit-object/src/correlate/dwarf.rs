@@ -1,5 +1,5 @@
-//! Metadata from DWARF: LLVM describes each function's counters as a variable `__profc_…` inside the function, with
-//! annotations `Function Name`, `CFG Hash` and `Num Counters`.
+//! Reads the metadata of a program from DWARF. LLVM describes a function's counters as a variable `__profc_…` inside
+//! the function, with the annotations `Function Name`, `CFG Hash` and `Num Counters`.
 use super::{Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine};
 use crate::binary::{BinaryFile, damaged};
 use crate::debug_files::{dwo_file, dwp_file};
@@ -19,50 +19,51 @@ use std::path::Path;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Vendor tag of annotations (`llvm/include/llvm/BinaryFormat/Dwarf.def`).
+/// LLVM's own tag for annotations (`llvm/include/llvm/BinaryFormat/Dwarf.def`).
 const DW_TAG_LLVM_ANNOTATION: DwTag = DwTag(0x6000);
-/// What the variable of a function's counters is called (`getInstrProfCountersVarPrefix`).
+/// The start of the name of a counter variable (`getInstrProfCountersVarPrefix`).
 const COUNTERS_PREFIX: &[u8] = b"__profc_";
 const FUNCTION_NAME: &[u8] = b"Function Name";
 const CFG_HASH: &[u8] = b"CFG Hash";
 const NUM_COUNTERS: &[u8] = b"Num Counters";
 
-/// zlib and Zstandard of real debug info stay far below this ratio.
+/// The largest accepted ratio of decompressed to compressed size. Real debug info stays far below it with zlib and with
+/// Zstandard.
 const INFLATE_RATIO: u64 = 256;
-/// A compressed section may always inflate to this many bytes.
+/// A compressed section may always decompress to this many bytes, whatever the ratio.
 const INFLATE_FLOOR: u64 = 1 << 20;
-/// How deep a chain of `DW_AT_specification` and `DW_AT_abstract_origin` is followed.
+/// How many references (`DW_AT_specification`, `DW_AT_abstract_origin`) are followed from one entry to the next.
 const MOST_ORIGINS: usize = 16;
 
-/// One function as debug info describes it.
+/// One instrumented function, as debug info describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// PGO name.
+    /// The PGO name.
     pub function_name: Vec<u8>,
-    /// Linkage name, or where there is none the name.
+    /// The linkage name, or the plain name if there is no linkage name.
     pub linkage_name: Option<Vec<u8>>,
-    /// Control-flow hash.
+    /// The control-flow hash.
     pub cfg_hash: u64,
-    /// Byte offset of the counters in their section.
+    /// The offset of the function's counters in the counter section, in bytes.
     pub counter_offset: u64,
-    /// How many counters there are.
+    /// The number of counters.
     pub num_counters: u32,
-    /// Address of the function.
+    /// The address of the function.
     pub address: Option<u64>,
-    /// File that declares it, as the compiler was given it.
+    /// The source file that declares the function, as it was given to the compiler.
     pub file: Option<Vec<u8>>,
-    /// Line of the declaration.
+    /// The line of the declaration.
     pub line: Option<u64>,
 }
 
-/// How debug info is searched.
+/// Options for searching debug info.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct DwarfOptions<'a> {
-    /// Whether linkage names, files and lines are looked up.
+    /// Whether to read linkage names, files and lines.
     pub details: bool,
-    /// The program, to find its `.dwp` and `.dwo` files; without it split debug info is not followed, as LLVM does
-    /// not.
+    /// The path of the program, from which its `.dwp` and `.dwo` files are found. Without it, split debug info is not
+    /// read, as in LLVM.
     pub split: Option<&'a Path>,
 }
 
@@ -87,13 +88,13 @@ impl<'a> DwarfOptions<'a> {
     }
 }
 
-/// Reads the metadata of a program from debug info, as `DwarfInstrProfCorrelator` of LLVM does: of several
-/// descriptions of the same counters the first stays. `counters` is that of the program, which a separate debug file
-/// has too.
+/// Reads the metadata of a program from debug info, as LLVM's `DwarfInstrProfCorrelator` does. If the same counters are
+/// described several times, the first description is kept. `counters` is the counter section of the program, which a
+/// separate debug file describes too.
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if it describes no counters; [`ErrorKind::Malformed`] if it is damaged before the
-/// first that it describes.
+/// [`ErrorKind::CannotCorrelate`] if no counters are described; [`ErrorKind::Malformed`] if the debug info is damaged
+/// before the first description.
 pub fn correlate<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     counters: CounterSection,
@@ -125,17 +126,17 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         }
         names.extend_from_slice(&probe.function_name);
     }
-    // One chunk, not compressed.
+    // The names are one chunk that is not compressed.
     leb128(names.len() as u64, &mut program.names);
     leb128(0, &mut program.names);
     program.names.extend_from_slice(&names);
     Ok(Correlated { program, warnings })
 }
 
-/// All functions whose counters debug info describes, in its order.
+/// All functions whose counters are described, in the order of the debug info.
 ///
 /// # Errors
-/// As [`correlate`].
+/// The same as [`correlate`].
 pub fn probes<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     counters: CounterSection,
@@ -179,9 +180,9 @@ pub fn probes<'data, R: ReadRef<'data>>(
     Ok((walk.probes, walk.warnings))
 }
 
-/// Whether an object file has debug info, whatever it describes.
+/// Whether an object file has debug info of any kind.
 pub fn has_debug_info<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> bool {
-    // In a program that was split by `--only-keep-debug` the sections of the other half are empty.
+    // After a split by `--only-keep-debug`, each half still lists the sections of the other half, but they are empty.
     let section = image.section_by_name(".debug_info");
     section.is_some_and(|section| section.size() > 0)
 }
@@ -193,7 +194,7 @@ fn no_debug_info() -> Error {
         .with_hint("it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
 }
 
-/// A section, decompressed; empty if there is none.
+/// The contents of a section, decompressed; empty if there is no such section.
 fn load<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     id: SectionId,
@@ -252,7 +253,7 @@ struct Walk<'a> {
     options: DwarfOptions<'a>,
     warnings: CorrelationWarnings,
     probes: Vec<Probe>,
-    /// `.dwo` files that are not there.
+    /// The names of `.dwo` files that were not found.
     missing: Vec<String>,
 }
 
@@ -291,7 +292,7 @@ impl Walk<'_> {
                 }
                 self.unit(&unit.unit_ref(dwarf))
             });
-            // What is wrong with one unit does not concern the next.
+            // A fault in one unit does not stop the others from being read.
             if let Err(error) = walked {
                 first_error.get_or_insert(error);
             }
@@ -304,7 +305,7 @@ impl Walk<'_> {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// The unit that a skeleton stands for.
+    /// Reads the unit that a skeleton unit refers to.
     #[allow(
         clippy::needless_late_init,
         reason = "what a reader borrows must be dropped after it"
@@ -316,7 +317,8 @@ impl Walk<'_> {
         package: Option<&BinaryFile>,
     ) -> gimli::Result<()> {
         let endian = self.endian;
-        // Borrowed anew for each: what is read of a split file lives shorter than the program's own sections.
+        // The sections are borrowed again for each unit: data of a split file does not live as long as the program's
+        // own sections.
         let split;
         let packed;
         let split_file;
@@ -367,7 +369,7 @@ impl Walk<'_> {
         let mut headers = dwo.units();
         while let Some(header) = headers.next()? {
             let mut unit: Unit<_> = dwo.unit(header)?;
-            // A stale file under the right name.
+            // The file has the right name, but is from another build.
             if unit.dwo_id != skeleton.dwo_id {
                 continue;
             }
@@ -379,7 +381,7 @@ impl Walk<'_> {
 
     fn unit(&mut self, unit: &UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
-        // The function at each depth, if it is one.
+        // For each depth, the function entry at that depth, if the entry is a function.
         let mut functions: Vec<Option<Function>> = Vec::new();
         let mut variable: Option<(Function, Variable)> = None;
         while !entries.is_empty() {
@@ -461,9 +463,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes a variable whose annotations are all read.
+    /// Adds a counter variable after all its annotations were read.
     fn finish(&mut self, unit: &UnitRef<'_, Slice<'_>>, function: Function, open: Variable) {
-        // Neither code nor counters: the linker dropped the function.
+        // The linker dropped the function: it has neither code nor counters.
         if function.low_pc.is_none() && open.counters.is_none() {
             return;
         }
@@ -504,7 +506,7 @@ impl Walk<'_> {
             function_name: name.clone(),
             cfg_hash: hash,
             counter_offset: offset & mask,
-            // LLVM stores it in 32 bits.
+            // LLVM keeps only the low 32 bits.
             num_counters: u32::try_from(count & u64::from(u32::MAX)).unwrap_or(0),
             address: function.low_pc,
             ..Probe::default()
@@ -540,7 +542,7 @@ impl Walk<'_> {
     }
 }
 
-/// Sections of a `.dwo` or `.dwp` file.
+/// Loads a section of a `.dwo` or `.dwp` file.
 fn load_dwo<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     id: SectionId,
@@ -569,7 +571,7 @@ impl Variable {
     }
 }
 
-/// A constant as LLVM's `getAsUnsignedConstant` takes it.
+/// Reads a constant, in the forms that LLVM's `getAsUnsignedConstant` accepts.
 fn unsigned(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     match *value {
         AttributeValue::Sdata(value) => u64::try_from(value).ok(),
@@ -602,7 +604,7 @@ fn skip(
     entries.skip_attributes(abbreviation.attributes())
 }
 
-/// Looks up what a function's own entry, or those that it stands for, say of its source.
+/// Adds linkage name, file and line of a function, from its entry and from the entries that it refers to.
 fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe) {
     let mut name = None;
     let mut next = Some(offset);
@@ -639,7 +641,7 @@ fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe
     }
 }
 
-/// A file of the line table with its folder, unless that is the compilation folder.
+/// The path of a file in the line table. The folder is included unless it is the compilation folder.
 fn file_name(unit: &UnitRef<'_, Slice<'_>>, index: Option<u64>) -> Option<Vec<u8>> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index?)?;

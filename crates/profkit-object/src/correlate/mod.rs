@@ -1,6 +1,6 @@
-//! Correlation: the data records and names of a program whose raw profiles hold counters only, from its binary
-//! (`-profile-correlate=binary`) or its debug info (`-profile-correlate=debug-info`). docs/formats/correlation.md has
-//! the facts.
+//! Correlation: finds the function records and names for raw profiles that contain only counters. They are read from
+//! the program's binary (`-profile-correlate=binary`) or from its debug info (`-profile-correlate=debug-info`).
+//! docs/formats/correlation.md has the facts.
 pub mod binary;
 mod chained;
 pub mod dwarf;
@@ -15,7 +15,7 @@ use profkit_data::bytes::Endian;
 use profkit_data::instr::raw::{PointerWidth, ProgramMetadata};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// Where a program's counters lie: what counter pointers are measured against.
+/// The address range of a program's counters. Counter pointers are converted to offsets in it.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;
@@ -29,21 +29,21 @@ use profkit_data::{Error, ErrorKind, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSection {
-    /// Address of the first counter byte that the run-time library writes.
+    /// The address of the first counter byte that the run-time library writes.
     pub start: u64,
-    /// Address after the last.
+    /// The address after the last counter byte.
     pub end: u64,
 }
 
 impl CounterSection {
-    /// The counter section of an object file.
+    /// Finds the counter section of an object file.
     ///
     /// # Errors
     /// [`ErrorKind::CannotCorrelate`] if there is none.
     pub fn of<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> Result<Self> {
         let section = section(image, sections::COUNTERS)?;
         let start = section.address();
-        // In COFF the run-time library puts a byte of its own before the counters.
+        // In COFF, the run-time library puts one byte of its own before the counters.
         let own = u64::from(is_coff(image));
         Ok(CounterSection {
             start: start.wrapping_add(own),
@@ -51,7 +51,7 @@ impl CounterSection {
         })
     }
 
-    /// The offset of a counter's address; `None` outside the section.
+    /// The offset of an address in the counter section; `None` if the address is outside.
     pub fn offset(&self, address: u64) -> Option<u64> {
         (self.start..self.end)
             .contains(&address)
@@ -59,12 +59,12 @@ impl CounterSection {
     }
 }
 
-/// Metadata of a program, with what was odd about it.
+/// The metadata of a program, and the warnings of reading it.
 #[derive(Clone, Debug, Default)]
 pub struct Correlated {
-    /// The functions and their names.
+    /// The function records and the names.
     pub program: ProgramMetadata,
-    /// What LLVM's tool warns of.
+    /// The warnings that LLVM's tool gives too.
     pub warnings: CorrelationWarnings,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn is_coff<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) 
     matches!(image.format(), BinaryFormat::Coff | BinaryFormat::Pe)
 }
 
-/// The name that a section has in a linked file of this format: the linker drops `$` and what follows.
+/// The name of a section in a linked file of this format. In COFF, the linker removes `$` and what follows it.
 fn linked_name<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     name: SectionName,
@@ -84,13 +84,13 @@ fn linked_name<'data, R: ReadRef<'data>>(
     }
 }
 
-/// A section that correlation needs.
+/// A section that correlation needs. A missing section is an error.
 pub(crate) fn section<'data, 'file, R: ReadRef<'data>>(
     image: &'file object::File<'data, R>,
     name: SectionName,
 ) -> Result<object::Section<'data, 'file, R>> {
     let linked = linked_name(image, name);
-    // Not `section_by_name`, which also takes Apple's spellings of other names.
+    // `section_by_name` is not used, because it also accepts the spellings of other names in Mach-O.
     let mut sections = image.sections();
     let found = sections.find(|section| section.name_bytes() == Ok(linked.as_bytes()));
     found.ok_or_else(|| missing_section(linked))

@@ -1,41 +1,41 @@
-//! What is odd about a program's metadata, in LLVM's words.
+//! Warnings about a program's metadata, with LLVM's texts.
 use std::fmt;
 
-/// One oddity. `Display` is LLVM's text (`InstrProfCorrelator.cpp`); its numbers are cut to 32 bits as LLVM prints them.
+/// A warning. `Display` gives LLVM's text (`InstrProfCorrelator.cpp`); as in LLVM, numbers in it are cut to 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CorrelationWarning {
-    /// Debug info of a counter variable that lacks a part.
+    /// The debug info of a counter variable is incomplete.
     Incomplete {
-        /// `Function Name`.
+        /// The annotation `Function Name`.
         function: Option<Vec<u8>>,
-        /// `CFG Hash`.
+        /// The annotation `CFG Hash`.
         hash: Option<u64>,
-        /// Address of the counters.
+        /// The address of the counters.
         counters: Option<u64>,
-        /// `Num Counters`.
+        /// The annotation `Num Counters`.
         count: Option<u64>,
     },
-    /// Counters outside their section.
+    /// The counters of a function are outside the counter section.
     OutOfRange {
-        /// The function, where it is known.
+        /// The name of the function, if it is known.
         function: Option<Vec<u8>>,
-        /// Address of the counters.
+        /// The address of the counters.
         counters: u64,
-        /// The counter section.
+        /// The first address of the counter section, and the address after its last.
         section: (u64, u64),
-        /// Offset of the record in the data section.
+        /// The offset of the function's record in the data section.
         record: u64,
     },
-    /// Debug info that cannot be read further than the functions that were found.
+    /// The debug info is damaged, and was read only up to the damage.
     Damaged {
-        /// How many functions were found before.
+        /// The number of functions that were found before the damage.
         functions: usize,
-        /// What is wrong.
+        /// The description of the damage.
         reason: String,
     },
-    /// A function without an address.
+    /// A function has no address.
     NoAddress {
-        /// The function.
+        /// The name of the function.
         function: Vec<u8>,
     },
 }
@@ -98,17 +98,17 @@ impl fmt::Display for CorrelationWarning {
     }
 }
 
-/// The first warnings, and how many there were.
+/// A limited list of warnings, and the number of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorrelationWarnings {
     limit: usize,
-    /// The first warnings, no more than were asked for.
+    /// The first warnings, up to the limit.
     pub list: Vec<CorrelationWarning>,
-    /// How many more there were.
+    /// The number of warnings that are not in the list.
     pub suppressed: u64,
 }
 
-/// LLVM's default of `--max-debug-info-correlation-warnings`.
+/// The default of LLVM's option `--max-debug-info-correlation-warnings`.
 pub const DEFAULT_LIMIT: usize = 5;
 
 impl Default for CorrelationWarnings {
@@ -118,7 +118,7 @@ impl Default for CorrelationWarnings {
 }
 
 impl CorrelationWarnings {
-    /// Keeps at most `limit` warnings; 0 keeps all.
+    /// Makes a list that keeps at most `limit` warnings; 0 means all.
     pub fn new(limit: usize) -> Self {
         CorrelationWarnings {
             limit,
@@ -127,7 +127,7 @@ impl CorrelationWarnings {
         }
     }
 
-    /// How many warnings there were.
+    /// The number of all warnings, whether they are in the list or not.
     pub fn count(&self) -> u64 {
         self.list.len() as u64 + self.suppressed
     }

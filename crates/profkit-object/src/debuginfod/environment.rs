@@ -1,14 +1,15 @@
-//! Settings from environment variables.
+//! Settings of the client from environment variables.
 use super::{Client, DEFAULT_TIMEOUT};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 impl Client {
-    /// The client that environment variables ask for; `variable` reads one. Without servers only the cache is asked.
+    /// Makes a client with the settings in environment variables; `variable` reads a variable. If no server is set,
+    /// only the cache is used.
     ///
     /// # Errors
-    /// If there is no place for a cache, or what should be a number is none.
+    /// If there is no folder for a cache, or if a variable should be a number but is not.
     pub fn from_environment(
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> std::result::Result<Self, String> {
@@ -18,7 +19,7 @@ impl Client {
                 return Ok(None);
             };
             match text.to_str().map(|text| text.trim().parse::<i64>()) {
-                // Negative numbers mean the same as none.
+                // A negative number has the same meaning as 0.
                 Some(Ok(number)) => Ok(Some(u64::try_from(number).unwrap_or(0))),
                 _ => Err(format!("{name}={}: not a number", text.display())),
             }

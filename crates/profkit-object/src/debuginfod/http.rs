@@ -1,4 +1,4 @@
-//! One download into the cache.
+//! Downloads one file into the cache.
 use super::{Client, Miss, states_id};
 use profkit_data::ids::BuildId;
 use profkit_data::system_text;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a server must give within the time-out, as elfutils has it.
+/// The number of bytes that a server must send within the time-out, the same as in elfutils.
 const LEAST_BYTES: u64 = 100 << 10;
-/// A larger block saves no time: the network is slower.
+/// The number of bytes read at once. A larger number saves no time, because the network is slower.
 const BLOCK: usize = 1 << 16;
 
 impl Client {
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// No answer came.
+    /// The outcome when no answer came.
     #[cold]
     fn transport(&self, error: &ureq::Error, most: Duration) -> Miss {
         match error {
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The answer ended early.
+    /// The outcome when the answer ended too early.
     #[cold]
     fn cut(&self, error: io::Error, got: u64, total: Option<u64>, most: Duration) -> Miss {
         let of = total.map_or(String::new(), |total| format!(" of {total}"));
@@ -150,7 +150,7 @@ impl Client {
     }
 }
 
-/// Makes a folder of the cache, which nobody else may look into, as elfutils does.
+/// Makes a folder of the cache. As in elfutils, only its owner can read it.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -159,14 +159,15 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A file that is gone unless it was renamed.
+/// A temporary file. Dropping the value removes the file, unless it was renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,
 }
 
 impl Temporary {
-    /// Beside `cached`. The name differs from that of every other download that may go on.
+    /// Chooses a name for a temporary file in the same folder as `cached`. No other download that may be running uses
+    /// the same name.
     fn new(cached: &Path) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -196,7 +197,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // There is nobody to report to; a name that is left over is never used again.
+            // A failure cannot be reported here, and is harmless: the file's name is never used again.
             let _ = fs::remove_file(&self.path);
         }
     }

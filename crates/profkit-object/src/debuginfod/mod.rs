@@ -1,18 +1,19 @@
-//! A client for debuginfod servers, which give programs and debug info by build id: HTTP, HTTPS (feature `https`) and
-//! `file://`. The cache is that of elfutils' own client, in its place and layout, so that both share it.
+//! A client for debuginfod servers, which provide programs and debug info by build id. It supports HTTP, HTTPS (feature
+//! `https`) and `file://`. Its cache has the place and layout of the cache of elfutils' client, so both programs share
+//! one cache.
 //!
 //! | where | what |
 //! |---|---|
-//! | `DEBUGINFOD_URLS` | servers, separated by white space, asked in order |
-//! | `DEBUGINFOD_CACHE_PATH` | the cache; else `debuginfod_client` in `XDG_CACHE_HOME` or `~/.cache`, or `~/.debuginfod_client_cache` if that is there |
-//! | `DEBUGINFOD_TIMEOUT` | a server that gives less than 100 KiB within so many seconds, and not all there is, is given up (default 90; 0: never) |
-//! | `DEBUGINFOD_MAXTIME` | seconds for one file (default and 0: no limit but the budget) |
-//! | `DEBUGINFOD_MAXSIZE` | bytes of one file (default and 0: no limit) |
+//! | `DEBUGINFOD_URLS` | the servers, separated by white space, in the order in which they are asked |
+//! | `DEBUGINFOD_CACHE_PATH` | the folder of the cache; by default `~/.debuginfod_client_cache` if it exists, otherwise `debuginfod_client` in `XDG_CACHE_HOME` or `~/.cache` |
+//! | `DEBUGINFOD_TIMEOUT` | seconds after which a server is given up if it has sent neither 100 KiB nor the whole file (default 90; 0: never) |
+//! | `DEBUGINFOD_MAXTIME` | the most seconds for one file (default and 0: only limited by the budget) |
+//! | `DEBUGINFOD_MAXSIZE` | the most bytes of one file (default and 0: no limit) |
 //! | request | `SERVER/buildid/ID/debuginfo`, `SERVER/buildid/ID/executable` |
-//! | cache | `ID/debuginfo`, `ID/executable`; an empty file says that no server had it, for as many seconds as the file `cache_miss_s` says (default 600) |
+//! | cache | `ID/debuginfo`, `ID/executable`; an empty file means that no server had the file. This is remembered for the number of seconds in the file `cache_miss_s` (default 600) |
 //!
-//! Names and meanings are those of debuginfod-find(1), the layout is that of elfutils 0.188. Nothing is ever removed from
-//! the cache; elfutils' client does that.
+//! The variables and their meanings are documented in debuginfod-find(1); the layout is that of elfutils 0.188. This
+//! client removes no old files from the cache; elfutils' client does.
 mod environment;
 mod http;
 
@@ -27,19 +28,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a miss is remembered where the cache does not say.
+/// How long a miss is remembered if the cache has no setting for it.
 const MISS_LASTS: Duration = Duration::from_secs(600);
-/// How long a server may be silent.
+/// The default of how long a server may be silent.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long all downloads may take.
+/// The default of how long all downloads together may take.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
 
-/// What to ask a server for.
+/// The kind of file to ask a server for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
-    /// The file with debug info and other sections that are not loaded.
+    /// The file with the debug info, which also has the other sections that are not loaded.
     DebugInfo,
-    /// The program or library.
+    /// The program or library itself.
     Executable,
 }
 
@@ -52,24 +53,24 @@ impl Artifact {
     }
 }
 
-/// Called during a download with the address, bytes so far, and how many there will be if the server says so. When it
-/// ends, whether well or not, both numbers are 0.
+/// A function that is called during a download, with the address, the number of bytes so far, and the total number if
+/// the server sent it. At the end of every download, failed ones included, it is called with 0 for both numbers.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
-/// A client.
+/// A client for debuginfod servers.
 pub struct Client {
     servers: Vec<String>,
     cache: PathBuf,
-    /// `None`: a server may be silent for as long as the budget lasts.
+    /// How long a server may be silent. `None`: as long as the budget lasts.
     timeout: Option<Duration>,
-    /// For one file.
+    /// How long the download of one file may take.
     max_time: Option<Duration>,
-    /// For one file.
+    /// The largest accepted size of one file, in bytes.
     max_size: Option<u64>,
     budget: Duration,
-    /// When the first download began.
+    /// The time at which the first download began.
     started: OnceLock<Instant>,
-    /// Servers that were silent or could not be reached, with what they did: they are not asked again.
+    /// The servers that are not asked again, each with the reason: they were silent or could not be reached.
     given_up: Mutex<FxHashMap<String, String>>,
     progress: Option<Progress>,
 }
@@ -83,20 +84,20 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Why a server gave nothing.
+/// The reason why a server did not return a file.
 enum Miss {
-    /// It has no such file.
+    /// The server does not have the file.
     Absent,
-    /// It did not do this time what it should.
+    /// This request failed, but another request may succeed.
     Failed(String),
-    /// It will not do so the next time either.
+    /// The server failed and is not asked again.
     Dead(String),
-    /// Nothing more is asked of anybody.
+    /// No server is asked any more, for example because the cache has no room.
     Over(String),
 }
 
 impl Client {
-    /// A client of these servers with a cache in this folder.
+    /// Makes a client that asks these servers and has its cache in this folder.
     pub fn new(servers: Vec<String>, cache: PathBuf) -> Self {
         Client {
             servers,
@@ -118,25 +119,26 @@ impl Client {
         self
     }
 
-    /// Sets how long all downloads of this client may take, from the first on.
+    /// Sets how long all downloads of this client together may take, counted from the start of the first.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Sets what is called during downloads.
+    /// Sets the function that is called during downloads.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// The file of a build id: from the cache, else from the first server that has it. The build id that the file
-    /// states is compared, also that of a file in the cache.
+    /// Finds the file with a build id: in the cache, or else at the first server that has it. The build id in the file
+    /// is always checked, also in the cache.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotCorrelate`] if neither the cache nor a server has it, with what each server did.
+    /// [`ErrorKind::CannotCorrelate`] if neither the cache nor a server has the file. The error tells what each server
+    /// answered.
     pub fn find(&self, id: &BuildId, artifact: Artifact) -> Result<PathBuf> {
         let name = artifact.name();
         let cached = self.cache.join(id.to_string()).join(name);
@@ -156,7 +158,7 @@ impl Client {
                     ));
                 }
             }
-            // A file that is damaged or another one is fetched again.
+            // A cached file that is damaged, or has another build id, is downloaded again.
             Ok(_) if states_id(&cached, id).is_ok() => return Ok(cached),
             _ => {}
         }
@@ -198,12 +200,13 @@ impl Client {
         seconds.map_or(MISS_LASTS, Duration::from_secs)
     }
 
-    /// If it cannot be remembered, servers are asked again the next time.
+    /// Stores in the cache that no server has the file. If that fails, servers are asked again the next time.
     fn remember_miss(&self, cached: &Path) {
         if let Some(folder) = cached.parent() {
             let _ = http::create_folder(folder);
         }
-        // Whatever is there is damaged or an old miss; elfutils leaves files that only their owner may read.
+        // An existing file is damaged or an old miss. It must be removed first, because elfutils leaves files that
+        // cannot be written.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }
@@ -222,7 +225,7 @@ impl Client {
         let base = base.strip_suffix("/buildid").unwrap_or(base);
         let url = format!("{base}/buildid/{id}/{name}");
         if let Some(path) = url.strip_prefix("file://") {
-            // It is on this machine already: no copy.
+            // The file is already on this machine, so it is not copied.
             let path = file_path(path).ok_or_else(|| {
                 Miss::Dead("its path does not begin with / or has a bad % in it".to_owned())
             })?;
@@ -283,7 +286,7 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     }
 }
 
-/// The path of a `file://` address: absolute, with bytes as `%XX`.
+/// The path in a `file://` address. It must be absolute, and may contain bytes as `%XX`.
 fn file_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -303,7 +306,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Whether a file states this build id; if not, what is wrong with it.
+/// Checks that a file has this build id. The error tells what is wrong with the file.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
     let wrong = |what: String| format!("what it gives is another file: {what}");
     let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;

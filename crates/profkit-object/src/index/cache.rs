@@ -1,6 +1,6 @@
-//! The index on disk: one line per file. `SIZE MTIME CONTENTS IDS PATH`, where CONTENTS is `-` for a file that is not a
-//! binary, IDS are joined by commas or `-`, and PATH is absolute and goes to the end of the line. A path with a line feed
-//! or a carriage return has no line.
+//! The index on disk. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is `-` if the file is not a
+//! binary. IDS are separated by commas, or are `-` if there are none. PATH is absolute and extends to the end of the
+//! line. A path that contains a line feed or a carriage return is not stored.
 use super::{Contents, modified};
 use crate::build_id::parse_build_id;
 use profkit_data::ids::BuildId;
@@ -11,17 +11,18 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a path in the file cannot hold: where one line ends and the next begins would be in doubt.
+/// Characters that a stored path must not contain, because they could be taken for the end of its line.
 const LINE_BREAKS: [char; 2] = ['\n', '\r'];
 const FIRST_LINE: &str = "profkit binaries 1";
-/// Larger files are not read: nothing that this program writes gets there.
+/// The largest size of a cache file that is read, in bytes. This program writes no larger files.
 const MOST_BYTES: u64 = 256 << 20;
-/// The most files that are remembered.
+/// The largest number of files that are remembered.
 const MOST_ENTRIES: usize = 1 << 20;
-/// A file that was changed so shortly ago may change again without another time: it is not remembered.
+/// A file that was changed less than this time ago is not remembered, because it may change again and keep the same
+/// time stamp.
 const FRESH_NANOS: u64 = 2_000_000_000;
 
-/// What earlier walks found.
+/// The build ids that earlier searches found in files.
 ///
 /// ```
 /// use profkit_object::index::{BinaryIndex, IndexCache};
@@ -49,12 +50,12 @@ struct Entry {
 }
 
 impl IndexCache {
-    /// A cache that forgets.
+    /// A cache that remembers nothing.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Reads the cache at `file`. What cannot be read or understood counts as an empty cache.
+    /// Reads the cache at `file`. A file that cannot be read or parsed counts as an empty cache.
     pub fn open(file: &Path) -> Self {
         let small = fs::metadata(file).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
         let text = if small {
@@ -68,7 +69,8 @@ impl IndexCache {
         }
     }
 
-    /// A cache from the text of its file, which is not kept anywhere. What is not understood is left out.
+    /// Makes a cache from the text of a cache file. It is not linked to a file. Lines that cannot be parsed are left
+    /// out.
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let entries = match lines.next() {
@@ -81,7 +83,7 @@ impl IndexCache {
         }
     }
 
-    /// The text of its file.
+    /// The text of the cache file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
         let mut entries: Vec<_> = self.entries.iter().collect();
@@ -98,7 +100,7 @@ impl IndexCache {
                 ids.join(",")
             };
             let path = path.display();
-            // Writing to a string does not fail.
+            // Writing to a `String` never fails.
             let _ = writeln!(
                 text,
                 "{} {} {contents} {ids} {path}",
@@ -108,7 +110,8 @@ impl IndexCache {
         text
     }
 
-    /// What is known of a file that has not changed since: its ids, and its contents unless it is no binary.
+    /// The ids and contents of a file that has not changed since it was remembered. The contents are `None` if the file
+    /// is not a binary.
     pub(super) fn get(
         &self,
         path: &Path,
@@ -151,10 +154,11 @@ impl IndexCache {
         );
     }
 
-    /// Writes what is new. The file appears whole or stays as it was; two programs at the same time do not mix.
+    /// Writes the cache if it changed. The file is replaced as a whole or stays as it was, also if two programs write
+    /// it at the same time.
     ///
     /// # Errors
-    /// If it cannot be written, for instance because there is no room; everything else goes on as before.
+    /// If the file cannot be written, for instance because the disk is full. Everything else still works.
     pub fn save(&mut self) -> io::Result<()> {
         let (Some(file), true) = (&self.file, self.changed) else {
             return Ok(());
@@ -170,7 +174,7 @@ impl IndexCache {
             .and_then(|mut out| out.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&temporary, file));
         if written.is_err() {
-            // What is left of it would only take room.
+            // Remove the incomplete file, which would only use disk space.
             let _ = fs::remove_file(&temporary);
         }
         self.changed = written.is_err();

@@ -1,5 +1,5 @@
-//! An index of binaries by build id: folders are walked once, and of each file no more than headers and notes are
-//! read. What was found is kept on disk ([`IndexCache`]), so that the next walk reads only files that changed.
+//! An index of binaries by build id. Folders are searched once, and only the headers and notes of files are read. The
+//! results are stored on disk ([`IndexCache`]), so that the next search reads only files that changed.
 mod cache;
 
 pub use cache::IndexCache;
@@ -18,15 +18,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// How deep folders may nest.
+/// How deeply folders may nest.
 const MOST_FOLDERS: usize = 256;
 
-/// What of interest a binary holds.
+/// The parts of a binary that are useful here, as a set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents(u8);
 
 impl Contents {
-    /// Sections for correlation (`__llvm_covdata`, `__llvm_covnames`).
+    /// The sections for correlation (`__llvm_covdata`, `__llvm_covnames`).
     pub const CORRELATION: Self = Contents(1);
     /// The sections of an instrumented program (`__llvm_prf_data`, `__llvm_prf_names`).
     pub const RUNTIME: Self = Contents(2);
@@ -35,12 +35,12 @@ impl Contents {
     /// Debug info.
     pub const DWARF: Self = Contents(8);
 
-    /// Whether all of `other` are there.
+    /// Whether all parts in `other` are present.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// What an object file holds.
+    /// Finds out which of these parts an object file has.
     pub fn of(image: &Image<'_>) -> Self {
         let mut contents = 0;
         if has_sections(image, SectionSet::Correlation) {
@@ -62,17 +62,17 @@ impl Contents {
 /// A file with machine code or debug info.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedBinary {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its build ids: one, or one an architecture. Empty if it has none.
+    /// The build ids: one, or one per architecture. Empty if there is none.
     pub ids: Vec<BuildId>,
-    /// What it holds.
+    /// The useful parts that the file has.
     pub contents: Contents,
-    /// Whether it was named itself, not found in a folder.
+    /// Whether the caller named the file itself. False if it was found in a folder.
     pub named: bool,
 }
 
-/// Binaries by build id.
+/// An index of binaries by build id.
 ///
 /// ```
 /// use profkit_object::index::{BinaryIndex, IndexCache};
@@ -84,27 +84,27 @@ pub struct IndexedBinary {
 /// ```
 #[derive(Debug, Default)]
 pub struct BinaryIndex {
-    /// All binaries, those of a folder sorted by path.
+    /// All binaries. Those of one folder are sorted by path.
     pub binaries: Vec<IndexedBinary>,
     by_id: FxHashMap<BuildId, Vec<usize>>,
-    /// Folders with a `.build-id` tree, which is not walked but asked.
+    /// Folders with a `.build-id` tree. In such a tree, a file is found by its name, without a search.
     trees: Vec<PathBuf>,
-    /// Files that look like binaries but cannot be read, with the reason.
+    /// Files that look like binaries but cannot be read, each with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// How many files were known from the cache.
+    /// The number of files whose ids were in the cache.
     pub from_cache: u64,
-    /// How many files were looked at.
+    /// The number of files that were read.
     pub looked_at: u64,
 }
 
-/// Why there is no index.
+/// The error of building an index.
 #[derive(Debug)]
 pub struct IndexError {
-    /// The file or folder.
+    /// The file or folder with the problem.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The description of the problem.
     pub reason: String,
-    /// What to do.
+    /// A suggestion of what to do.
     pub hint: Option<String>,
 }
 
@@ -120,8 +120,8 @@ impl BinaryIndex {
     /// Indexes files and folders.
     ///
     /// # Errors
-    /// If a path that was named does not exist, or is a file that is no binary. What is wrong with a file in a folder
-    /// is noted in [`unreadable`](Self::unreadable).
+    /// If a given path does not exist, or is a file but not a binary. Unreadable files in folders are no error; they
+    /// are listed in [`unreadable`](Self::unreadable).
     pub fn build(paths: &[PathBuf], cache: &mut IndexCache) -> Result<Self, IndexError> {
         let mut index = BinaryIndex::default();
         let mut seen = FxHashSet::default();
@@ -171,7 +171,8 @@ impl BinaryIndex {
                     self.walk(&path, depth + 1, files)?;
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                // A link to a folder is not followed: the folder is there itself, or was left out on purpose.
+                // Links to folders are not followed: either the folder is searched anyway, or it was left out on
+                // purpose.
                 files.push(path);
             }
         }
@@ -248,7 +249,7 @@ impl BinaryIndex {
         });
     }
 
-    /// The binaries that state a build id: those that were walked, then those of `.build-id` trees.
+    /// The binaries with a build id: first those found by searching, then those in `.build-id` trees.
     pub fn find(&self, id: &BuildId) -> Vec<IndexedBinary> {
         let mut found: Vec<IndexedBinary> = self
             .by_id
@@ -262,7 +263,7 @@ impl BinaryIndex {
                 let Some(path) = DebugFolders::build_id_path(tree, id, suffix) else {
                     continue;
                 };
-                // The id of what lies there is checked: trees are kept by hand too.
+                // The build id of the file is checked, because people also change such trees by hand.
                 if let Ok(Some((ids, contents))) = examine(&path)
                     && ids.contains(id)
                     && !found.iter().any(|binary| binary.path == path)
@@ -279,13 +280,14 @@ impl BinaryIndex {
         found
     }
 
-    /// Whether there are trees to ask, besides the binaries that are listed.
+    /// Whether there are `.build-id` trees. [`find`](Self::find) may then return binaries that are not in
+    /// [`binaries`](Self::binaries).
     pub fn has_trees(&self) -> bool {
         !self.trees.is_empty()
     }
 }
 
-/// Whether this file was not met before under another name.
+/// Whether this file was not found before under another name.
 fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     #[cfg(unix)]
     {
@@ -299,7 +301,7 @@ fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     }
 }
 
-/// Ids and contents of a file; `None` if it is no binary, or not there.
+/// Reads the build ids and contents of a file. `None` if it is not a binary or does not exist.
 fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,
@@ -325,7 +327,7 @@ fn facts(images: &[Image<'_>]) -> Result<(Vec<BuildId>, Contents), String> {
     Ok((ids, Contents(contents)))
 }
 
-/// When a file was changed last, in nanoseconds of Unix time; 0 if the system does not say.
+/// The time of a file's last change, in nanoseconds of Unix time; 0 if the system does not have it.
 fn modified(metadata: &Metadata) -> u64 {
     let modified = metadata.modified().ok();
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -1,4 +1,4 @@
-//! The files of a program that symbolising reads, found and opened.
+//! Finds and opens the files that are needed to symbolise a program.
 use super::{Bytes, Options, SplitFiles, Symbolizer};
 use crate::binary::{BinaryFile, Image};
 use crate::debug_files::{DebugFolders, DebugLink, Rejected, dwo_file, dwp_file};
@@ -6,7 +6,7 @@ use profkit_data::{Error, ErrorKind, Result, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A program, its separate debug file and its package of split debug info, as far as they are there.
+/// A program, its separate debug file and its package of split debug info. The last two may be absent.
 #[derive(Debug)]
 pub struct ProgramFiles {
     binary: BinaryFile,
@@ -17,11 +17,10 @@ pub struct ProgramFiles {
 }
 
 impl ProgramFiles {
-    /// Opens a program or library and what belongs to it: the debug file that its build id or debug link leads to, and
-    /// `PROGRAM.dwp`.
+    /// Opens a program or library, the debug file that is found by its build id or debug link, and `PROGRAM.dwp`.
     ///
     /// # Errors
-    /// If a file cannot be opened, or the program is no object file.
+    /// If a file cannot be opened, or the program is not an object file.
     pub fn open(path: &Path, folders: &DebugFolders) -> Result<Self> {
         let binary = open(path)?;
         let located = folders.locate(path, &DebugLink::of(&only_image(&binary)?)?);
@@ -36,7 +35,7 @@ impl ProgramFiles {
         })
     }
 
-    /// Takes this file for the separate debug file, whatever the program says.
+    /// Uses this file as the separate debug file, instead of the one that was found.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -45,17 +44,17 @@ impl ProgramFiles {
         Ok(self)
     }
 
-    /// The separate debug file that was found.
+    /// The path of the separate debug file, if there is one.
     pub fn debug_file(&self) -> Option<&Path> {
         self.debug_file.as_ref().map(BinaryFile::path)
     }
 
-    /// Files at the places of the debug file that belong to another build.
+    /// Files at the places of the debug file that do not belong to this program.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }
 
-    /// A symbolizer of the program.
+    /// Makes a symboliser of the program.
     ///
     /// # Errors
     /// If a file is damaged, or has several architectures.
@@ -73,7 +72,7 @@ impl ProgramFiles {
     }
 }
 
-/// Finds `.dwo` files where the compiler put them or beside the program.
+/// Finds `.dwo` files at the path that the compiler wrote into the unit, or beside the program.
 #[derive(Debug)]
 struct BesideProgram {
     program: PathBuf,

@@ -1,4 +1,4 @@
-//! The functions of a unit with code, inlined ones included, and which of them an address is in.
+//! Reads the functions of a unit that have code, inlined ones included, and finds the function at an address.
 use super::Slice;
 use super::lines::narrow;
 use super::names::Own;
@@ -8,15 +8,15 @@ use gimli::{
 };
 use std::collections::BTreeMap;
 
-/// Ranges that a unit may have for each byte of its entries and range lists, at most. Every range takes some of those
-/// bytes, unless entries share a list, which compilers do not do.
+/// The largest number of address ranges of a unit, per byte of its entries and range lists. Every range needs some of
+/// these bytes, unless several entries share a list, which compilers do not do.
 const RANGES_PER_BYTE: usize = 1;
 
-/// A function with code, or one inlined into another.
+/// A function that has code, or an inlined instance of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Function<'a> {
     pub(super) own: Own<'a>,
-    /// The function that this one is inlined into; `NONE` for a function of its own.
+    /// The function into which this one is inlined; `NONE` if it is not inlined.
     pub(super) parent: u32,
     pub(super) call_file: u64,
     pub(super) call_line: u32,
@@ -26,23 +26,25 @@ pub(super) struct Function<'a> {
 
 pub(super) struct Functions<'a> {
     pub(super) list: Vec<Function<'a>>,
-    /// First address to the address after the last, and the innermost function there.
+    /// Ranges of addresses: maps the first address to the address after the last, and to the innermost function in the
+    /// range.
     ranges: BTreeMap<u64, (u64, u32)>,
     pub(super) error: Option<gimli::Error>,
-    /// The limit of ranges was reached.
+    /// Whether the limit of ranges was reached.
     pub(super) too_many_ranges: bool,
 }
 
-/// An entry of a function that the walk is inside of.
+/// A function entry that encloses the current entry.
 struct Open {
     depth: isize,
     offset: UnitOffset,
     inlined: bool,
-    /// Its number in the list. Functions without code are listed only once something inlined into them has code.
+    /// The function's number in the list. A function without code is listed only when something inlined into it has
+    /// code.
     number: Option<u32>,
 }
 
-/// Attributes of an entry that say where its code is.
+/// The attributes of an entry that give the addresses of its code.
 #[derive(Default)]
 struct Code<'a> {
     low: Option<u64>,
@@ -51,7 +53,7 @@ struct Code<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// Walks all entries of the unit. After an error the functions before it are there.
+    /// Reads all entries of the unit. After an error, the functions before it are kept.
     pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
         let mut functions = Functions {
             list: Vec::new(),
@@ -122,7 +124,8 @@ impl<'a> Functions<'a> {
         Some(number)
     }
 
-    /// The number of the innermost function that the walk is in. Lists the functions around it that have no code.
+    /// The number of the innermost enclosing function. Enclosing functions that are not listed yet, because they have
+    /// no code, are added to the list.
     fn parent(
         &mut self,
         dwarf: &Dwarf<Slice<'a>>,
@@ -179,8 +182,9 @@ impl<'a> Functions<'a> {
         Ok(())
     }
 
-    /// Lays a range over those that are there. Callers come before what is inlined into them, so that a range lies
-    /// within one that is there, or beside all; for others the result is LLVM's (`updateAddressDieMap`).
+    /// Adds a range, which replaces earlier ranges where it overlaps them. Callers are added before the functions
+    /// inlined into them, so normally a range lies within one earlier range or overlaps none. Other overlaps give the
+    /// same result as in LLVM (`updateAddressDieMap`).
     fn add_range(&mut self, low: u64, high: u64, number: u32) {
         if low >= high {
             return;
@@ -198,7 +202,7 @@ impl<'a> Functions<'a> {
         self.ranges.insert(low, (high, number));
     }
 
-    /// The ranges by address: first, after the last, number of the innermost function.
+    /// The ranges sorted by address: first address, address after the last, number of the innermost function.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
         self.ranges
             .iter()
@@ -206,7 +210,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// Whether an entry of this form may have addresses.
+/// Whether entries with this abbreviation can have addresses.
 fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation
         .attributes()

@@ -1,9 +1,9 @@
-//! The rows of a line table that addresses need, and the paths of its files.
+//! Reads the rows of a line table that belong to the requested addresses, and the paths of its files.
 use super::{MAX_PATH, MAX_PATHS_OF_UNIT, Slice};
 use gimli::{ColumnType, Dwarf, LineProgramHeader, Unit};
 use rustc_hash::FxHashMap;
 
-/// A row, as far as locations need it.
+/// A row of a line table, with the columns that locations need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     address: u64,
@@ -13,7 +13,8 @@ pub(super) struct Row {
     pub(super) discriminator: u32,
 }
 
-/// Rows of rising addresses that end at `high`. `rows` is empty if no address lies in it.
+/// A sequence of rows with ascending addresses, which ends at `high`. `rows` is empty if no requested address lies in
+/// the sequence.
 struct Sequence {
     low: u64,
     high: u64,
@@ -23,16 +24,16 @@ struct Sequence {
 /// The line table of one unit.
 pub(super) struct Lines {
     rows: Vec<Row>,
-    /// By `high`.
+    /// The sequences, sorted by `high`.
     sequences: Vec<Sequence>,
     pub(super) error: Option<gimli::Error>,
-    /// Whether the line program ended without an `end_sequence` row; the rows of that last sequence are left out.
+    /// Whether the line program ended without an `end_sequence` row. The rows of that last sequence are left out.
     pub(super) unterminated: bool,
 }
 
 impl Lines {
-    /// Runs the unit's line program and keeps the sequences that have one of the addresses, which are sorted. After an
-    /// error the sequences before it are there.
+    /// Runs the unit's line program and keeps the sequences that contain one of the addresses in `asked`, which must be
+    /// sorted. After an error, the sequences before it are kept.
     pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64]) -> Self {
         let mut lines = Lines {
             rows: Vec::new(),
@@ -95,7 +96,8 @@ impl Lines {
         Ok(())
     }
 
-    /// The row that an address belongs to: in the first sequence that ends after it, the last row not after it.
+    /// Finds the row of an address: in the first sequence that ends after the address, the last row whose address is
+    /// not greater.
     pub(super) fn find(&self, address: u64) -> Option<&Row> {
         let after = self
             .sequences
@@ -112,17 +114,17 @@ impl Lines {
     }
 }
 
-/// The value, or the largest there is.
+/// Converts a number to 32 bits; larger numbers become the largest.
 pub(super) fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// The paths of a unit's files, each made once.
+/// The paths of a unit's files. Each path is made only once.
 pub(super) struct Paths {
-    /// The number that the caller gave each path.
+    /// The number of each path that was made, as returned by the caller's `keep`.
     known: FxHashMap<u64, Option<u32>>,
     bytes: usize,
-    /// A path or all of them are longer than this module's limits.
+    /// Whether one path, or all paths together, exceeded the limits of this module.
     pub(super) too_long: bool,
 }
 
@@ -135,7 +137,8 @@ impl Paths {
         }
     }
 
-    /// The path of the file with this index in the unit's line table, given to `keep` when it is met first.
+    /// The number of the path of a file, given the file's index in the unit's line table. A new path is passed to
+    /// `keep`, which returns its number.
     pub(super) fn get(
         &mut self,
         dwarf: &Dwarf<Slice<'_>>,
@@ -162,7 +165,7 @@ impl Paths {
     }
 }
 
-/// Puts a path together: the unit's directory, the file's directory and its name, as far as each is relative.
+/// Joins the unit's directory, the file's directory and the file's name. Parts before an absolute part are left out.
 fn path(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,
@@ -170,7 +173,7 @@ fn path(
     file: u64,
 ) -> Option<Vec<u8>> {
     let version = header.version();
-    // Version 5 counts files and directories from 0, older ones from 1.
+    // Version 5 numbers files and directories from 0, older versions from 1.
     let at = |index: u64| {
         usize::try_from(if version >= 5 {
             index
@@ -201,14 +204,15 @@ fn path(
     Some(path)
 }
 
-/// So much of a part that the whole is seen to be too long.
+/// Copies a part of a path. A part that is too long is cut, but stays long enough that the whole path is seen to exceed
+/// the limit.
 fn limited(part: &[u8]) -> Vec<u8> {
     part.get(..part.len().min(MAX_PATH + 1))
         .unwrap_or_default()
         .to_vec()
 }
 
-/// Appends a component, with one separator between.
+/// Appends a component, with exactly one separator before it.
 fn append(path: &mut Vec<u8>, component: &[u8]) {
     if component.is_empty() {
         return;
@@ -224,7 +228,7 @@ fn append(path: &mut Vec<u8>, component: &[u8]) {
     path.extend_from_slice(&limited(component));
 }
 
-/// Whether a path is absolute on any system.
+/// Whether a path is absolute by the rules of any operating system.
 fn is_absolute(path: &[u8]) -> bool {
     match path {
         [b'/', ..] | [b'\\', b'\\', ..] => true,

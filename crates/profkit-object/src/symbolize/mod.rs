@@ -1,10 +1,11 @@
-//! Symbolising: from addresses of a binary to the inline stack of each, with function, file, line, column and
-//! discriminator, as LLVM's DWARF symboliser gives them.
+//! Symbolising: finds the inline stack of addresses in a binary, with function, file, line, column and discriminator,
+//! as LLVM's DWARF symboliser does.
 //!
-//! [`ProgramFiles::open`] finds a program's debug info, in whichever files it is; [`Symbolizer::new`] does with bytes.
-//! [`Symbolizer::symbolize`] takes any number of addresses, indexes the compile units by address, parses each unit
-//! that holds one of them once, on all cores, and returns a [`Locations`] table in which equal frames and strings
-//! stand once. A few addresses cost the units they are in; a million cost one sweep over the debug info.
+//! [`ProgramFiles::open`] finds the debug info of a program, in whichever files it is. [`Symbolizer::new`] works with
+//! bytes in memory. [`Symbolizer::symbolize`] takes any number of addresses. It finds the compile unit of each address,
+//! parses each of these units once, using all processor cores, and returns a [`Locations`] table in which equal frames
+//! and strings are stored once. So a few addresses cost as much as their units, and a million addresses cost as much as
+//! one pass over the debug info.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,16 +21,16 @@
 //! # }
 //! ```
 //!
-//! Facts: DWARF 5 sections 3.3, 6.2 and 7.5; which unit, subroutine and row an address belongs to where ranges overlap
-//! follows LLVM (`DWARFDebugAranges.cpp`, `DWARFUnit.cpp`, `DWARFDebugLine.cpp`, `SymbolizableObjectFile.cpp`),
-//! checked by comparing with `llvm-symbolizer`.
+//! Source of these facts: DWARF 5, sections 3.3, 6.2 and 7.5. Where ranges overlap, the unit, subroutine and row of an
+//! address are chosen as in LLVM (`DWARFDebugAranges.cpp`, `DWARFUnit.cpp`, `DWARFDebugLine.cpp`,
+//! `SymbolizableObjectFile.cpp`). Tests compare the results with `llvm-symbolizer`.
 //!
-//! Relocatable objects (`.o`) are not symbolised: their addresses are not final. Supplementary files that dwz makes
-//! are not followed; names that live only there are missing, as they are in LLVM.
+//! Relocatable objects (`.o`) are not symbolised, because their addresses are not final. Supplementary files made by dwz
+//! are not read; as in LLVM, names that are only in such a file are missing.
 //!
-//! Hostile input: no panic; memory is a small multiple of the input and of the number of addresses; limits are named
-//! in this module. What cannot be read becomes a warning ([`Locations::warnings`]), and the addresses concerned have
-//! fewer frames or none.
+//! Hostile input never causes a panic. Memory is a small multiple of the input and of the number of addresses; the
+//! limits are constants in this module. Debug info that cannot be read causes a warning ([`Locations::warnings`]), and
+//! its addresses have fewer frames or none.
 
 mod files;
 mod functions;
@@ -53,51 +54,53 @@ use sections::{Package, Sections};
 use symbols::Symbols;
 use units::UnitIndex;
 
-/// What DWARF is read from: a slice that knows its byte order.
+/// The bytes from which DWARF is read, with their byte order.
 type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
-/// The longest path that is put together from directory and file name. Raising it lets a hostile line table cost more.
+/// The longest path that is made from directories and a file name, in bytes. With a larger limit, a hostile line table
+/// can use more memory and time.
 const MAX_PATH: usize = 1 << 16;
 
-/// The bytes of all paths together that one unit may have made.
+/// The limit for the sizes of all paths of one unit together, in bytes.
 const MAX_PATHS_OF_UNIT: usize = 64 << 20;
 
-/// References from one entry to the next (`DW_AT_abstract_origin`, `DW_AT_specification`) that are followed for a name.
-/// Compilers make two or three.
+/// How many references (`DW_AT_abstract_origin`, `DW_AT_specification`) are followed from one entry to the next to find
+/// a name. Compilers make two or three.
 const MAX_REFERENCES: usize = 64;
 
-/// Warnings that are kept word for word; more are only counted.
+/// The number of warnings whose text is kept. Further warnings are only counted.
 const MAX_WARNINGS: usize = 64;
 
-/// Units that are symbolised before their results are put into the table. More costs memory, fewer leaves cores idle.
+/// The number of units that are symbolised before their results are added to the table. A larger number needs more
+/// memory, a smaller one leaves processor cores idle.
 const UNITS_AT_ONCE: usize = 512;
 
-/// The bytes of a file that somebody else keeps.
+/// The bytes of a file, shared with their owner.
 pub type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Finds the `.dwo` files that skeleton units name. Called from several threads.
+/// Finds the `.dwo` files that skeleton units refer to. It is called from several threads.
 pub trait SplitFiles: Sync {
-    /// The bytes of the file that `DW_AT_dwo_name` and `DW_AT_comp_dir` name, if there is one. The id in it is checked
-    /// by the caller.
+    /// Returns the bytes of the file with these values of `DW_AT_comp_dir` and `DW_AT_dwo_name`, if there is one. The
+    /// caller checks the id in the file.
     fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes>;
 }
 
-/// What to symbolise with.
+/// The inputs of symbolising: the binary and its debug files.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Inputs<'data> {
-    /// The binary whose addresses are asked for: its debug info, unless `debug_file` is given, and its symbols.
+    /// The binary whose addresses are symbolised. Its symbols are used, and its debug info unless `debug_file` is set.
     pub binary: &'data [u8],
-    /// The separate debug file of the binary. Used if the binary has no debug info itself.
+    /// The separate debug file of the binary. It is used if the binary itself has no debug info.
     pub debug_file: Option<&'data [u8]>,
-    /// The package (`.dwp`) of split debug info.
+    /// The package of split debug info (`.dwp`).
     pub package: Option<&'data [u8]>,
-    /// Where `.dwo` files come from.
+    /// The finder of `.dwo` files.
     pub split_files: Option<&'data dyn SplitFiles>,
 }
 
 impl<'data> Inputs<'data> {
-    /// The binary alone.
+    /// Inputs that have only the binary.
     pub fn new(binary: &'data [u8]) -> Self {
         Inputs {
             binary,
@@ -107,21 +110,21 @@ impl<'data> Inputs<'data> {
         }
     }
 
-    /// Adds the separate debug file.
+    /// Sets the separate debug file.
     #[must_use]
     pub fn debug_file(mut self, bytes: Option<&'data [u8]>) -> Self {
         self.debug_file = bytes;
         self
     }
 
-    /// Adds the package of split debug info.
+    /// Sets the package of split debug info.
     #[must_use]
     pub fn package(mut self, bytes: Option<&'data [u8]>) -> Self {
         self.package = bytes;
         self
     }
 
-    /// Adds the finder of `.dwo` files.
+    /// Sets the finder of `.dwo` files.
     #[must_use]
     pub fn split_files(mut self, finder: &'data dyn SplitFiles) -> Self {
         self.split_files = Some(finder);
@@ -140,13 +143,13 @@ impl fmt::Debug for Inputs<'_> {
     }
 }
 
-/// How to symbolise.
+/// Options for symbolising.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The outermost frame's function is named by the symbol table where it has the address, as `llvm-symbolizer` does
-    /// (cold parts are then called `f.cold`). Off, all names come from the debug info, as in LLVM's MemProf reader.
-    /// Addresses without debug info are named by the symbol table in both cases.
+    /// Whether the name of the outermost frame comes from the symbol table if that covers the address, as in
+    /// `llvm-symbolizer` (cold parts are then named `f.cold`). Otherwise all names come from the debug info, as in
+    /// LLVM's MemProf reader. Addresses without debug info always get their name from the symbol table.
     pub symbol_names: bool,
 }
 
@@ -170,21 +173,21 @@ impl Options {
     }
 }
 
-/// Where the locations of a [`Symbolizer`] come from.
+/// The source of the locations of a [`Symbolizer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DebugInfo {
-    /// DWARF of the binary itself.
+    /// DWARF in the binary itself.
     Binary,
-    /// DWARF of the separate debug file.
+    /// DWARF in the separate debug file.
     DebugFile,
-    /// There is no debug info: functions come from the symbol table, and there are no lines.
+    /// No debug info, but symbols: there are functions, but no lines.
     SymbolsOnly,
-    /// There is neither debug info nor a symbol.
+    /// Neither debug info nor symbols.
     Nothing,
 }
 
-/// The index of a binary's debug info, ready to symbolise.
+/// A binary with its debug info and symbols, ready to symbolise addresses.
 pub struct Symbolizer<'data> {
     sections: Sections<'data>,
     package: Option<Package<'data>>,
@@ -206,7 +209,7 @@ impl<'data> Symbolizer<'data> {
     /// Opens a binary: finds its debug info and reads its symbol table.
     ///
     /// # Errors
-    /// If the binary, its debug file or its package is no object file, or their debug sections do not decompress.
+    /// If the binary, its debug file or its package is not an object file, or if debug sections cannot be decompressed.
     pub fn new(inputs: &Inputs<'data>, options: &Options) -> Result<Self> {
         let binary = parse_object(inputs.binary, Structure::Binary)?;
         let debug_file = inputs
@@ -260,13 +263,13 @@ impl<'data> Symbolizer<'data> {
         })
     }
 
-    /// Where locations come from.
+    /// The source of the locations.
     pub fn debug_info(&self) -> DebugInfo {
         self.debug_info
     }
 
-    /// Symbolises addresses, which are virtual addresses as the binary was linked, in any order. The table answers by
-    /// the index into `addresses`.
+    /// Symbolises addresses. They are virtual addresses as the linker assigned them, in any order. Locations in the
+    /// result are found by the index in `addresses`.
     pub fn symbolize(&self, addresses: &[u64]) -> Locations {
         let mut table = Locations::new(addresses.len());
         let order = sorted(addresses);
@@ -306,7 +309,7 @@ impl<'data> Symbolizer<'data> {
     }
 }
 
-/// The indexes of `addresses` in ascending order of address.
+/// The indices of `addresses`, sorted by address.
 fn sorted(addresses: &[u64]) -> Vec<u32> {
     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     let mut order: Vec<u32> = (0..count).collect();
@@ -327,7 +330,7 @@ fn parse_object<'data>(bytes: &'data [u8], what: Structure) -> Result<object::Fi
     })
 }
 
-/// What gimli found wrong, as an error that names the structure.
+/// Converts an error of gimli. The result names the structure with the fault.
 #[cold]
 fn malformed(
     dwarf: &gimli::Dwarf<Slice<'_>>,
@@ -337,7 +340,7 @@ fn malformed(
     unreadable(dwarf, error).within(structure)
 }
 
-/// What gimli found wrong, as an error that has no place yet.
+/// Converts an error of gimli. The result has no location yet.
 #[cold]
 fn unreadable(dwarf: &gimli::Dwarf<Slice<'_>>, error: gimli::Error) -> Error {
     Error::new(

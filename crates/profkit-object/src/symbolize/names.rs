@@ -1,4 +1,4 @@
-//! Names and declaration lines of functions, which often stand at another entry.
+//! Finds the names and declaration lines of functions, which are often in another entry than the function itself.
 use super::units::UnitIndex;
 use super::{MAX_REFERENCES, Slice};
 use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw};
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 type Value<'a> = AttributeValue<Slice<'a>>;
 
-/// What an entry itself says of its name.
+/// The name attributes and references of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own<'a> {
     pub(super) linkage_name: Option<Value<'a>>,
@@ -17,7 +17,7 @@ pub(super) struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    /// Takes the attribute if it is one of those.
+    /// Stores the attribute if it is a name, a line or a reference.
     #[inline]
     pub(super) fn take(&mut self, name: gimli::DwAt, value: Value<'a>) {
         match name {
@@ -43,25 +43,25 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Where an entry is: in the unit being read, or in another one of the same file, by number.
+/// The place of an entry: in the current unit, or in another unit of the same file, given by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     other: Option<usize>,
     offset: UnitOffset,
 }
 
-/// A function's name, as the number that the caller gave it, and the line of its declaration.
+/// A function's name, as the number that the caller assigned to it, and the line of its declaration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) function: Option<u32>,
     pub(super) line: u32,
 }
 
-/// Resolves names in one unit.
+/// Finds the names of functions in one unit.
 pub(super) struct Names<'c, 'i, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     unit: &'c Unit<Slice<'a>>,
-    /// Other units that references may lead to. `None` in split debug info, where they do not.
+    /// Other units to which references may lead. `None` in split debug info, where references stay in their unit.
     index: Option<&'c UnitIndex<'i, 'a>>,
     known: FxHashMap<Place, Named>,
 }
@@ -84,9 +84,10 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         self.dwarf
     }
 
-    /// The name of a function: its linkage name if any entry that it refers to has one, else its plain name.
+    /// The name of a function: the linkage name if the entry or any entry that it refers to has one, otherwise the
+    /// plain name.
     pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
-        // Most inlined functions have nothing but a reference, and many have the same.
+        // A shortcut: most inlined functions have only one reference, and many refer to the same entry.
         let only = match (
             own.linkage_name,
             own.name,
@@ -107,7 +108,7 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         named
     }
 
-    /// Looks at the entry, then depth first at what it refers to, specifications before origins.
+    /// Searches the entry, then depth first the entries that it refers to; specifications come before origins.
     fn search(&self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
         let (mut linkage_name, mut name, mut line) = (None, None, None);
         let mut current = Some((None, *own));
@@ -149,7 +150,7 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         }
     }
 
-    /// Where a reference made in unit `from` leads.
+    /// The entry that a reference in unit `from` refers to.
     fn place(&self, from: Option<usize>, value: Value<'a>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place {

@@ -7,9 +7,10 @@ use object::{CompressionFormat, Object, ObjectSection, ReadRef};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// zlib cannot expand more than this many times (RFC 1951: 258 bytes from two bits).
+/// The largest ratio of decompressed to compressed size in zlib (RFC 1951: two bits can stand for 258 bytes).
 const MAX_ZLIB_RATIO: u64 = 1032;
-/// zstd's longest run: a block of 128 KiB from four bytes (RFC 8878).
+/// The largest ratio of decompressed to compressed size in Zstandard: four bytes can stand for a block of 128 KiB (RFC
+/// 8878).
 const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
 pub(super) struct Sections<'data> {
@@ -18,7 +19,7 @@ pub(super) struct Sections<'data> {
 }
 
 impl<'data> Sections<'data> {
-    /// The sections of a linked file or of its debug file.
+    /// Loads the debug sections of a linked file or of its debug file.
     pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections = DwarfSections::load(|id| load_section(file, needed(id).then(|| id.name())))?;
         Ok(Sections {
@@ -27,7 +28,7 @@ impl<'data> Sections<'data> {
         })
     }
 
-    /// The sections of a `.dwo` file.
+    /// Loads the debug sections of a `.dwo` file.
     pub(super) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections = DwarfSections::load(|id| {
             load_section(file, needed(id).then(|| id.dwo_name()).flatten())
@@ -48,7 +49,7 @@ impl<'data> Sections<'data> {
     }
 }
 
-/// The sections of a `.dwp` file.
+/// The debug sections of a `.dwp` file.
 pub(super) struct Package<'data> {
     sections: DwarfPackageSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
@@ -73,7 +74,7 @@ impl<'data> Package<'data> {
     }
 }
 
-/// Our error where gimli asks for one that its own turns into.
+/// Wraps our error where gimli needs an error type into which its own can be converted.
 struct LoadError(Error);
 
 impl From<gimli::Error> for LoadError {
@@ -96,7 +97,8 @@ fn endian<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> RunTimeEnd
     }
 }
 
-/// Variables, types of their own and macros are not looked at; not loading them saves decompressing them.
+/// Whether a section is needed. Macros and sections for variables and types are not: leaving them out saves the time to
+/// decompress them.
 fn needed(id: SectionId) -> bool {
     matches!(
         id,

@@ -1,6 +1,7 @@
-//! The symbol table, looked up by address.
+//! Finds symbols by address.
 //!
-//! Which symbols count and which of several at one address wins follows LLVM's `SymbolizableObjectFile.cpp`.
+//! As in LLVM's `SymbolizableObjectFile.cpp`, some symbols are ignored, and one symbol is chosen if several have the
+//! same address.
 use object::elf::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT};
 use object::{
     Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, ReadRef, SectionFlags,
@@ -10,23 +11,23 @@ use object::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol<'data> {
     address: u64,
-    /// 0 if unknown: the symbol then reaches to the next one.
+    /// The size in bytes. If it is 0, the size is unknown, and the symbol extends to the next one.
     size: u64,
     pub(super) name: &'data [u8],
-    /// Index in the symbol table of a local ELF symbol, else 0.
+    /// The index of a local ELF symbol in the symbol table; 0 for other symbols.
     local: usize,
 }
 
 pub(super) struct Symbols<'data> {
-    /// By address, one for each.
+    /// The symbols sorted by address. Each address has one symbol.
     symbols: Vec<Symbol<'data>>,
-    /// `STT_FILE` symbols: index in the symbol table, name.
+    /// The `STT_FILE` symbols: index in the symbol table, name.
     files: Vec<(usize, &'data [u8])>,
 }
 
 impl<'data> Symbols<'data> {
-    /// The symbols of the binary; if it is stripped, those of its debug file; if there are none either, the dynamic
-    /// ones. A table that cannot be read counts as empty.
+    /// Reads the symbols of the binary, or, if the binary is stripped, of its debug file. If there are none either, the
+    /// dynamic symbols are read. A symbol table that cannot be read counts as empty.
     pub(super) fn read<R: ReadRef<'data>>(
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
@@ -103,7 +104,7 @@ impl<'data> Symbols<'data> {
                 local,
             });
         }
-        // Of several at one address the largest wins, and of equal ones the last.
+        // If several symbols have the same address, keep the largest; of equally large ones, the last.
         self.symbols
             .sort_by_key(|symbol| (symbol.address, symbol.size));
         self.symbols.dedup_by(|later, kept| {
@@ -115,7 +116,7 @@ impl<'data> Symbols<'data> {
         });
     }
 
-    /// The symbol that `address` lies in.
+    /// The symbol that covers `address`.
     pub(super) fn find(&self, address: u64) -> Option<&Symbol<'data>> {
         let after = self
             .symbols
@@ -124,7 +125,7 @@ impl<'data> Symbols<'data> {
         (symbol.size == 0 || address - symbol.address < symbol.size).then_some(symbol)
     }
 
-    /// The first address after `address` at which another answer of [`Symbols::find`] begins.
+    /// The next address at which the result of [`Symbols::find`] may change.
     pub(super) fn next_change(&self, address: u64) -> u64 {
         let after = self
             .symbols
@@ -141,7 +142,7 @@ impl<'data> Symbols<'data> {
         }
     }
 
-    /// The source file that an ELF local symbol belongs to: the `STT_FILE` symbol before it.
+    /// The source file of a local ELF symbol: the name of the `STT_FILE` symbol before it.
     pub(super) fn file_of(&self, symbol: &Symbol<'_>) -> Option<&'data [u8]> {
         if symbol.local == 0 {
             return None;
@@ -156,7 +157,7 @@ impl<'data> Symbols<'data> {
     }
 }
 
-/// Symbols that mark code and data on some architectures and name nothing.
+/// Whether a symbol only marks the start of code or data, as on some architectures, and is not the name of anything.
 fn is_mapping_symbol(architecture: Architecture, name: &[u8]) -> bool {
     match architecture {
         Architecture::Aarch64 => name.starts_with(b"$d") || name.starts_with(b"$x"),

@@ -1,20 +1,20 @@
-//! The compact table that symbolising returns.
+//! The compact table of locations that symbolising returns.
 use super::MAX_WARNINGS;
 use profkit_data::Error;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// "None" of the indexes in this table.
+/// Stands for "no entry" where this table stores indices.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Byte strings, each once.
+/// A set of byte strings. Each string is stored once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strings {
     bytes: Vec<u8>,
-    /// End of each string in `bytes`; it begins where the one before ends.
+    /// The end of each string in `bytes`. A string begins at the end of the string before it.
     ends: Vec<usize>,
-    /// Hash of the bytes to the strings that have it.
+    /// The indices of the strings with a given hash.
     lookup: FxHashMap<u64, Vec<u32>>,
 }
 
@@ -50,7 +50,7 @@ impl Strings {
     }
 }
 
-/// A frame as it is stored: strings by index, and the frame that called it.
+/// A frame in stored form. Strings and the calling frame are indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stored {
     pub(super) function: u32,
@@ -62,12 +62,12 @@ pub(super) struct Stored {
     pub(super) caller: u32,
 }
 
-/// What one unit gave: frames with indexes of its own.
+/// The result of symbolising one unit. Its indices are its own, not those of the whole table.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) strings: Strings,
     pub(super) frames: Vec<Stored>,
-    /// The innermost frame of each address of the job.
+    /// The innermost frame of each requested address in the unit.
     pub(super) leaves: Vec<u32>,
     pub(super) warnings: Vec<Error>,
 }
@@ -91,7 +91,7 @@ impl Part {
     }
 }
 
-/// The locations of many addresses. Equal frames of a compile unit are stored once, so are equal strings.
+/// The locations of many addresses. Equal frames of a compile unit are stored once, and so are equal strings.
 #[derive(Clone, Debug)]
 pub struct Locations {
     strings: Strings,
@@ -101,12 +101,12 @@ pub struct Locations {
     more_warnings: usize,
 }
 
-/// A frame of a [`Locations`] table, by number. Two addresses with the same number have the same stack.
+/// The number of a frame in a [`Locations`] table. If two addresses have the same number, they have the same stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// The index of the frame among all of its table, which has [`Locations::frame_count`] of them.
+    /// The index of the frame in its table. It is less than [`Locations::frame_count`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -115,29 +115,30 @@ impl FrameId {
 /// One frame of an inline stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'table> {
-    /// The function's linkage name as debug info or symbol table have it (mangled), or its plain name where there is no
-    /// linkage name.
+    /// The function's linkage name (mangled) in the debug info or symbol table, or its plain name if it has no linkage
+    /// name.
     pub function: Option<&'table [u8]>,
-    /// The source file: the path as compiled, made absolute with the unit's directory, not normalised.
+    /// The path of the source file, as it was given to the compiler. The unit's directory was put before a relative
+    /// path. The path is not normalised.
     pub file: Option<&'table [u8]>,
-    /// Line from 1; 0 if the compiler gave none. In all frames but the innermost: of the call.
+    /// The line, from 1; 0 if the compiler gave none. In all frames but the innermost, it is the line of the call.
     pub line: u32,
-    /// Column from 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// The discriminator, which distinguishes the blocks of one line; 0 is the first.
+    /// The discriminator, which distinguishes the blocks of one line. The first block has 0.
     pub discriminator: u32,
-    /// The line that the function is declared at; 0 if unknown.
+    /// The line at which the function is declared; 0 if unknown.
     pub function_line: u32,
 }
 
 impl<'table> Frame<'table> {
-    /// The function's name as text, or `?`.
+    /// The name of the function as text, or `?`.
     pub fn function_text(&self) -> Cow<'table, str> {
         self.function
             .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
     }
 
-    /// The file's path as text, or `?`.
+    /// The path of the file as text, or `?`.
     pub fn file_text(&self) -> Cow<'table, str> {
         self.file
             .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
@@ -163,7 +164,7 @@ impl Locations {
         }
     }
 
-    /// Takes over what a unit gave for the addresses with these indexes.
+    /// Adds the result of a unit, for the addresses with these indices.
     pub(super) fn append(&mut self, addresses: &[u32], part: Part) {
         let strings: Vec<u32> = (0..part.strings.len())
             .map(|id| u32::try_from(id).ok().and_then(|id| part.strings.get(id)))
@@ -194,22 +195,22 @@ impl Locations {
         }
     }
 
-    /// How many addresses were asked for.
+    /// The number of requested addresses.
     pub fn len(&self) -> usize {
         self.leaves.len()
     }
 
-    /// Whether no address was asked for.
+    /// Whether no address was requested.
     pub fn is_empty(&self) -> bool {
         self.leaves.is_empty()
     }
 
-    /// How many frames are stored.
+    /// The number of frames in the table.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// The innermost frame of the address with this index; `None` if nothing is known of it.
+    /// The innermost frame of the address with this index; `None` if nothing is known about the address.
     pub fn leaf(&self, address: usize) -> Option<FrameId> {
         self.leaves
             .get(address)
@@ -218,9 +219,9 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// The frame that called (that is, inlined) this one.
+    /// The frame into which this frame is inlined.
     pub fn caller(&self, frame: FrameId) -> Option<FrameId> {
-        // Callers are stored before their callees, so that a walk ends.
+        // A caller must be stored before its callees, so that following callers always ends.
         self.frames
             .get(frame.index())
             .map(|stored| stored.caller)
@@ -228,7 +229,7 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// The frame with this number; `None` for a number of another table.
+    /// The frame with this number; `None` if the number is not in this table.
     pub fn frame(&self, frame: FrameId) -> Option<Frame<'_>> {
         let stored = self.frames.get(frame.index())?;
         Some(Frame {
@@ -241,18 +242,19 @@ impl Locations {
         })
     }
 
-    /// The inline stack of the address with this index, innermost first. Empty if nothing is known.
+    /// The inline stack of the address with this index, innermost frame first. Empty if nothing is known about the
+    /// address.
     pub fn stack(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {
         std::iter::successors(self.leaf(address), |&frame| self.caller(frame))
             .filter_map(|frame| self.frame(frame))
     }
 
-    /// What of the debug info could not be read, in the order of units; the first ones word for word.
+    /// The first warnings about debug info that could not be read, in the order of units.
     pub fn warnings(&self) -> &[Error] {
         &self.warnings
     }
 
-    /// How many warnings there were beyond those of [`Locations::warnings`].
+    /// The number of warnings that are not in [`Locations::warnings`].
     pub fn more_warnings(&self) -> usize {
         self.more_warnings
     }

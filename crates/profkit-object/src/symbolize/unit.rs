@@ -1,4 +1,4 @@
-//! Symbolising the addresses of one unit.
+//! Symbolises the addresses of one unit.
 use super::functions::Functions;
 use super::lines::{Lines, Paths, Row};
 use super::names::{Named, Names};
@@ -11,7 +11,7 @@ use gimli::{Dwarf, DwarfPackage, Unit};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 
-/// What symbolising a unit needs to know of the rest.
+/// The data that symbolising a unit needs from outside the unit.
 pub(super) struct Context<'c, 'a> {
     pub(super) dwarf: &'c Dwarf<Slice<'a>>,
     pub(super) package: Option<&'c DwarfPackage<Slice<'a>>>,
@@ -22,7 +22,7 @@ pub(super) struct Context<'c, 'a> {
 }
 
 impl<'a> Context<'_, 'a> {
-    /// The locations of a job's addresses, in its order.
+    /// Computes the locations of the addresses of a job, in the order of the job.
     pub(super) fn symbolize(&self, job: &Job, addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let unit = match self.index.unit(job.unit) {
@@ -67,7 +67,8 @@ impl<'a> Context<'_, 'a> {
         part
     }
 
-    /// Symbolises with the split part of a skeleton unit. False if the unit has none, or it cannot be had.
+    /// Symbolises with the split unit of a skeleton unit. Returns false if the unit is no skeleton, or if its split
+    /// unit is not found.
     fn split(
         &self,
         number: usize,
@@ -182,8 +183,8 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Builds the stacks: functions of `unit`, whose names `names` knows, and files of `files`, which for split debug
-    /// info is the skeleton.
+    /// Builds the stacks. Functions are read from `unit`, their names come from `names`, and files from `files`, which
+    /// is the skeleton unit if debug info is split.
     #[expect(clippy::too_many_arguments)]
     fn stacks<'b>(
         &self,
@@ -225,7 +226,7 @@ impl<'a> Context<'_, 'a> {
             } else {
                 NONE
             };
-            // LLVM names the file by the symbol table only where there is no function.
+            // As in LLVM, the symbol table provides the file only if the debug info has no function for the address.
             let file = if function == NONE { symbol.file } else { NONE };
             let leaf = builder.leaf(function, row, name, file);
             builder.part.leaves.push(leaf);
@@ -246,7 +247,7 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Addresses without debug info, named by the symbol table. They are sorted.
+    /// Symbolises addresses without debug info by the symbol table. The addresses must be sorted.
     pub(super) fn symbols_only(&self, indexes: &[u32], addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let mut symbol = SymbolAt::new(self.symbols);
@@ -285,10 +286,10 @@ fn nothing(function: u32, file: u32) -> Stored {
     }
 }
 
-/// The symbol at rising addresses.
+/// Finds the symbols of addresses that are asked for in ascending order.
 struct SymbolAt<'c, 'a> {
     symbols: &'c Symbols<'a>,
-    /// The answer holds up to here.
+    /// The first address for which the current symbol must be looked up again.
     until: u64,
     name: u32,
     file: u32,
@@ -316,14 +317,14 @@ impl<'c, 'a> SymbolAt<'c, 'a> {
     }
 }
 
-/// Makes frames, each once.
+/// Makes frames. Each frame is made only once.
 struct Builder<'x, 'c, 'i, 'b> {
     names: Names<'c, 'i, 'b>,
     files: (&'x Dwarf<Slice<'b>>, &'x Unit<Slice<'b>>),
     paths: Paths,
-    /// By function.
+    /// The name of each function, by its number.
     named: Vec<Option<Named>>,
-    /// By inlined function and symbol: the frame of the call that was inlined.
+    /// The frame of the call that was inlined, by inlined function and symbol.
     callers: FxHashMap<(u32, u32), u32>,
     frames: FxHashMap<Stored, u32>,
     functions: &'x Functions<'b>,
@@ -331,8 +332,8 @@ struct Builder<'x, 'c, 'i, 'b> {
 }
 
 impl Builder<'_, '_, '_, '_> {
-    /// The innermost frame of an address in `function` and `row`, whose outermost frame is named `symbol`, unless that is
-    /// `NONE`. `symbol_file` is the file if the line table has none.
+    /// The innermost frame of an address with this `function` and `row`. The outermost frame gets the name `symbol`,
+    /// unless that is `NONE`. `symbol_file` is the file if the line table has none.
     fn leaf(&mut self, function: u32, row: Option<&Row>, symbol: u32, symbol_file: u32) -> u32 {
         if function == NONE && row.is_none() && symbol == NONE {
             return NONE;
@@ -356,13 +357,13 @@ impl Builder<'_, '_, '_, '_> {
         self.finish(frame)
     }
 
-    /// The frame that `function` was inlined into, `NONE` if it was not.
+    /// The frame into which `function` was inlined; `NONE` if it was not inlined.
     fn caller(&mut self, function: u32, symbol: u32) -> u32 {
         let functions = self.functions;
         let mut path = Vec::new();
         let mut caller = NONE;
         let mut at = function;
-        // Parents have smaller numbers, so this ends.
+        // A parent has a smaller number than its child, so this loop ends.
         while let Some(inlined) = functions.list.get(at as usize)
             && inlined.parent < at
         {
@@ -388,7 +389,7 @@ impl Builder<'_, '_, '_, '_> {
         caller
     }
 
-    /// A new frame of `function`, whose line and column are not yet set.
+    /// Makes a frame of `function`. Line and column are not set yet.
     fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
         let mut frame = Stored {
             caller,

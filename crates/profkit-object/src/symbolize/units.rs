@@ -1,4 +1,4 @@
-//! Which compile unit an address belongs to.
+//! Finds the compile unit of an address.
 use super::{Slice, malformed};
 use gimli::{Dwarf, Unit, UnitHeader, UnitType};
 use profkit_data::{Error, Structure};
@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// A unit of `.debug_info`, parsed when it is needed.
+/// A unit of `.debug_info`. It is parsed when it is first needed.
 struct Entry<'a> {
     header: UnitHeader<Slice<'a>>,
     offset: usize,
@@ -21,23 +21,23 @@ struct UnitRange {
     unit: u32,
 }
 
-/// All units, and the addresses that they cover.
+/// All units, and the ranges of addresses that they cover.
 pub(super) struct UnitIndex<'c, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
-    /// By offset.
+    /// The units, sorted by offset.
     entries: Vec<Entry<'a>>,
-    /// By address, without overlaps.
+    /// The ranges, sorted by address. They do not overlap.
     ranges: Vec<UnitRange>,
 }
 
-/// A unit and the addresses that lie in it, as indexes in ascending order of address.
+/// A unit and the requested addresses in it. The addresses are given as indices, sorted by address.
 pub(super) struct Job {
     pub(super) unit: usize,
     pub(super) addresses: Vec<u32>,
 }
 
 impl<'c, 'a> UnitIndex<'c, 'a> {
-    /// Reads all unit headers, `.debug_aranges`, and the ranges of the units that are not in it.
+    /// Reads all unit headers, `.debug_aranges`, and the ranges of units that `.debug_aranges` does not contain.
     pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
         let mut index = UnitIndex {
             dwarf,
@@ -88,7 +88,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         index
     }
 
-    /// Takes the ranges that `.debug_aranges` has, and returns the units that it has them of.
+    /// Adds the ranges in `.debug_aranges` to `spans`. Returns the units that have ranges there.
     fn read_aranges(&self, spans: &mut Spans, warn: &mut dyn FnMut(Error)) -> FxHashSet<usize> {
         let by_offset: FxHashMap<usize, usize> = self
             .entries
@@ -133,7 +133,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         (ranges, error)
     }
 
-    /// A unit by its number.
+    /// The unit with this number.
     pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
         let entry = self
             .entries
@@ -146,14 +146,14 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             .map_err(|error| *error)
     }
 
-    /// The unit that an offset into `.debug_info` lies in, by number.
+    /// The number of the unit that contains this offset of `.debug_info`.
     pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
         self.entries
             .partition_point(|entry| entry.offset <= offset)
             .checked_sub(1)
     }
 
-    /// What a unit is called in messages.
+    /// The name of a unit in messages.
     pub(super) fn name(&self, unit: usize) -> String {
         format!(
             "unit at {:#x} of .debug_info",
@@ -161,7 +161,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         )
     }
 
-    /// Deals the addresses, given as indexes in ascending order, to their units. Those of no unit come second.
+    /// Distributes the addresses to their units. `order` has their indices, sorted by address. Addresses that are in no
+    /// unit are returned second.
     pub(super) fn assign(&self, addresses: &[u64], order: &[u32]) -> (Vec<Job>, Vec<u32>) {
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); self.entries.len()];
         let mut rest = Vec::new();
@@ -189,7 +190,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
     }
 }
 
-/// Ranges as they were read, overlapping and unsorted: the ends of each, with its unit.
+/// Ranges in the order in which they were read; they may overlap. Each range is stored as its two ends with the unit.
 #[derive(Default)]
 struct Spans {
     ends: Vec<(u64, u32, bool)>,
@@ -203,8 +204,9 @@ impl Spans {
         }
     }
 
-    /// Ranges without overlap. Where several units claim an address, the one of the range before goes on if it is one
-    /// of them, else the first in the section has it (LLVM: `DWARFDebugAranges::construct`).
+    /// Makes ranges without overlaps. Where several units cover an address, the unit of the preceding range keeps it if
+    /// it is one of them; otherwise the first unit in the section gets it (as in LLVM's
+    /// `DWARFDebugAranges::construct`).
     fn flatten(mut self) -> Vec<UnitRange> {
         self.ends.sort_by_key(|(address, ..)| *address);
         let mut open: BTreeMap<u32, usize> = BTreeMap::new();

@@ -431,11 +431,14 @@ impl Entries<'_> {
         let wrong = !self.counted && self.seen != self.table.entry_count;
         self.counted = true;
         wrong.then(|| {
-            Error::new(ErrorKind::Malformed, "the number of items is wrong")
-                .at(self.table.index + 8)
-                .within(STRUCTURE)
-                .found(self.table.entry_count)
-                .expected(format_args!("{}, which there are", self.seen))
+            Error::new(
+                ErrorKind::Malformed,
+                "the index states a wrong number of items",
+            )
+            .at(self.table.index + 8)
+            .within(STRUCTURE)
+            .found(self.table.entry_count)
+            .expected(format_args!("{}, the number in the table", self.seen))
         })
     }
 }

@@ -145,7 +145,7 @@ impl Mover {
         if !(self.from..=end).contains(&offset) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "an inner offset points out of the section",
+                "an offset inside the section points outside it",
             )
             .at(self.from + place)
             .found(format_args!("{offset:#x}"))

@@ -227,7 +227,7 @@ impl NameList {
         if length_usize > cap || self.inflated.saturating_add(length_usize) > budget {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "compressed names claim to inflate beyond the limit",
+                "the stated size of inflated names exceeds the limit",
             )
             .at(start)
             .found(format_args!(
@@ -264,7 +264,7 @@ impl NameList {
         }
         Err(Error::new(
             ErrorKind::UncompressFailed,
-            "compressed names do not inflate",
+            "compressed names cannot be inflated completely",
         )
         .at(start)
         .found(format_args!("{} bytes", inflated.len()))

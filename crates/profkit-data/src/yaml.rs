@@ -36,7 +36,8 @@ pub(crate) fn parse<T>(
         let valid = data.get(..error.valid_up_to()).unwrap_or_default();
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
         let last = valid.iter().rev().take_while(|&&byte| byte != b'\n');
-        Error::new(ErrorKind::Malformed, "not UTF-8").at_line(line, last.count() as u64 + 1)
+        Error::new(ErrorKind::Malformed, "the text is not UTF-8")
+            .at_line(line, last.count() as u64 + 1)
     });
     text.and_then(|text| read(Events::new(text)?))
         .map_err(|error| error.within(what))
@@ -57,7 +58,7 @@ impl<'a> Events<'a> {
                 (Event::StreamStart, _) => {}
                 (Event::DocumentStart(_), _) => return Ok(events),
                 (_, place) => {
-                    return Err(Error::new(ErrorKind::Empty, "there is no document")
+                    return Err(Error::new(ErrorKind::Empty, "the text has no document")
                         .at_line(place.0, place.1));
                 }
             }
@@ -71,7 +72,9 @@ impl<'a> Events<'a> {
                 (Event::DocumentEnd | Event::Nothing, _) => {}
                 (Event::StreamEnd, _) => return Ok(()),
                 (_, place) => {
-                    return Err(malformed(place, "another document").expected("one profile"));
+                    return Err(
+                        malformed(place, "a second document begins").expected("one profile")
+                    );
                 }
             }
         }
@@ -94,7 +97,7 @@ impl<'a> Events<'a> {
         let start = match self.next()? {
             (Event::MappingStart(_, None), place) => place,
             (event, place) => {
-                return Err(malformed(place, format!("{what} is no mapping"))
+                return Err(malformed(place, format!("{what} is not a mapping"))
                     .found(kind(&event))
                     .expected("KEY: VALUE lines"));
             }
@@ -105,14 +108,14 @@ impl<'a> Events<'a> {
                 (Event::MappingEnd, _) => return Ok(start),
                 (Event::Scalar(key, _, _, None), place) => (key, place),
                 (event, place) => {
-                    return Err(malformed(place, "a key that is no text").found(kind(&event)));
+                    return Err(malformed(place, "a key is not text").found(kind(&event)));
                 }
             };
             if seen.contains(&key) {
-                return Err(malformed(place, format!("a key of {what} is there twice")).found(key));
+                return Err(malformed(place, format!("a key of {what} occurs twice")).found(key));
             }
             if !read(self, &key, place)? {
-                return Err(malformed(place, format!("{what} has no such key")).found(key));
+                return Err(malformed(place, format!("{what} has an unknown key")).found(key));
             }
             seen.push(key);
         }
@@ -127,7 +130,7 @@ impl<'a> Events<'a> {
         match self.next()? {
             (Event::SequenceStart(_, None), _) => {}
             (event, place) => {
-                return Err(malformed(place, format!("{what} is no list"))
+                return Err(malformed(place, format!("{what} is not a list"))
                     .found(kind(&event))
                     .expected("a list"));
             }
@@ -162,7 +165,7 @@ impl<'a> Events<'a> {
                 };
                 Ok(Scalar { text, bytes, place })
             }
-            (event, place) => Err(malformed(place, format!("{what} is no single value"))
+            (event, place) => Err(malformed(place, format!("{what} is not a single value"))
                 .found(kind(&event))
                 .expected("a value")),
         }
@@ -179,7 +182,7 @@ impl<'a> Events<'a> {
             _ => None,
         };
         number.filter(|&number| number <= most).ok_or_else(|| {
-            malformed(scalar.place, format!("{what} is no such number"))
+            malformed(scalar.place, format!("{what} is not a valid number"))
                 .found(shown(text))
                 .expected(format_args!("0 to {most}, decimal or with 0x"))
         })
@@ -199,7 +202,7 @@ impl<'a> Events<'a> {
         }
         let bytes = scalar.text.chars().map(u8::try_from);
         bytes.collect::<std::result::Result<_, _>>().map_err(|_| {
-            malformed(scalar.place, "a character that stands for no byte")
+            malformed(scalar.place, "a character does not stand for a byte")
                 .within(Structure::BytesTag)
                 .expected("characters up to \\xFF")
         })
@@ -221,13 +224,13 @@ fn kind(event: &Event<'_>) -> &'static str {
         Event::SequenceStart(..) => "a list",
         Event::MappingStart(..) => "a mapping",
         Event::Alias(_) => "an alias, which profiles never have",
-        _ => "the end of what is around it",
+        _ => "the end of the surrounding list or mapping",
     }
 }
 
 fn scan_error(error: &ScanError) -> Error {
     let marker = error.marker();
-    Error::new(ErrorKind::Malformed, "not YAML")
+    Error::new(ErrorKind::Malformed, "the text is not YAML")
         .at_line(marker.line() as u64, marker.col() as u64 + 1)
         .found(shown(error.info()))
 }

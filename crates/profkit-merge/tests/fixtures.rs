@@ -388,7 +388,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
         .iter()
         .map(ToString::to_string)
         .collect();
-    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an inner offset points out of the section in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
+    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset inside the section points outside it in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
 /// Raw profiles of programs that have functions in common, of two builds of one program, and a text that contradicts both.

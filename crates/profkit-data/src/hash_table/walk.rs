@@ -107,7 +107,7 @@ impl<'data> Walk<'data> {
         let error = match self.budget.checked_sub(entry.key.len() as u64) {
             None => Error::new(
                 ErrorKind::LimitExceeded,
-                "too much is damaged to look for more items",
+                "the table is too damaged to search for more items",
             ),
             Some(budget) => {
                 self.budget = budget;
@@ -117,7 +117,7 @@ impl<'data> Walk<'data> {
                 }
                 Error::new(
                     ErrorKind::Malformed,
-                    "the hash of a key is not that of its bytes",
+                    "the stored hash of a key is not the hash of the key",
                 )
                 .found(NameRef(entry.hash))
                 .expected(hash)
@@ -138,7 +138,7 @@ impl<'data> Walk<'data> {
             move |_| {
                 Error::new(
                     ErrorKind::Malformed,
-                    "an item runs past the end of the items",
+                    "an item runs past the end of the table",
                 )
                 .at(position)
                 .found(format_args!("{left} bytes left"))

@@ -189,7 +189,7 @@ impl Depths {
 fn out_of_range(what: &'static str, table: Structure, index: u32, len: usize) -> Error {
     Error::new(
         ErrorKind::Malformed,
-        format!("the number of {what} is out of bounds"),
+        format!("the index of {what} is out of bounds"),
     )
     .within(table)
     .found(index)

@@ -36,10 +36,12 @@ impl<'data> StringTable<'data> {
         for (place, end) in (at..).step_by(4).zip(ends) {
             let end = u32::from_le_bytes(*end);
             if end < start || end > size {
-                return Err(Error::new(ErrorKind::Malformed, "a string has a wrong end")
-                    .at(place)
-                    .found(end)
-                    .expected(format_args!("{start} to {size}")));
+                return Err(
+                    Error::new(ErrorKind::Malformed, "a string ends at a wrong place")
+                        .at(place)
+                        .found(end)
+                        .expected(format_args!("{start} to {size}")),
+                );
             }
             start = end;
         }

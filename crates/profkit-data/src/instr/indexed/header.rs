@@ -221,10 +221,11 @@ impl Section {
                 format!("the offset of the {} lies beyond the file", self.name),
             )
             .at(self.at)
-            .within(Structure::Header).within(Structure::IndexedProfile)
+            .within(Structure::Header)
+            .within(Structure::IndexedProfile)
             .found(format_args!("{offset:#x}"))
             .expected(format_args!("at most {:#x}", data.len()))
-            .with_hint("the file is shorter than its header says: copy it again, or merge its inputs again")
+            .with_hint("the file is cut off: copy it again, or merge its inputs again")
         })?;
         Ok(Some(cursor))
     }

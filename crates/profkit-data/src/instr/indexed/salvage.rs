@@ -54,7 +54,7 @@ impl Damage {
         } else if let Some(error) = &self.table {
             match errors {
                 0 => losses.push(error.clone().with_hint(format!(
-                    "names were found without the bucket index: {names}, none is known to be lost"
+                    "{names} names were read without the bucket index, and none seems to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
                 // The walk has already reported the damage.
@@ -74,7 +74,10 @@ impl Damage {
         let mut kept = String::new();
         let mut at = data.len() as u64;
         if self.items {
-            kept = format!(" {names} names are whole;");
+            kept = match names {
+                1 => " 1 function is complete;".to_owned(),
+                _ => format!(" {names} functions are complete;"),
+            };
             lost.insert(0, "the functions after them".to_owned());
             at = stopped.unwrap_or(at);
         }
@@ -85,13 +88,13 @@ impl Damage {
         };
         Error::new(
             ErrorKind::Truncated,
-            format!("the file is shorter than its header says;{kept} lost: {lost}"),
+            format!("the file is cut off;{kept} lost: {lost}"),
         )
         .at(at)
         .within(Structure::IndexedProfile)
         .found(format_args!("{} bytes", data.len()))
         .expected(format_args!("at least {} bytes", self.least_len))
-        .with_hint("merge the inputs of this profile again, or copy it again, to have what is lost")
+        .with_hint("to get the rest back, copy the file again or merge its inputs again")
     }
 }
 

@@ -90,7 +90,7 @@ impl<'data> RawProfile<'data> {
         if !metadata.fits(&self) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the metadata are for raw profiles of another dialect",
+                "the metadata were made for raw profiles of another version, byte order or pointer width",
             )
             .at(self.offset as u64)
             .within(Structure::Header)
@@ -238,7 +238,7 @@ impl<'data> RawProfile<'data> {
     #[inline]
     pub fn counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if record.num_counters == 0 {
-            return Err(self.bad_record(record, "a record without counters", || {
+            return Err(self.bad_record(record, "the record has no counters", || {
                 "number of counters is zero".to_owned()
             }));
         }
@@ -338,7 +338,7 @@ impl<'data> RawProfile<'data> {
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "offset {offset} of {} bytes that are left",
+                    "offset {offset}, only {} bytes left",
                     section.bytes.len()
                 ))
                 .expected(format_args!("{} bytes", section.size));
@@ -378,7 +378,7 @@ impl<'data> RawProfile<'data> {
             .llvm_detail(llvm());
         match self.metadata {
             Some(_) => error.with_hint(
-                "the records are the binary's: it may be another build of the program than the one that ran",
+                "the records come from the binary: it may be another build than the program that ran",
             ),
             None => error,
         }
@@ -402,11 +402,14 @@ impl<'data> RawProfile<'data> {
             .ok()
             .and_then(|start| names.get(start..start.checked_add(size as usize)?))
             .ok_or_else(|| {
-                Error::new(ErrorKind::Malformed, "a name lies outside the names")
-                    .at(self.record_offset(record.index))
-                    .within(record_name(record))
-                    .found(format_args!("offset {offset}, {size} bytes"))
-                    .expected(format_args!("within {} bytes", names.len()))
+                Error::new(
+                    ErrorKind::Malformed,
+                    "a name lies outside the names section",
+                )
+                .at(self.record_offset(record.index))
+                .within(record_name(record))
+                .found(format_args!("offset {offset}, {size} bytes"))
+                .expected(format_args!("within {} bytes", names.len()))
             })
     }
 

@@ -402,7 +402,7 @@ impl<'data> RawReader<'data> {
             let none = section.offset == start && section.bytes.is_empty();
             return Err(if none {
                 error.with_hint(
-                    "programs in continuous mode (%c) write no value data: the counters are good",
+                    "programs in continuous mode (%c) write no value data: the counters are correct",
                 )
             } else {
                 error
@@ -512,7 +512,7 @@ fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
 
 #[cold]
 fn missing_correlation(profile: &RawProfile<'_>) -> Error {
-    Error::new(ErrorKind::MissingCorrelation, "the profile has counters but no records")
+    Error::new(ErrorKind::MissingCorrelation, "the profile has counters but no function records")
         .at(profile.offset() as u64)
         .within(Structure::RawProfile)
         .found(format_args!("{} counters, 0 data records", profile.header().num_counters))
@@ -537,7 +537,7 @@ fn next_profile(
     };
     let header_len = profile.header().len;
     if values.remaining() < header_len {
-        return Err(fault("there is no room for another header")
+        return Err(fault("there are too few bytes for another header")
             .found(format_args!("{} bytes left", values.remaining()))
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));

@@ -192,7 +192,7 @@ fn cut_error(
         .with_hint("the file was cut, or its header is damaged: a program that is killed while it writes leaves such files");
     match size {
         Some(size) => error.expected(format_args!("{size} bytes")),
-        None => error.expected("more than 64 bits can count"),
+        None => error.expected("more bytes than 64 bits can count"),
     }
 }
 

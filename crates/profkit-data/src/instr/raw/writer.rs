@@ -253,7 +253,7 @@ fn check(image: &RawImage) -> Result<()> {
         .page_size
         .is_some_and(|page| !page.is_power_of_two() || page > MAX_PAGE)
     {
-        return Err(cannot("no machine has such pages").expected("a power of two up to 1 GiB"));
+        return Err(cannot("the page size is not valid").expected("a power of two up to 1 GiB"));
     }
     if image.binary_ids.iter().any(|id| id.0.is_empty()) {
         return Err(cannot("a build id is empty"));
@@ -284,7 +284,7 @@ fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
     }
     if !record.uniform_counts.is_empty() && record.uniform_counts.len() != record.counts.len() {
         return Err(cannot(
-            "a function has not as many uniform counters as counters",
+            "a function has different numbers of uniform counters and counters",
         ));
     }
     Ok(())

@@ -90,7 +90,7 @@ impl<'data> TextReader<'data> {
                          :temporal_prof_traces or :instrument_loop_entries",
                     )
                     .with_hint(
-                        "a directive fills its line: a space after it, or a word of a newer LLVM, is not understood",
+                        "a directive must be alone on its line, without spaces; a newer LLVM may have directives that profkit does not support",
                     ));
             }
         }
@@ -135,13 +135,9 @@ impl<'data> TextReader<'data> {
     #[cold]
     fn end_of_header(&mut self, what: &'static str) -> Error {
         self.lexer
-            .error(
-                ErrorKind::EndOfFile,
-                "the text ends within what its header announces",
-                0,
-            )
+            .error(ErrorKind::EndOfFile, "the text ends inside its header", 0)
             .expected(what)
-            .with_hint("the file is cut: write it again")
+            .with_hint("the file is cut off: write it again")
     }
 
     fn read_body(&mut self, record: &mut Record) -> Result<()> {
@@ -256,7 +252,7 @@ impl<'data> TextReader<'data> {
                 .lexer
                 .error_at(ErrorKind::Malformed, message, start, 0)
                 .expected("1 to 3")
-                .with_hint("a function's name cannot be a number: the line after the counters is taken for values")
+                .with_hint("a number after the counters begins the values: the name of a function cannot be a number")
                 .llvm_detail(message));
         }
         for _ in 0..kinds {
@@ -421,9 +417,9 @@ impl<'data> TextReader<'data> {
     #[cold]
     fn end_of_text(&mut self, expected: &'static str) -> Error {
         self.lexer
-            .error(ErrorKind::Truncated, "the text ends within a record", 0)
+            .error(ErrorKind::Truncated, "the text ends inside a record", 0)
             .expected(expected)
-            .with_hint("the file is cut: the records before this one are whole")
+            .with_hint("the file is cut off: the records before this one are complete")
     }
 
     /// Moves to the next record after an error, if its start can be found. It must follow a blank line, must not look
@@ -516,7 +512,7 @@ fn zero_byte(lexer: &mut Lexer<'_>, start: usize, column: usize) -> Error {
     lexer
         .error_at(ErrorKind::Malformed, "a zero byte in a name", start, column)
         .expected("text")
-        .with_hint("LLVM takes a zero byte for the end of the file; the file was damaged on disk or is not text")
+        .with_hint("the file is damaged or not text; LLVM would read it only up to the zero byte")
 }
 
 /// Removes white space, as C defines it, at both ends.

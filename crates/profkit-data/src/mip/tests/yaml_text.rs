@@ -142,36 +142,36 @@ fn what_is_no_profile() {
     let function =
         |text: &str| refused(&format!("{HEADER}Profiles:\n  - Function Name: f\n{text}"));
     let header = |text: &str| refused(&format!("Header:\n{text}"));
-    insta::assert_snapshot!(refused(""), @"there is no document in MIP YAML at line 1, column 1");
-    insta::assert_snapshot!(refused("- 1"), @"the document is no mapping in MIP YAML at line 1, column 1: found a list, expected KEY: VALUE lines");
-    insta::assert_snapshot!(refused("Header: [\n"), @"Header is no mapping in MIP YAML at line 1, column 9: found a list, expected KEY: VALUE lines");
+    insta::assert_snapshot!(refused(""), @"the text has no document in MIP YAML at line 1, column 1");
+    insta::assert_snapshot!(refused("- 1"), @"the document is not a mapping in MIP YAML at line 1, column 1: found a list, expected KEY: VALUE lines");
+    insta::assert_snapshot!(refused("Header: [\n"), @"Header is not a mapping in MIP YAML at line 1, column 9: found a list, expected KEY: VALUE lines");
     insta::assert_snapshot!(refused("Profiles: []"), @"there is no header before the profiles in MIP YAML at line 1, column 1");
     insta::assert_snapshot!(refused(HEADER), @"a key is missing in MIP YAML at line 1, column 1: expected Profiles");
-    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\n---\n{HEADER}")), @"another document in MIP YAML at line 3, column 1: expected one profile");
-    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: 7\n")), @"Profiles is no list in MIP YAML at line 2, column 11: found a single value, expected a list");
-    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\nHeader: {{}}\n")), @"a key of the document is there twice in MIP YAML at line 3, column 1: found Header");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\n---\n{HEADER}")), @"a second document begins in MIP YAML at line 3, column 1: expected one profile");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: 7\n")), @"Profiles is not a list in MIP YAML at line 2, column 11: found a single value, expected a list");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\nHeader: {{}}\n")), @"a key of the document occurs twice in MIP YAML at line 3, column 1: found Header");
     insta::assert_snapshot!(header("  Version: 10\n"), @"the version is not supported in MIP YAML at line 2, column 12: found `10`, expected 8 or 9");
-    insta::assert_snapshot!(header("  Versions: 9\n"), @"Header has no such key in MIP YAML at line 2, column 3: found Versions");
+    insta::assert_snapshot!(header("  Versions: 9\n"), @"Header has an unknown key in MIP YAML at line 2, column 3: found Versions");
     insta::assert_snapshot!(header("  File Type: [ .mipraw ]\n"), @"not a file type of a profile in MIP YAML at line 2, column 16: found `.mipraw`, expected .mip, 64 bit or 32 bit");
     insta::assert_snapshot!(header("  File Type: [ 64 bit ]\n"), @"File Type is not that of a profile in MIP YAML at line 1, column 1: expected .mip");
     insta::assert_snapshot!(header("  File Type: [ .mip ]\n"), @"a key of Header is missing in MIP YAML at line 2, column 3: expected Module Hash or Build Id");
     insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"an unknown Profile Type in MIP YAML at line 2, column 19: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter");
-    insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `0x100000000`, expected 0 to 4294967295, decimal or with 0x");
-    insta::assert_snapshot!(header("  Module Hash: -1\n"), @"Module Hash is no such number in MIP YAML at line 2, column 16: found `-1`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"Module Hash is not a valid number in MIP YAML at line 2, column 16: found `0x100000000`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(header("  Module Hash: -1\n"), @"Module Hash is not a valid number in MIP YAML at line 2, column 16: found `-1`, expected 0 to 4294967295, decimal or with 0x");
     insta::assert_snapshot!(header("  Version: 9\n  Build Id: abc\n"), @"Build Id is not hexadecimal in MIP YAML at line 3, column 13: found `abc`, expected pairs of hexadecimal digits");
-    insta::assert_snapshot!(header("  Version: 9\n  Build Id: *anchor\n"), @"not YAML in MIP YAML at line 3, column 13: found `while parsing node, found unknown anchor`");
-    insta::assert_snapshot!(function("    Function Name: g\n"), @"a key of a function is there twice in MIP YAML at line 4, column 5: found Function Name");
+    insta::assert_snapshot!(header("  Version: 9\n  Build Id: *anchor\n"), @"the text is not YAML in MIP YAML at line 3, column 13: found `while parsing node, found unknown anchor`");
+    insta::assert_snapshot!(function("    Function Name: g\n"), @"a key of a function occurs twice in MIP YAML at line 4, column 5: found Function Name");
     insta::assert_snapshot!(function("    Function Signature: 7\n"), @"Function Signature is not the hash of the name in MIP YAML at line 4, column 5: found 0x0000000000000007, expected 0xcc914f75dd4ca18f");
-    insta::assert_snapshot!(function("    Function Size: big\n"), @"Function Size is no such number in MIP YAML at line 4, column 20: found `big`, expected 0 to 4294967295, decimal or with 0x");
-    insta::assert_snapshot!(function("    Run Count: 7\n"), @"a function has no such key in MIP YAML at line 4, column 5: found Run Count");
+    insta::assert_snapshot!(function("    Function Size: big\n"), @"Function Size is not a valid number in MIP YAML at line 4, column 20: found `big`, expected 0 to 4294967295, decimal or with 0x");
+    insta::assert_snapshot!(function("    Run Count: 7\n"), @"a function has an unknown key in MIP YAML at line 4, column 5: found Run Count");
     insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Offset: 8\n"), @"the first block is not the entry in MIP YAML at line 4, column 5: found offset 0x8, expected 0x0");
     insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Covered: 1\n"), @"Covered is neither true nor false in MIP YAML at line 5, column 18: found `1`, expected true or false");
     insta::assert_snapshot!(function("    Call Edges:\n      - Weight: 1\n"), @"a call edge must have either a known or an unknown caller in MIP YAML at line 5, column 9: expected Caller Index and Call Site, or Section Relative Source Address");
     insta::assert_snapshot!(function("    Call Edges:\n      - { Caller Index: 3, Caller Name: g, Weight: 1 }\n"), @"the caller of a call edge is not in the profile in MIP YAML at line 5, column 9: found number 3, `g`, expected number and name of a function of the profile, numbered from 0");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Size: 7\n")), @"a key of a function is missing in MIP YAML at line 3, column 5: expected Function Name");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !b 7\n")), @"an unknown tag in MIP YAML at line 3, column 20: found !b, expected none, or !bytes");
-    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !bytes \"\\u0100\"\n")), @r"a character that stands for no byte in !bytes of MIP YAML at line 3, column 20: expected characters up to \xFF");
-    insta::assert_snapshot!(message(&yaml::parse(b"a: \xff").unwrap_err()), @"not UTF-8 in MIP YAML at line 1, column 4");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !bytes \"\\u0100\"\n")), @r"a character does not stand for a byte in !bytes of MIP YAML at line 3, column 20: expected characters up to \xFF");
+    insta::assert_snapshot!(message(&yaml::parse(b"a: \xff").unwrap_err()), @"the text is not UTF-8 in MIP YAML at line 1, column 4");
 }
 
 proptest! {

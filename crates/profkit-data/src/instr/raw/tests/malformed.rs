@@ -150,7 +150,7 @@ fn more_records_than_bytes() {
 #[test]
 fn more_records_than_numbers() {
     insta::assert_snapshot!(message(|file| put_u64(file, NUM_DATA, u64::MAX)), @r"
-    the file ends within a section in data records at offset 0xa0: found 448 bytes left, expected more than 64 bits can count
+    the file ends within a section in data records at offset 0xa0: found 448 bytes left, expected more bytes than 64 bits can count
     BadHeader: -
     ");
 }
@@ -183,7 +183,7 @@ fn names_that_do_not_fit_their_section() {
 #[test]
 fn a_record_without_counters() {
     insta::assert_snapshot!(message(|file| put_u32(file, RECORD_1 + 48, 0)), @r"
-    a record without counters in data record 1 (function 0x11589a086a2abf99) at offset 0xe0
+    the record has no counters in data record 1 (function 0x11589a086a2abf99) at offset 0xe0
     Malformed: number of counters is zero
     ");
 }
@@ -253,7 +253,7 @@ fn a_name_outside_the_names() {
     let mut file = bytes(2);
     put_u32(&mut file, 80, 99);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    a name lies outside the names in data record 0 at offset 0x50: found offset 0, 99 bytes, expected within 23 bytes
+    a name lies outside the names section in data record 0 at offset 0x50: found offset 0, 99 bytes, expected within 23 bytes
     Malformed: -
     ");
 }
@@ -281,7 +281,7 @@ fn cut_value_data() {
 #[test]
 fn something_else_after_a_profile() {
     insta::assert_snapshot!(message(|file| file.extend([0, 0, 0, 0, 0, 0, 0, 0, 7])), @r"
-    there is no room for another header in bytes after the profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
+    there are too few bytes for another header in bytes after the profile at offset 0x268: found 1 bytes left, expected nothing or at least 128 bytes
     Malformed: not enough space for another header
     ");
     insta::assert_snapshot!(message(|file| file.extend([7; 128])), @r"

@@ -1,5 +1,5 @@
-//! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets: the heart of
-//! indexed instrumentation profiles, and of their MemProf section.
+//! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets. Indexed
+//! instrumentation profiles hold their functions in it, and their MemProf sections use it too.
 //!
 //! The payload comes first, the bucket index after it:
 //!
@@ -15,10 +15,10 @@
 //! |---|---|
 //! | 8 | number of buckets, a power of two |
 //! | 8 | number of items |
-//! | 8 a bucket | absolute offset of its payload; 0 = empty |
+//! | 8 per bucket | absolute offset of its payload; 0 = empty |
 //!
-//! A key is in the bucket that the low bits of its hash name. LLVM writes buckets in order and zero bytes up to a
-//! multiple of 8 before the index.
+//! The low bits of a key's hash are the number of its bucket. LLVM writes the buckets in order, and pads with zero bytes
+//! to a multiple of 8 before the index.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 

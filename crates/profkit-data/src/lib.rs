@@ -1,26 +1,27 @@
 //! Readers and writers for the profiles of LLVM-based compilers.
 //!
 //! Every format has a *view* that borrows the file's bytes, an *owned model*, and a *writer*, side by side in one
-//! folder. Nothing here opens files, starts threads or prints. [`open`] opens a profile of any kind by its content, and
-//! [`detect`](detect::detect) says what a file is without reading it.
+//! folder. Nothing here opens files, starts threads or prints. [`open`] opens a profile of any kind by its content.
+//! [`detect`](detect::detect) only tells the kind of a file, by its first bytes.
 //!
 //! # One shape for all formats
 //!
-//! - A reader is `parse(bytes)`, and `parse_with(bytes, &options)` where there is something to choose. Sample profiles are
-//!   then [read into](sample::SampleFile::read_into) a sum, because reading several files is merging them.
-//! - A writer is `write(&model, &options, sink)`. It returns what the format has no place for (`Losses` of the family): nothing
-//!   if the format holds the whole model. Sizes and offsets that are planned are asserted to be those that are written.
-//! - Options are made with `new` or `default` and changed by setters.
-//! - A [`Sink`](bytes::Sink) takes the bytes; a `Vec<u8>` is one.
+//! - A reader is opened with `parse(bytes)`, or with `parse_with(bytes, &options)` if it has options. Sample profiles are
+//!   then [read into](sample::SampleFile::read_into) a sum, so that reading several files merges them.
+//! - A writer is `write(&model, &options, sink)`. It returns the parts of the model that the format cannot hold (`Losses`
+//!   of the family); they are empty if the format holds the whole model. Writers assert that every size and offset is
+//!   the planned one.
+//! - Options are made with `new` or `default` and changed with setters.
+//! - The output goes to a [`Sink`](bytes::Sink), for example a `Vec<u8>`.
 //!
 //! # Hostile input
 //!
-//! No reader panics, and none allocates by a count that the file claims. Every
-//! [`Error`] knows its absolute offset, the structure that was being read, what was found and what was expected.
+//! Readers do not panic, and they do not allocate memory by a count that stands in the file. An [`Error`] has its absolute
+//! offset, the structure that was being read, what was found and what was expected.
 //!
 //! # Cargo features
 //!
-//! One for each family of profiles, all on by default:
+//! Each family of profiles has a feature. All are on by default:
 //!
 //! - `instr`: instrumentation profiles ([`instr`])
 //! - `sample`: sample profiles ([`sample`])

@@ -9,7 +9,7 @@
 //! | 3 | 1 to 3: call stacks, record payload, record table | records |
 //! | 4 | 1 to 4: the same, data access profiles | records |
 //!
-//! The first word of versions 1 and later is the version; that of version 0 is an offset, hence at least 24
+//! In version 1 and later, the first word is the version. In version 0 it is an offset, and so at least 24
 //! (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};

@@ -140,10 +140,10 @@ impl TablePlan {
     /// `item` returns the hash and the lengths of key and data of an item; `body` appends its key and data.
     ///
     /// # Errors
-    /// If an item is longer or shorter than planned.
+    /// The errors of `body`.
     ///
     /// # Panics
-    /// If the items are not as long as the plan was told.
+    /// If an item is longer or shorter than planned.
     pub fn encode_payload(
         &self,
         positions: std::ops::Range<usize>,

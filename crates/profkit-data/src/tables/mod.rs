@@ -1,10 +1,12 @@
 //! Source locations in three portable tables: strings, file paths, stack entries.
 //!
-//! The tables are those that the MemProf RFC describes: a stack is one number, the index of its innermost frame in a
-//! table of [`StackEntry`]s, each of which points at the frame around it; a file path is one number, the index of its
-//! last component in a table of nodes, each of which points at its folder; every text is one number, the index in a
-//! table of strings. Stacks and paths that begin alike (seen from the outermost frame, from the root folder) so share
-//! their entries.
+//! The tables are those of the MemProf RFC. In them, a stack, a file path and a text are each one number:
+//!
+//! - A stack is the index of its innermost frame in a table of [`StackEntry`]s. Each entry refers to the frame around it.
+//! - A file path is the index of its last component in a table of nodes. Each node refers to its folder.
+//! - A text is an index in a table of strings.
+//!
+//! Stacks with the same outer frames share the entries of these frames, and paths share the nodes of common folders.
 //!
 //! ```
 //! use profkit_data::tables::{StackEntry, Tables};
@@ -25,7 +27,7 @@
 //! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
 //! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry around it + 1 or 0 } |
 //!
-//! A folder and an entry around another stand before it, so that no walk is endless.
+//! A folder stands before its contents, and a frame before the frames inside it. So following references always ends.
 mod paths;
 mod stacks;
 mod strings;

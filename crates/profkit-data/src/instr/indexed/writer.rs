@@ -176,17 +176,17 @@ impl Summaries {
     }
 }
 
-/// Where every byte of the output goes. Encoding needs no more than the plan and the profile, and ranges can be
-/// encoded at the same time:
+/// The place of every byte of the output. Encoding needs only the plan and the profile, so several threads can encode
+/// ranges at the same time. The steps are:
 ///
-/// 1. [`new`](Self::new) orders the functions and finds all sizes;
+/// 1. [`new`](Self::new) orders the functions and computes all sizes;
 /// 2. [`summarize`](Self::summarize) ranges of `0..function_count()` and merge the results;
 /// 3. [`encode_head`](Self::encode_head);
 /// 4. [`encode_range`](Self::encode_range) consecutive ranges of `0..function_count()`, cut by
 ///    [`next_cut`](Self::next_cut); their buffers follow each other;
 /// 5. [`encode_tail`](Self::encode_tail).
 ///
-/// [`write`](Self::write) does the last three in turn.
+/// [`write`](Self::write) does the last three steps.
 #[derive(Debug)]
 pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,

@@ -1,13 +1,13 @@
-//! Raw instrumentation profiles (`.profraw`): what a program's run-time library dumps at exit, in the byte order and
-//! with the pointers of that program. docs/formats/raw.md has the byte tables.
+//! Raw instrumentation profiles (`.profraw`). The run-time library of a program writes them at exit, in the byte order and
+//! with the pointer width of the program. docs/formats/raw.md has the byte tables.
 //!
 //! ```text
 //! header | binary ids | data records | pad | counters | pad | bitmap | pad | uniform counters | pad
 //!        | names | pad8 | vtable records | pad8 | vtable names | pad8 | value data
 //! ```
 //!
-//! A data record stands for one function and says where its counters, bitmap and name are. Several profiles may
-//! follow each other in one file, with zero bytes between.
+//! Each function has a data record, which tells where its counters, bitmap and name are. A file may hold several
+//! profiles, one after the other, with zero bytes between them.
 //!
 //! | version | LLVM | what changed |
 //! |---|---|---|

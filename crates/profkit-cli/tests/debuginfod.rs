@@ -252,7 +252,7 @@ fn debians_server_and_client_work_with_profkit() {
     drop(server);
     let (_, said) = program.merge(&url, "cache", &[]);
     assert!(
-        said.contains("no server had it when it was asked for last"),
+        said.contains("no server had it at the last request"),
         "{said}"
     );
     let (_, said) = program.merge(&url, "fresh", &[]);
@@ -461,13 +461,13 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     -- a fault of the server
     no binary: debuginfod has no debuginfo of build id ID (URL: it answers with status 503)
     -- a page
-    no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
+    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
     -- another file
-    no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: found build id abcd)
+    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: found build id abcd)
     -- cut
     no binary: debuginfod has no debuginfo of build id ID (URL: it stopped after 1000 of LEN bytes: Peer disconnected)
     -- cut, and nobody knows the length
-    no binary: debuginfod has no debuginfo of build id ID (URL: what it gives is another file: Invalid ELF section header offset/size/alignment in object file)
+    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: Invalid ELF section header offset/size/alignment in object file)
     -- no HTTP
     no binary: debuginfod has no debuginfo of build id ID (URL: protocol: http parse fail: invalid HTTP version)
     -- silent
@@ -479,7 +479,7 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     -- nobody to ask
     no binary: debuginfod has no debuginfo of build id ID
     -- ftp://a
-    no binary: debuginfod has no debuginfo of build id ID (ftp://a: it is no http, https or file address)
+    no binary: debuginfod has no debuginfo of build id ID (ftp://a: the address is neither http, https nor file)
     -- file://a/b
     no binary: debuginfod has no debuginfo of build id ID (file://a/b: its path does not begin with / or has a bad % in it)
     -- file:///nonexistent

@@ -146,12 +146,13 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
         macho::DYLD_CHAINED_PTR_64 => 0,
         macho::DYLD_CHAINED_PTR_64_OFFSET => base.unwrap_or(0),
         _ => {
-            return Err(
-                Error::new(ErrorKind::Unsupported, "pointers of an unknown form")
-                    .within(Structure::ChainedFixups)
-                    .found(format)
-                    .expected("2 or 6, as for arm64 and x86-64"),
-            );
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "the pointers have an unknown format",
+            )
+            .within(Structure::ChainedFixups)
+            .found(format)
+            .expected("2 or 6, as for arm64 and x86-64"));
         }
     };
     // A damaged map is not reported here, but when the map is read. Here, entries are followed as far as possible.

@@ -283,7 +283,7 @@ fn split_debug_info() {
         assert_eq!(warnings.len(), 2);
         assert_eq!(
             warnings[0],
-            "split debug info shapes.dwo is not there in unit at 0x0 of .debug_info"
+            "split debug info shapes.dwo is missing in unit at 0x0 of .debug_info"
         );
         let in_main = (0..addresses.len()).flat_map(|index| locations.stack(index));
         assert!(
@@ -599,6 +599,6 @@ fn damage_is_said_and_the_rest_is_kept() {
     compressed data: 0 addresses known
       a debug section cannot be read: Invalid zlib compressed data in .debug_info
     compression header: 0 addresses known
-      a compressed debug section claims more than it can hold in .debug_info: found 9187201950435737471 bytes, expected at most 245616 bytes of 238 compressed ones
+      a compressed debug section claims an impossible size in .debug_info: found 9187201950435737471 bytes, expected at most 245616 bytes of 238 compressed ones
     ");
 }

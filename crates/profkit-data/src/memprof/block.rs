@@ -209,14 +209,14 @@ impl Schema {
             let Some(field) = Field::from_id(id) else {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a field of the schema is unknown, and so is its width",
+                    "the schema has an unknown field, whose size is unknown too",
                 )
                 .at(at)
                 .within(Structure::MemProfSchema)
                 .found(id)
                 .expected(format_args!("1 to {FIELD_COUNT}"))
                 .llvm_detail("memprof schema invalid")
-                .with_hint("a newer LLVM wrote the profile: merge it with that LLVM's llvm-profdata; merged alone, its MemProf section is carried unread"));
+                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM; as the only input of a merge, its MemProf section is copied unread"));
             };
             if fields.contains(&field) {
                 return Err(

@@ -145,11 +145,11 @@ impl DataAccess {
         if named.checked_add(cold).is_none_or(|sum| sum != found) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the number of strings is not what the section states",
+                "the number of strings differs from the number in the section",
             )
             .at(base)
             .found(format_args!("{found}"))
-            .expected(format_args!("{named} and {cold} cold symbols")));
+            .expected(format_args!("{named} strings and {cold} cold symbols")));
         }
         let string = |index: u64, at: u64| {
             let index = usize::try_from(index).ok();

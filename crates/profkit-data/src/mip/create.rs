@@ -176,7 +176,7 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
                         .within(name_of(function))
                         .found(format_args!("offset {start:#x}"))
                         .expected(format_args!(
-                            "at least {end:#x}, where that of {} ends",
+                            "at least {end:#x}, where the record of {} ends",
                             String::from_utf8_lossy(&before.name)
                         )),
                 );

@@ -136,7 +136,7 @@ fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     };
     Error::new(
         ErrorKind::BadHeader,
-        "no layout of version 8 has such an offset to the data",
+        "the offset to the data fits no layout of version 8",
     )
     .at(v8::header_a::OFFSET_TO_DATA as u64)
     .found(found)
@@ -180,12 +180,13 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
         .at(at)
         .found(format_args!("{found:#x}"))
         .expected(format_args!("bits of {known:#x}"))),
-        (true, true) => Err(
-            Error::new(ErrorKind::BadHeader, "a target of 64 and of 32 bits")
-                .at(at)
-                .found(format_args!("file type {found:#x}"))
-                .expected("one of the bits 0x10 and 0x20"),
-        ),
+        (true, true) => Err(Error::new(
+            ErrorKind::BadHeader,
+            "the file type states both address widths, 64 and 32 bits",
+        )
+        .at(at)
+        .found(format_args!("file type {found:#x}"))
+        .expected("one of the bits 0x10 and 0x20")),
         (true, false) => Ok(Some(Width::Bits64)),
         (false, true) => Ok(Some(Width::Bits32)),
         (false, false) => Ok(None),
@@ -200,10 +201,10 @@ pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
         MipKind::Map => "create a profile from the map first",
         MipKind::Profile => "give the map, or the raw files that runs of the program wrote",
         MipKind::ReturnAddresses => {
-            "no tool ever wrote such files for version 8, so that their layout is not known"
+            "no tool ever wrote such files for version 8, so their layout is unknown"
         }
     };
-    Error::new(ErrorKind::Unsupported, "a MIP file of another kind")
+    Error::new(ErrorKind::Unsupported, "this is another kind of MIP file")
         .within(Structure::Header)
         .at(profkit_abi::mip::raw_header::FILE_TYPE as u64)
         .found(format_args!("a {}", preamble.kind.name()))

@@ -39,10 +39,13 @@ impl HeaderV8 {
             .map(Modes)
             .filter(|modes| modes.entry().is_some())
             .ok_or_else(|| {
-                Error::new(ErrorKind::BadHeader, "version 8 has no such profile type")
-                    .at(at)
-                    .found(format_args!("{modes:#x}"))
-                    .expected("0x1, 0x3, 0xc or 0xe")
+                Error::new(
+                    ErrorKind::BadHeader,
+                    "the profile type does not exist in version 8",
+                )
+                .at(at)
+                .found(format_args!("{modes:#x}"))
+                .expected("0x1, 0x3, 0xc or 0xe")
             })?;
         let module_hash = cursor.u32()?;
         let at = cursor.offset();
@@ -57,7 +60,7 @@ impl HeaderV8 {
         {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                "a map of the transitional layout A2, whose writer was never finished",
+                "the map has layout A2, which no finished tool ever wrote",
             )
             .at(at)
             .found(format_args!("{raw_section_offset:#x}"))
@@ -70,7 +73,7 @@ impl HeaderV8 {
         {
             return Err(Error::new(
                 ErrorKind::BadHeader,
-                "a map that does not say how wide its addresses are",
+                "the map does not state the width of its addresses",
             )
             .at(v8::header::FILE_TYPE as u64)
             .found("no width in the file type")

@@ -183,25 +183,25 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
             && address != entry.record
         {
             let expected = if known.is_some() {
-                format!("{address:#x}, where the binary has it")
+                format!("{address:#x}, the address in the binary")
             } else {
-                format!("{address:#x}, as the anchor before")
+                format!("{address:#x}, the address in the anchor before it")
             };
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "an anchor entry points to another place",
+                "an anchor entry has the wrong address of the record section",
             )
             .at(at)
             .found(format_args!("{:#x}", entry.record))
             .expected(expected)
-            .with_hint("take the map of the linked image, not of its object files"));
+            .with_hint("use the map of the linked image, not of its object files"));
         }
         found = Some(entry.record);
     }
     found.ok_or_else(|| {
         Error::new(ErrorKind::Malformed, "the map has no anchor entry")
             .at(data.len() as u64)
-            .expected("an entry of mode 0 that says where the record section is")
+            .expected("an entry with mode 0, which has the address of the record section")
             .with_hint("give the binary instead of the map")
     })
 }
@@ -300,7 +300,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     if needed.next_multiple_of(map_entry::ALIGN as u64) != size as u64 {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "blocks and name do not fill the entry",
+            "the size of the entry does not match its blocks and name",
         )
         .at(at)
         .within(Structure::MapEntry)

@@ -262,7 +262,7 @@ impl Header {
         let reserved = cursor.u64()?;
         if reserved != 0 {
             return Err(
-                Error::new(ErrorKind::BadHeader, "a reserved field is in use")
+                Error::new(ErrorKind::BadHeader, "a reserved field is not 0")
                     .at(at)
                     .found(format_args!("{reserved:#x}"))
                     .expected("0"),
@@ -310,7 +310,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
                 .min(usize::try_from(header.file_size).unwrap_or(usize::MAX))
                 as u64)
             .found(format_args!("{} bytes", data.len()))
-            .expected(format_args!("{}, as the header says", header.file_size))
+            .expected(format_args!("{}, the size in the header", header.file_size))
             .with_hint(hint));
     }
     let at = header.file_size.saturating_sub(CHECKSUM);
@@ -335,9 +335,12 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut found = [Cursor::new(&[], end, Endian::Little); 7];
     for ((slot, section), name) in found.iter_mut().zip(sections).zip(SECTIONS) {
         *slot = section.ok_or_else(|| {
-            Error::new(ErrorKind::Malformed, format!("no section of {name}"))
-                .at(end)
-                .within(Structure::SectionList)
+            Error::new(
+                ErrorKind::Malformed,
+                format!("the section of {name} is missing"),
+            )
+            .at(end)
+            .within(Structure::SectionList)
         })?;
     }
     Ok((header, found))
@@ -470,12 +473,13 @@ fn read_function(
     let count = fields.u32()?;
     let room = blocks.remaining() as u64 / BLOCK;
     if u64::from(count) > room {
-        return Err(
-            Error::new(ErrorKind::Malformed, "more blocks than there are left")
-                .at(at)
-                .found(count)
-                .expected(format_args!("at most {room}")),
-        );
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "a function claims more blocks than are left",
+        )
+        .at(at)
+        .found(count)
+        .expected(format_args!("at most {room}")));
     }
     let at = fields.offset();
     let location = fields.u32()?;

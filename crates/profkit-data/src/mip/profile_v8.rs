@@ -116,7 +116,7 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     if edges != 0 {
         return Err(Error::new(
             ErrorKind::Unsupported,
-            "call edges, whose layout version 8 never defined",
+            "the profile has call edges, whose layout version 8 never defined",
         )
         .at(at)
         .found(edges)
@@ -132,10 +132,10 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     for index in 0..count {
         let rest = cursor.rest();
         let Some(end) = memchr(0, rest) else {
-            return Err(Error::new(ErrorKind::Truncated, "a name without an end")
+            return Err(Error::new(ErrorKind::Truncated, "a name is not terminated")
                 .at(cursor.offset())
                 .found(format_args!("{index} whole names"))
-                .expected(format_args!("{count}, as said at {at:#x}")));
+                .expected(format_args!("{count} names, the number at offset {at:#x}")));
         };
         let name = cursor.take(end)?;
         cursor.u8()?;
@@ -151,10 +151,10 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     for (function, signature) in functions.iter_mut().zip(signatures) {
         let Some(name) = names.get(signature) else {
             return Err(
-                Error::new(ErrorKind::Malformed, "a function without a name")
+                Error::new(ErrorKind::Malformed, "no name has the hash of a function")
                     .at(at)
                     .found(format_args!("the hash {signature:#018x}"))
-                    .expected("that of a name"),
+                    .expected("the hash of a name"),
             );
         };
         function.name = name.to_vec();
@@ -168,7 +168,7 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         (Identity::ModuleHash(hash), None) => *hash,
         _ => {
             return Err(cannot("a build id").with_hint(
-                "version 8 can be written of profiles that were made of a version 8 map",
+                "only a profile that was made from a version 8 map can be written as version 8",
             ));
         }
     };
@@ -186,7 +186,7 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         .iter()
         .any(|function| function.modes != modes)
     {
-        return Err(cannot("functions of unlike modes"));
+        return Err(cannot("functions with different modes"));
     }
     if !matches!(modes.entry(), Some(EntryKind::Coverage | EntryKind::Calls)) {
         return Err(cannot("unary counters"));
@@ -242,6 +242,6 @@ pub(super) fn call_count(function: &Function) -> u64 {
 fn cannot(what: &'static str) -> Error {
     Error::new(
         ErrorKind::CannotRepresent,
-        format!("version 8 has no place for {what}"),
+        format!("version 8 cannot hold {what}"),
     )
 }

@@ -105,7 +105,7 @@ impl<'data> RawParts<'data> {
         }
         if self.data.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
-                "the program ended before it wrote its records, or another still holds the file open",
+                "the program ended before it wrote its records, or another program still has the file open",
             ));
         }
         self.done = true;
@@ -138,11 +138,13 @@ impl<'data> RawParts<'data> {
             if start != 0 {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a raw file of version 8 after another part",
+                    "a raw file of version 8 comes after another part",
                 )
                 .at(start)
                 .within(Structure::MipRaw)
-                .with_hint("version 8 does not say where a file ends: split it"));
+                .with_hint(
+                    "split the file: a raw file of version 8 does not contain its own size",
+                ));
             }
             return version_8(rest).map(Some);
         }
@@ -256,7 +258,7 @@ impl Header {
         let at = cursor.offset();
         let samples = cursor.u32()?;
         if !(samples as usize).is_multiple_of(ring::SAMPLE_SIZE) {
-            return bad("the samples are cut", at).map_err(|error: Error| {
+            return bad("the last sample is incomplete", at).map_err(|error: Error| {
                 error
                     .found(format_args!("{samples} bytes"))
                     .expected(format_args!("a multiple of {}", ring::SAMPLE_SIZE))

@@ -377,7 +377,7 @@ fn what_is_dropped_and_why() {
     let (profile, report) = merged(&profile_of(&image), &inputs);
     insta::assert_snapshot!(events(&report), @r"
 1.mipraw: dropped: the file is empty
-  hint: the program ended before it wrote its records, or another still holds the file open
+  hint: the program ended before it wrote its records, or another program still has the file open
 2.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a program or object file
   hint: binaries are given with --binary; raw files are what the program wrote when it ran
 3.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a map

@@ -89,7 +89,7 @@ impl Pointers {
             }
             _ => Err(Error::new(
                 ErrorKind::Unsupported,
-                "chained fixups of this pointer format are not read",
+                "the pointer format of the chained fixups is not supported",
             )
             .within(Structure::ChainedFixups)
             .found(format)

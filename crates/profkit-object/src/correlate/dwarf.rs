@@ -527,7 +527,7 @@ impl Walk<'_> {
         match (self.missing.as_slice(), self.warnings.list.first()) {
             ([first, rest @ ..], _) => error
                 .found(format_args!(
-                    "{} split debug files that are not there, the first {first}",
+                    "{} missing split debug files, the first {first}",
                     rest.len() + 1
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),

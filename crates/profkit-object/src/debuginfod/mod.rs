@@ -151,7 +151,7 @@ impl Client {
                         id,
                         name,
                         &[format!(
-                            "no server had it when it was asked for last; {} remembers that for {} seconds",
+                            "no server had it at the last request; {} remembers that for {} seconds",
                             cached.display(),
                             self.miss_lasts().as_secs()
                         )],
@@ -247,7 +247,7 @@ impl Client {
             }
             _ => {
                 return Err(Miss::Dead(
-                    "it is no http, https or file address".to_owned(),
+                    "the address is neither http, https nor file".to_owned(),
                 ));
             }
         }
@@ -279,7 +279,9 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     )
     .llvm_detail(format!("Missing build ID: {id}"));
     match said {
-        [] => error.with_hint("the cache does not have it: name servers in DEBUGINFOD_URLS"),
+        [] => error.with_hint(
+            "the cache does not have it: set DEBUGINFOD_URLS to the addresses of servers",
+        ),
         _ => {
             error.with_hint("give the binary with --binaries, or another server in DEBUGINFOD_URLS")
         }
@@ -308,7 +310,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
 
 /// Checks that a file has this build id. The error tells what is wrong with the file.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
-    let wrong = |what: String| format!("what it gives is another file: {what}");
+    let wrong = |what: String| format!("its file is not the right one: {what}");
     let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;
     let images = file.images().map_err(|error| wrong(error.to_string()))?;
     let mut ids = Vec::new();
@@ -318,7 +320,7 @@ fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
     match ids.first() {
         _ if ids.contains(id) => Ok(()),
         Some(found) => Err(wrong(format!("found build id {found}"))),
-        None => Err(wrong("it states no build id".to_owned())),
+        None => Err(wrong("the file has no build id".to_owned())),
     }
 }
 

@@ -104,10 +104,10 @@ fn only_image(file: &BinaryFile) -> Result<Image<'_>> {
         (Some(image), 0) => Ok(image),
         (_, more) => Err(Error::new(
             ErrorKind::Unsupported,
-            "addresses are those of one architecture",
+            "only a file with one architecture can be symbolised",
         )
         .within(name())
         .found(format!("a universal file of {} architectures", more + 1))
-        .with_hint("take one out: lipo -thin ARCHITECTURE")),
+        .with_hint("extract one: lipo -thin ARCHITECTURE")),
     }
 }

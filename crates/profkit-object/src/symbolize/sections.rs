@@ -140,12 +140,12 @@ fn load_section<'data, R: ReadRef<'data>>(
     if data.uncompressed_size > most {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "a compressed debug section claims more than it can hold",
+            "a compressed debug section claims an impossible size",
         )
         .within(Structure::NamedSection(name.into()))
         .found(format!("{} bytes", data.uncompressed_size))
         .expected(format!(
-            "at most {most} bytes of {} compressed ones",
+            "at most {most} bytes from {} compressed bytes",
             data.data.len()
         )));
     }

@@ -100,7 +100,7 @@ impl<'a> Context<'_, 'a> {
             part.warn(
                 Error::new(
                     ErrorKind::MissingCorrelation,
-                    format!("split debug info {text} is not there"),
+                    format!("split debug info {text} is missing"),
                 )
                 .within(self.index.name(number))
                 .with_hint("keep the .dwo files of the build, or give the .dwp package"),
@@ -233,7 +233,7 @@ impl<'a> Context<'_, 'a> {
         }
         if builder.paths.too_long || too_many_ranges {
             let what = if too_many_ranges {
-                "its functions have more ranges than fit in it"
+                "its functions have too many address ranges"
             } else {
                 "its paths are too long"
             };

@@ -302,7 +302,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             if !cursor.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a record is longer than what it holds",
+                    "a record has bytes after its last item",
                 )
                 .at(cursor.offset())
                 .found(format_args!("{} bytes left", cursor.remaining())));
@@ -399,7 +399,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
             Error::new(
                 ErrorKind::LimitExceeded,
-                "the call stacks together are longer than any profile's",
+                "the call stacks together have too many frames",
             )
             .at(at)
         })?;
@@ -425,7 +425,7 @@ impl<'a, 'data> Reading<'a, 'data> {
 fn missing(what: &str, id: u64, at: u64) -> Error {
     Error::new(
         ErrorKind::Malformed,
-        format!("a {what} is named that is not in its table"),
+        format!("a {what} is not in its table"),
     )
     .at(at)
     .found(format_args!("id {id:#018x}"))
@@ -449,7 +449,7 @@ fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
     if count > most {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "a record has more items than room for them",
+            "a record claims more items than its bytes can hold",
         )
         .at(at)
         .found(count)

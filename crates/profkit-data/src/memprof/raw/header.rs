@@ -136,7 +136,7 @@ impl Header {
             if offset < HEADER_LEN as u64 || offset > total_size {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    format!("the offset of the {name} points out of the dump"),
+                    format!("the offset of the {name} is outside the dump"),
                 )
                 .at(at)
                 .found(format_args!("{offset:#x}"))

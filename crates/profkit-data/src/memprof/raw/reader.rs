@@ -177,13 +177,10 @@ impl<'data> RawDump<'data> {
                     .ok()
                     .and_then(|size| bytes.get(..size));
                 let Some(id) = id else {
-                    return Err(Error::new(
-                        ErrorKind::Malformed,
-                        "a build id is longer than its room",
-                    )
-                    .at(at)
-                    .found(size)
-                    .expected(format_args!("at most {BUILD_ID_LEN}")));
+                    return Err(Error::new(ErrorKind::Malformed, "a build id is too long")
+                        .at(at)
+                        .found(size)
+                        .expected(format_args!("at most {BUILD_ID_LEN}")));
                 };
                 // Before version 3, a build id has no size, so the zeros at its end are removed. No release has written
                 // such an id.

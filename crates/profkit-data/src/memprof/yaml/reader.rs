@@ -55,7 +55,7 @@ fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static st
             .ok_or_else(|| {
                 malformed(
                     scalar.place,
-                    format!("{what} is no hexadecimal number of 64 bits"),
+                    format!("{what} is not a hexadecimal number of at most 64 bits"),
                 )
                 .found(shown(text))
             }),
@@ -176,9 +176,12 @@ fn frame(events: &mut Events<'_>, profile: &mut MemProfile) -> Result<Frame> {
                     "true" | "True" | "TRUE" => true,
                     "false" | "False" | "FALSE" => false,
                     other => {
-                        return Err(malformed(scalar.place, "IsInlineFrame is no truth value")
-                            .found(shown(other))
-                            .expected("true or false"));
+                        return Err(malformed(
+                            scalar.place,
+                            "IsInlineFrame is neither true nor false",
+                        )
+                        .found(shown(other))
+                        .expected("true or false"));
                     }
                 };
             }
@@ -205,7 +208,7 @@ fn data_access(events: &mut Events<'_>) -> Result<DataAccess> {
             "SampledRecords" => events.list("SampledRecords", |events| {
                 let (record, place) = data_record(events)?;
                 if !sampled.insert(record.datum.clone()) {
-                    return Err(malformed(place, "a symbol or literal is sampled twice")
+                    return Err(malformed(place, "a symbol or literal has two records")
                         .expected("one record with the sum of both"));
                 }
                 data.records.push(record);
@@ -245,7 +248,7 @@ fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     if bytes.is_empty() || bytes.contains(&NAME_SEPARATOR) {
         return Err(malformed(
             scalar.place,
-            format!("{what} is empty, or has the character \\x01"),
+            format!("{what} is empty or contains the character \\x01"),
         ));
     }
     Ok(bytes.to_vec())

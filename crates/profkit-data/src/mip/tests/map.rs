@@ -89,7 +89,7 @@ main at 0x40: record 0x1a address 0x110 size 0x30 signature 0x1111 modes 0x3 blo
     let mut a2 = map.clone();
     a2.patch_u32("start", 0x1000);
     insta::assert_snapshot!(refused(&a2), @r"
-a map of the transitional layout A2, whose writer was never finished in header of map at offset 0x10: found 0x1000, expected 0, as in layout A1
+the map has layout A2, which no finished tool ever wrote in header of map at offset 0x10: found 0x1000, expected 0, as in layout A1
 hint: only layouts A1 and B are read
 ");
 }
@@ -114,20 +114,20 @@ fn damaged_maps_of_version_8() {
         map.patch_u32(label, value);
         refused(&map)
     };
-    insta::assert_snapshot!(with("type", 0x0001_0004), @"a map that does not say how wide its addresses are in header of map at offset 0x6: found no width in the file type, expected 0x14 or 0x24");
-    insta::assert_snapshot!(with("type", 0x0001_0034), @"a target of 64 and of 32 bits in header of map at offset 0x6: found file type 0x34, expected one of the bits 0x10 and 0x20");
+    insta::assert_snapshot!(with("type", 0x0001_0004), @"the map does not state the width of its addresses in header of map at offset 0x6: found no width in the file type, expected 0x14 or 0x24");
+    insta::assert_snapshot!(with("type", 0x0001_0034), @"the file type states both address widths, 64 and 32 bits in header of map at offset 0x6: found file type 0x34, expected one of the bits 0x10 and 0x20");
     insta::assert_snapshot!(with("type", 0x0001_0064), @"unknown bits in the file type in header of map at offset 0x6: found 0x64, expected bits of 0x3f");
     insta::assert_snapshot!(with("type", 0x0001_0021), @r"
-a MIP file of another kind in header of map at offset 0x6: found a raw file, expected a map
+this is another kind of MIP file in header of map at offset 0x6: found a raw file, expected a map
 hint: merge raw files into a profile first
 ");
     insta::assert_snapshot!(with("type", 0x0001_0022), @r"
-a MIP file of another kind in header of map at offset 0x6: found a file of return-address samples, expected a map
-hint: no tool ever wrote such files for version 8, so that their layout is not known
+this is another kind of MIP file in header of map at offset 0x6: found a file of return-address samples, expected a map
+hint: no tool ever wrote such files for version 8, so their layout is unknown
 ");
-    insta::assert_snapshot!(with("modes", 0x10), @"version 8 has no such profile type in header of map at offset 0x8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("modes", 0x8000_0001), @"version 8 has no such profile type in header of map at offset 0x8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("data", 0x1c), @"no layout of version 8 has such an offset to the data in header of map at offset 0x14: found 0x0 at 0x14 and 0x1c at 0x1c, expected 0x18 at 0x14 or 0x20 at 0x1c");
+    insta::assert_snapshot!(with("modes", 0x10), @"the profile type does not exist in version 8 in header of map at offset 0x8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("modes", 0x8000_0001), @"the profile type does not exist in version 8 in header of map at offset 0x8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("data", 0x1c), @"the offset to the data fits no layout of version 8 in header of map at offset 0x14: found 0x0 at 0x14 and 0x1c at 0x1c, expected 0x18 at 0x14 or 0x20 at 0x1c");
     insta::assert_snapshot!(with("blocks", 1), @"the data end too early in map entry of map at offset 0x3c: found 28 bytes left, expected 7303014 bytes");
     insta::assert_snapshot!(with("length", 5), @"the data end too early in map entry of map at offset 0x54: found 4 bytes left, expected 5 bytes");
 }
@@ -187,14 +187,14 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("main.modes", 0x2), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0xd), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0xd, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0x1_000c), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x1000c, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
-    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes and padding to 8");
-    insta::assert_snapshot!(with("main.length", 13), @"blocks and name do not fill the entry in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes and padding to 8");
+    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes and padding to 8");
+    insta::assert_snapshot!(with("main.length", 13), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes and padding to 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @r"
-the map has no anchor entry in map at offset 0x140: expected an entry of mode 0 that says where the record section is
+the map has no anchor entry in map at offset 0x140: expected an entry with mode 0, which has the address of the record section
 hint: give the binary instead of the map
 ");
     insta::assert_snapshot!(with("never.record", 0), @"a record lies outside the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end up to 0x10000000000");
-    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where that of main ends");
+    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
     insta::assert_snapshot!(refused(&stray), @"the data end too early in map at offset 0x140: found 1 bytes left, expected 4 bytes");
@@ -205,7 +205,7 @@ hint: give the binary instead of the map
     insta::assert_snapshot!(refused(&ByteBuilder::new(Endian::Little)), @"the map is empty in map");
     let raw = ByteBuilder::from_bytes(Endian::Little, image.raw(&image.records()));
     insta::assert_snapshot!(refused(&raw), @r"
-a MIP file of another kind in header of map at offset 0x6: found a raw file, expected a map
+this is another kind of MIP file in header of map at offset 0x6: found a raw file, expected a map
 hint: merge raw files into a profile first
 ");
     let moved = MipMap::parse_with(
@@ -214,8 +214,8 @@ hint: merge raw files into a profile first
     )
     .unwrap_err();
     insta::assert_snapshot!(message(&moved), @r"
-an anchor entry points to another place in map at offset 0x0: found 0x404000, expected 0x1000, where the binary has it
-hint: take the map of the linked image, not of its object files
+an anchor entry has the wrong address of the record section in map at offset 0x0: found 0x404000, expected 0x1000, the address in the binary
+hint: use the map of the linked image, not of its object files
 ");
 }
 
@@ -226,7 +226,7 @@ fn functions_that_share_a_record_stay() {
     // The record of `never` is moved into the record of the unary counter. The two modes differ, so `never` is dropped.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
-    insta::assert_snapshot!(refused(&across), @"a record overlaps another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where that of -[Unary counter:] ends");
+    insta::assert_snapshot!(refused(&across), @"a record overlaps another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");
     let mut shared = made::MipImage::new(
         b"id",
         ["a", "b", "c"]

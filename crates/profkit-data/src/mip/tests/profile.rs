@@ -50,10 +50,10 @@ fn what_version_8_cannot_hold() {
         let error = write(&profile, &options, &mut Vec::new()).unwrap_err();
         format!("{error} {}", error.hint().unwrap_or_default())
     };
-    insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 has no place for a build id in MIP profile version 8 can be written of profiles that were made of a version 8 map");
-    insta::assert_snapshot!(refused(&|profile| profile.edges = full().edges), @"version 8 has no place for call edges in MIP profile");
-    insta::assert_snapshot!(refused(&|profile| profile.functions[function(0)].modes = Modes::CALLS), @"version 8 has no place for functions of unlike modes in MIP profile");
-    insta::assert_snapshot!(refused(&|profile| profile.functions[function(0)].name = b"a\0".to_vec()), @"version 8 has no place for a name with a zero byte in MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.identity = Identity::UNKNOWN), @"version 8 cannot hold a build id in MIP profile only a profile that was made from a version 8 map can be written as version 8");
+    insta::assert_snapshot!(refused(&|profile| profile.edges = full().edges), @"version 8 cannot hold call edges in MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[function(0)].modes = Modes::CALLS), @"version 8 cannot hold functions with different modes in MIP profile");
+    insta::assert_snapshot!(refused(&|profile| profile.functions[function(0)].name = b"a\0".to_vec()), @"version 8 cannot hold a name with a zero byte in MIP profile");
 }
 
 fn refused(bytes: &[u8]) -> String {
@@ -71,11 +71,11 @@ fn damaged_profiles_of_version_9() {
     insta::assert_snapshot!(refused(b""), @"the file is empty in MIP profile");
     insta::assert_snapshot!(refused(&whole[..20]), @"the data end too early in header of MIP profile at offset 0x14: found 0 bytes left, expected 4 bytes");
     insta::assert_snapshot!(refused(&whole[..200]), @r"
-the file is cut short in MIP profile at offset 0xc8: found 200 bytes, expected 1104, as the header says
+the file is cut short in MIP profile at offset 0xc8: found 200 bytes, expected 1104, the size in the header
 hint: the file lost its end after it was written: copy it again, or merge the raw files again
 ");
     insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @r"
-bytes after the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, as the header says
+bytes after the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, the size in the header
 hint: something was added to the file after it was written
 ");
     let mut changed = whole.clone();
@@ -85,7 +85,7 @@ the checksum is wrong in MIP profile at offset 0x448: found 0xd4e11a22b51535b5, 
 hint: the file was changed after it was written: copy it again, or merge the raw files again
 ");
     insta::assert_snapshot!(with(4, 0x0011_0009), @r"
-a MIP file of another kind in header of MIP profile at offset 0x6: found a raw file, expected a profile
+this is another kind of MIP file in header of MIP profile at offset 0x6: found a raw file, expected a profile
 hint: merge raw files into a profile first
 ");
     insta::assert_snapshot!(with(8, 0x100), @"unknown mode flags in header of MIP profile at offset 0x8: found 0x100, expected bits of 0x3f");
@@ -95,8 +95,8 @@ hint: a newer version of profkit may support these flags
 ");
     insta::assert_snapshot!(with(16, 5000), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 5000 bytes, expected at most 4096");
     insta::assert_snapshot!(with(12, 1), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 20 bytes, expected 4, for a module hash");
-    insta::assert_snapshot!(with(56, 1), @"a reserved field is in use in header of MIP profile at offset 0x38: found 0x1, expected 0");
-    insta::assert_snapshot!(with(20, 6), @"no section of stack entries in list of sections of MIP profile at offset 0xe8");
+    insta::assert_snapshot!(with(56, 1), @"a reserved field is not 0 in header of MIP profile at offset 0x38: found 0x1, expected 0");
+    insta::assert_snapshot!(with(20, 6), @"the section of stack entries is missing in list of sections of MIP profile at offset 0xe8");
     // The table of sections comes after the header, the build id of 20 bytes and 4 bytes of padding.
     let list = 64 + 24;
     insta::assert_snapshot!(with(list, 8), @r"
@@ -107,12 +107,12 @@ hint: a newer version of profkit may support this kind of section
     insta::assert_snapshot!(with(list + 8, 1 << 30), @"a section lies outside the file in section 0 of MIP profile at offset 0x58: found 440 bytes at 0x40000000, expected an end up to 0x448");
     insta::assert_snapshot!(with(list + 16, 89), @"the data end too early in function 1 of section of functions of MIP profile at offset 0x158: found 1 bytes left, expected 88 bytes");
     insta::assert_snapshot!(with(list + 24 + 16, 4), @"the data end too early in string table of section of names of MIP profile at offset 0x2bc: found 0 bytes left, expected 4 bytes");
-    insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"more blocks than there are left in function 0 of section of functions of MIP profile at offset 0x120: found 3, expected at most 1");
+    insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 3, expected at most 1");
     let functions = list + 7 * 24;
     insta::assert_snapshot!(with(functions, 99), @"the number of a name is out of bounds in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected a number below 5");
     insta::assert_snapshot!(with(functions + 4, 2), @"the mode flags are not a valid combination in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with(functions + 32, 1), @"bytes after the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
-    insta::assert_snapshot!(with(functions + 32, 99), @"more blocks than there are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
+    insta::assert_snapshot!(with(functions + 32, 99), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
     insta::assert_snapshot!(with(functions + 36, 9), @"the number of a stack entry is out of bounds in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");
     let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
     let edges = usize::try_from(word(list + 3 * 24 + 8)).unwrap();
@@ -131,11 +131,11 @@ fn damaged_profiles_of_version_8() {
         refused(&bytes)
     };
     insta::assert_snapshot!(with(32, 3), @"the data end too early in function 2 of MIP profile at offset 0xb5: found 1 bytes left, expected 8 bytes");
-    insta::assert_snapshot!(with(40, 1), @"a function without a name in names of MIP profile at offset 0xa5: found the hash 0x5cf8c24c00000001, expected that of a name");
+    insta::assert_snapshot!(with(40, 1), @"no name has the hash of a function in names of MIP profile at offset 0xa5: found the hash 0x5cf8c24c00000001, expected the hash of a name");
     insta::assert_snapshot!(with(0x48, u32::MAX), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 4294967295, expected at most 17");
     insta::assert_snapshot!(with(0x64, 2), @"a block's coverage is neither 0 nor 1 in function 0 of MIP profile at offset 0x64: found 2, expected 0 or 1");
-    insta::assert_snapshot!(with(0x65, 1), @"call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
-    insta::assert_snapshot!(refused(&whole[..181]), @"a name without an end in names of MIP profile at offset 0xb1: found 1 whole names, expected 2, as said at 0xa5");
+    insta::assert_snapshot!(with(0x65, 1), @"the profile has call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
+    insta::assert_snapshot!(refused(&whole[..181]), @"a name is not terminated in names of MIP profile at offset 0xb1: found 1 whole names, expected 2 names, the number at offset 0xa5");
     insta::assert_snapshot!(refused(&whole[..100]), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
     insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"bytes after the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
     let mut a = whole.clone();

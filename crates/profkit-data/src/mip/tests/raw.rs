@@ -91,8 +91,8 @@ hint: the file lost its end after it was written: copy it again
 ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: a raw file of version 8 after another part in raw file of part 2 at offset 0x59
-hint: version 8 does not say where a file ends: split it
+error: a raw file of version 8 comes after another part in raw file of part 2 at offset 0x59
+hint: split the file: a raw file of version 8 does not contain its own size
 ");
     insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
@@ -114,7 +114,7 @@ fn damaged_raw_files() {
     };
     insta::assert_snapshot!(parts(b""), @r"
 error: the file is empty
-hint: the program ended before it wrote its records, or another still holds the file open
+hint: the program ended before it wrote its records, or another program still has the file open
 ");
     insta::assert_snapshot!(parts(b"\xfb"), @"error: the data end too early in header at offset 0x0: found 1 bytes left, expected 4 bytes");
     insta::assert_snapshot!(with("magic", 7), @"error: not a MIP file in first bytes at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
@@ -124,12 +124,12 @@ hint: a newer version of profkit may support this format version
 ");
     insta::assert_snapshot!(with("version", 0x0010_0009), @"error: an unknown file type in header at offset 0x6: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
     insta::assert_snapshot!(with("version", 0x0018_0009), @r"
-error: a MIP file of another kind in header at offset 0x6: found a profile, expected a raw file
+error: this is another kind of MIP file in header at offset 0x6: found a profile, expected a raw file
 hint: give the map, or the raw files that runs of the program wrote
 ");
     insta::assert_snapshot!(with("modes", 0x40), @"error: unknown mode flags in header at offset 0x8: found 0x40, expected bits of 0x3f");
     insta::assert_snapshot!(with("id.length", 65), @"error: a build id that is too long in header at offset 0xc: found 65 bytes, expected at most 64");
-    insta::assert_snapshot!(with("samples.size", 9), @"error: the samples are cut in header at offset 0x10: found 9 bytes, expected a multiple of 8");
+    insta::assert_snapshot!(with("samples.size", 9), @"error: the last sample is incomplete in header at offset 0x10: found 9 bytes, expected a multiple of 8");
     insta::assert_snapshot!(with("runs", 0), @"error: the number of runs is 0 in header at offset 0x14: found 0, expected at least 1");
     insta::assert_snapshot!(with("records.size", u32::MAX), @r"
 0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples the end is missing in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
@@ -150,8 +150,8 @@ hint: the file lost its end after it was written: copy it again
     let mut returns = V8_RAW.to_vec();
     returns[6] = 0x12;
     insta::assert_snapshot!(parts(&returns), @r"
-error: a MIP file of another kind in header at offset 0x6: found a file of return-address samples, expected a raw file
-hint: no tool ever wrote such files for version 8, so that their layout is not known
+error: this is another kind of MIP file in header at offset 0x6: found a file of return-address samples, expected a raw file
+hint: no tool ever wrote such files for version 8, so their layout is unknown
 ");
 }
 

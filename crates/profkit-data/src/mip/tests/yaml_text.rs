@@ -152,8 +152,8 @@ fn what_is_no_profile() {
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles: []\nHeader: {{}}\n")), @"a key of the document occurs twice in MIP YAML at line 3, column 1: found Header");
     insta::assert_snapshot!(header("  Version: 10\n"), @"the version is not supported in MIP YAML at line 2, column 12: found `10`, expected 8 or 9");
     insta::assert_snapshot!(header("  Versions: 9\n"), @"Header has an unknown key in MIP YAML at line 2, column 3: found Versions");
-    insta::assert_snapshot!(header("  File Type: [ .mipraw ]\n"), @"not a file type of a profile in MIP YAML at line 2, column 16: found `.mipraw`, expected .mip, 64 bit or 32 bit");
-    insta::assert_snapshot!(header("  File Type: [ 64 bit ]\n"), @"File Type is not that of a profile in MIP YAML at line 1, column 1: expected .mip");
+    insta::assert_snapshot!(header("  File Type: [ .mipraw ]\n"), @"an unknown File Type in MIP YAML at line 2, column 16: found `.mipraw`, expected .mip, 64 bit or 32 bit");
+    insta::assert_snapshot!(header("  File Type: [ 64 bit ]\n"), @"File Type is not the type of a profile in MIP YAML at line 1, column 1: expected .mip");
     insta::assert_snapshot!(header("  File Type: [ .mip ]\n"), @"a key of Header is missing in MIP YAML at line 2, column 3: expected Module Hash or Build Id");
     insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"an unknown Profile Type in MIP YAML at line 2, column 19: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter");
     insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"Module Hash is not a valid number in MIP YAML at line 2, column 16: found `0x100000000`, expected 0 to 4294967295, decimal or with 0x");

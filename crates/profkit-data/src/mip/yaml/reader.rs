@@ -142,7 +142,7 @@ impl Document {
                 "64 bit" => self.profile.width = Some(Width::Bits64),
                 "32 bit" => self.profile.width = Some(Width::Bits32),
                 other => {
-                    return Err(malformed(scalar.place, "not a file type of a profile")
+                    return Err(malformed(scalar.place, "an unknown File Type")
                         .found(shown(other))
                         .expected(".mip, 64 bit or 32 bit"));
                 }
@@ -150,11 +150,12 @@ impl Document {
             Ok(())
         })?;
         if !profile {
-            return Err(
-                Error::new(ErrorKind::Malformed, "File Type is not that of a profile")
-                    .at_line(1, 1)
-                    .expected(".mip"),
-            );
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "File Type is not the type of a profile",
+            )
+            .at_line(1, 1)
+            .expected(".mip"));
         }
         Ok(())
     }
@@ -463,7 +464,7 @@ fn blocks(
         if (block.runs > 0) != covered {
             return Err(malformed(
                 start,
-                "a block that is covered in no run, or the reverse",
+                "Covered and Raw Profile Count of a block contradict each other",
             ));
         }
         if entry.is_none() {

@@ -101,7 +101,7 @@ impl Writer<'_> {
             Identity::BuildId(_) => {
                 return Err(Error::new(
                     ErrorKind::CannotRepresent,
-                    "version 8 has no place for a build id",
+                    "version 8 cannot hold a build id",
                 )
                 .within(Structure::MipYaml));
             }

@@ -71,7 +71,7 @@ impl Decoder<'_, '_> {
         if inlined != 0 && depth == SAMPLE_INLINE_DEPTH {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "functions are inlined in one another too deep",
+                "inlined functions nest too deeply",
             )
             .at(cursor.offset())
             .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));

@@ -80,7 +80,7 @@ fn read_rest(
             report.fault(
                 Error::new(
                     ErrorKind::Malformed,
-                    "the function table is beyond the file",
+                    "the function table is outside the file",
                 )
                 .at(at)
                 .within(Structure::Header)
@@ -145,7 +145,7 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
             if !functions.contains(&offset) {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a function's offset is beyond the functions",
+                    "a function's offset is outside the functions",
                 )
                 .at(at)
                 .found(format_args!("{offset:#x}"))

@@ -50,7 +50,7 @@ pub(in crate::sample) fn expect(
     if header.encoding != encoding {
         return Err(Error::new(
             ErrorKind::BadMagic,
-            "this is another encoding of sample profiles",
+            "the sample profile has a different encoding",
         )
         .at(0)
         .within(Structure::Magic)
@@ -67,7 +67,7 @@ pub(in crate::sample) fn expect(
         .within(Structure::Header)
         .found(header.version)
         .expected(known.join(", "))
-        .with_hint("let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text"));
+        .with_hint("convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text"));
     }
     Ok(header.version)
 }

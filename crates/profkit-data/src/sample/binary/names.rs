@@ -50,12 +50,13 @@ impl NameTable {
         cursor.take(from)?;
         match claim {
             Some(error) => Err(error),
-            None if self.entries.len() < count => {
-                Err(Error::new(ErrorKind::Truncated, "the last name has no end")
-                    .at(cursor.offset())
-                    .found(format_args!("{} names", self.entries.len()))
-                    .expected(format_args!("{count} names")))
-            }
+            None if self.entries.len() < count => Err(Error::new(
+                ErrorKind::Truncated,
+                "the last name is not terminated",
+            )
+            .at(cursor.offset())
+            .found(format_args!("{} names", self.entries.len()))
+            .expected(format_args!("{count} names"))),
             None => Ok(()),
         }
     }

@@ -40,13 +40,11 @@ pub(in crate::sample) fn count(
         Ok(count) if count <= cursor.remaining() / least => Ok(count),
         _ => Err(Error::new(ErrorKind::Truncated, what)
             .at(start)
-            .found(format_args!(
-                "{value}, with {} bytes left",
-                cursor.remaining()
-            ))
+            .found(value)
             .expected(format_args!(
-                "at most {}, at {least} bytes each",
-                cursor.remaining() / least
+                "at most {} in the {} bytes left, at {least} bytes each",
+                cursor.remaining() / least,
+                cursor.remaining()
             ))),
     }
 }

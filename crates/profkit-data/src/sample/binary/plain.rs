@@ -90,7 +90,7 @@ fn read_rest(
                     "function {} (from offset {start:#x} on)",
                     report.functions + 1
                 ))
-                .with_hint("functions after the damaged one cannot be found in this encoding")
+                .with_hint("the functions after the damaged one are lost: this encoding has no table of their offsets")
         })?;
         if let Some(mask) = mask {
             function.cut_discriminators(mask, Repeated::First);
@@ -148,7 +148,7 @@ fn function_in_place(
 fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<NameId> {
     let start = cursor.offset();
     let Some(len) = memchr::memchr(0, cursor.rest()) else {
-        return Err(Error::new(ErrorKind::Truncated, "a name has no end")
+        return Err(Error::new(ErrorKind::Truncated, "a name is not terminated")
             .at(start)
             .found(format_args!("{} bytes left", cursor.remaining()))
             .expected("a zero byte"));
@@ -225,7 +225,7 @@ pub(super) fn refuse_contexts_and_probes(profile: &SampleProfile, encoding: &str
     let what = if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
         "calling contexts"
     } else if profile.kind.contains(ProfileKind::PROBE_BASED) {
-        "checksums of probes"
+        "checksums of pseudo probes"
     } else {
         return Ok(());
     };

@@ -77,7 +77,7 @@ impl<'data> Metadata<'data> {
         if count != 0 && depth == SAMPLE_INLINE_DEPTH {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "functions are inlined in one another too deep",
+                "inlined functions nest too deeply",
             )
             .at(cursor.offset())
             .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
@@ -174,13 +174,13 @@ fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
             None => {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the metadata of a function are nested differently than its samples",
+                    "the metadata of a function have an inlined function that its samples do not have",
                 )
                 .found(format_args!(
-                    "an inlined function at {}.{} without samples",
+                    "an inlined function at line {}, discriminator {}",
                     entry.location.line, entry.location.discriminator
                 ))
-                .expected("each at the place of its samples"));
+                .expected("a function that is inlined in the samples"));
             }
         }
     }

@@ -329,7 +329,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 }
                 if end != bytes.len() {
                     report.fault(
-                        Error::new(ErrorKind::Truncated, "the last name has no end")
+                        Error::new(ErrorKind::Truncated, "the last name is not terminated")
                             .at(base + end as u64)
                             .within(section.structure())
                             .expected("a zero byte"),
@@ -371,13 +371,13 @@ impl<'data> ExtBinaryProfile<'data> {
             report.fault(
                 Error::new(
                     ErrorKind::Unsupported,
-                    "the file has no name table, but sections of a kind that is not known",
+                    "the file has no name table, but has sections of an unknown kind",
                 )
                 .at(10)
                 .within(Structure::SectionTable)
                 .found(format_args!("version {}", self.version))
                 .with_hint(
-                    "let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text",
+                    "convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text",
                 ),
             );
         }
@@ -752,9 +752,9 @@ impl Contexts {
 fn unknown_layout(offset: u64, found: &'static str) -> Error {
     Error::new(
         ErrorKind::Unsupported,
-        "a section has a layout of LLVM after 22 that is not known",
+        "a section has a layout that only releases after LLVM 22 use",
     )
     .at(offset)
     .found(found)
-    .with_hint("let the LLVM that wrote the file convert it: llvm-profdata merge --sample --text")
+    .with_hint("convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text")
 }

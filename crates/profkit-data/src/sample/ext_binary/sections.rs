@@ -115,7 +115,7 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     if compressed != cursor.remaining() as u64 {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "the compressed size is not that of the section",
+            "the compressed size does not match the size of the section",
         )
         .at(at)
         .found(compressed)
@@ -130,7 +130,7 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         _ => {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "a compressed section claims to inflate beyond the limit",
+                "a compressed section would be too large after decompression",
             )
             .at(start)
             .found(format_args!("{size} bytes from {compressed} compressed"))
@@ -143,7 +143,7 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     if !matches!(status, Ok(Status::StreamEnd)) || inflated.len() != size {
         return Err(Error::new(
             ErrorKind::UncompressFailed,
-            "a compressed section does not inflate",
+            "a compressed section cannot be decompressed to its stated size",
         )
         .at(start)
         .found(format_args!("{} bytes", inflated.len()))

@@ -539,5 +539,5 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
         2
     );
     let report = opened.read(&mut SampleProfile::new(), 1);
-    insta::assert_snapshot!(report.faults[0], @"the file has no name table, but sections of a kind that is not known in section table at offset 0xa: found version 105");
+    insta::assert_snapshot!(report.faults[0], @"the file has no name table, but has sections of an unknown kind in section table at offset 0xa: found version 105");
 }

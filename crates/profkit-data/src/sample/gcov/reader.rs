@@ -64,7 +64,10 @@ impl GcovProfile {
     pub fn add_to(&self, sum: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport::default();
         let Some(names) = sum.names.insert_all(&self.profile.names) else {
-            report.fault(Error::new(ErrorKind::LimitExceeded, "more than 2^32 names"));
+            report.fault(Error::new(
+                ErrorKind::LimitExceeded,
+                "there are too many names",
+            ));
             return report;
         };
         let name = |id: NameId| names.get(id).copied().unwrap_or(id);
@@ -147,9 +150,11 @@ impl GcovProfile {
         match end {
             Some(end) => Ok(bytes.get(..end).unwrap_or_default()),
             None if bytes.is_empty() => Ok(bytes),
-            None => Err(Error::new(ErrorKind::Malformed, "a string does not end")
-                .at(at)
-                .found(format_args!("{} bytes without a zero", bytes.len()))),
+            None => Err(
+                Error::new(ErrorKind::Malformed, "a string is not terminated")
+                    .at(at)
+                    .found(format_args!("{} bytes without a zero", bytes.len())),
+            ),
         }
     }
 
@@ -233,7 +238,7 @@ impl InstanceReader<'_> {
                 let sort = cursor.u32()?;
                 if sort != INDIRECT_CALLS {
                     return Err(
-                        Error::new(ErrorKind::Malformed, "the sort of a value is unknown")
+                        Error::new(ErrorKind::Malformed, "a value has an unknown kind")
                             .at(at)
                             .found(sort)
                             .expected("7, targets of indirect calls"),
@@ -269,10 +274,13 @@ impl InstanceReader<'_> {
         let found = usize::try_from(index).ok();
         let name = found.and_then(|index| self.names.get(index));
         name.copied().ok_or_else(|| {
-            Error::new(ErrorKind::Malformed, "a name that is not in the table")
-                .at(at)
-                .found(index)
-                .expected(format_args!("below {}", self.names.len()))
+            Error::new(
+                ErrorKind::Malformed,
+                "a name's number is beyond the name table",
+            )
+            .at(at)
+            .found(index)
+            .expected(format_args!("below {}", self.names.len()))
         })
     }
 }
@@ -292,7 +300,7 @@ fn too_deep(at: u64) -> Error {
 
 fn intern(profile: &mut SampleProfile, name: &[u8], at: u64) -> Result<NameId> {
     let id = profile.intern(SampleName::Text(name));
-    id.ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "more than 2^32 names").at(at))
+    id.ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "there are too many names").at(at))
 }
 
 fn read_u64(cursor: &mut Cursor<'_>) -> Result<u64> {
@@ -326,7 +334,7 @@ fn expect_tag(at: u64, found: u32, expected: u32) -> Result<()> {
         return Ok(());
     }
     Err(
-        Error::new(ErrorKind::Malformed, "another section than expected")
+        Error::new(ErrorKind::Malformed, "a section has the wrong tag")
             .at(at)
             .found(format_args!("tag {found:#010x}"))
             .expected(format_args!("tag {expected:#010x}")),

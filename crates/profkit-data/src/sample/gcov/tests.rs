@@ -191,13 +191,13 @@ fn what_has_no_place_is_counted() {
     assert_eq!(
         counts,
         [
-            "2 places beyond line or discriminator 65535",
-            "1 totals that are not the sum of lines",
+            "2 locations with a line or discriminator above 65535",
+            "1 totals that differ from the sum of their lines",
             "1 checksums",
             "1 attributes",
             "1 vtables",
             "1 names of the symbol list",
-            "1 names known by their hash only",
+            "1 names of which only the hash is known",
         ]
     );
     let callers = [crate::sample::Frame {
@@ -209,7 +209,7 @@ fn what_has_no_place_is_counted() {
     let error = super::write(&profile, &options, &mut Vec::new());
     assert_eq!(
         error.unwrap_err().to_string(),
-        "GCC's encoding has no place for calling contexts"
+        "GCC's encoding cannot hold calling contexts"
     );
 }
 
@@ -288,19 +288,19 @@ fn every_check_has_its_message() {
     this is not a sample profile of GCC in header at offset 0x0: found 0x00000007, expected the magic "adcg" or "gcda"
     an unknown version of GCC's sample profile in header at offset 0x4: found 0x4, expected 1, 2, 3, 407* or 406p
     the data end too early in header at offset 0x8: found 1 bytes left, expected 4 bytes
-    another section than expected in names at offset 0xc: found tag 0x00000007, expected tag 0xaa000000
+    a section has the wrong tag in names at offset 0xc: found tag 0x00000007, expected tag 0xaa000000
     the data end too early in names at offset 0x14: found 1073741824 names in 1920 bytes
     the data end too early in names at offset 0x1c: found 1916 bytes left, expected 4294967296 bytes
-    a string does not end in names at offset 0x20: found 8 bytes without a zero
-    0 functions, then: another section than expected in functions at offset 0x5c: found tag 0x00000007, expected tag 0xac000000
-    0 functions, then: a name that is not in the table in functions at offset 0x70: found 99, expected below 6
-    0 functions, then: the sort of a value is unknown in functions at offset 0xcc: found 0, expected 7, targets of indirect calls
-    0 functions, then: the sort of a value is unknown in functions at offset 0x8c: found 131073, expected 7, targets of indirect calls
+    a string is not terminated in names at offset 0x20: found 8 bytes without a zero
+    0 functions, then: a section has the wrong tag in functions at offset 0x5c: found tag 0x00000007, expected tag 0xac000000
+    0 functions, then: a name's number is beyond the name table in functions at offset 0x70: found 99, expected below 6
+    0 functions, then: a value has an unknown kind in functions at offset 0xcc: found 0, expected 7, targets of indirect calls
+    0 functions, then: a value has an unknown kind in functions at offset 0x8c: found 131073, expected 7, targets of indirect calls
     2 functions, then: the data end too early in functions at offset 0x180: found 0 bytes left, expected 4 bytes
     no fault
-    3 functions, then: another section than expected in modules at offset 0x184: found tag 0x00000007, expected tag 0xae000000
+    3 functions, then: a section has the wrong tag in modules at offset 0x184: found tag 0x00000007, expected tag 0xae000000
     3 functions, then: the data end too early in modules at offset 0x190: found 1544 bytes left, expected 4194300 bytes
-    3 functions, then: another section than expected in working sets at offset 0x190: found tag 0x00000007, expected tag 0xaf000000
+    3 functions, then: a section has the wrong tag in working sets at offset 0x190: found tag 0x00000007, expected tag 0xaf000000
     3 functions, then: the data end too early in working sets at offset 0x198: found 92 bytes left, expected 1536 bytes
     3 functions, then: bytes after the last section in working sets at offset 0x798: found 1 bytes
     "#);

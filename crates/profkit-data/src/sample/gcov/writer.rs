@@ -96,13 +96,19 @@ impl GcovLosses {
     /// The numbers that are not 0, each with a text that tells what was counted.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
-            (self.places, "places beyond line or discriminator 65535"),
-            (self.totals, "totals that are not the sum of lines"),
+            (
+                self.places,
+                "locations with a line or discriminator above 65535",
+            ),
+            (
+                self.totals,
+                "totals that differ from the sum of their lines",
+            ),
             (self.checksums, "checksums"),
             (self.attributes, "attributes"),
             (self.vtables, "vtables"),
             (self.symbols, "names of the symbol list"),
-            (self.hashes, "names known by their hash only"),
+            (self.hashes, "names of which only the hash is known"),
             (self.files, "names of source files"),
         ]
         .into_iter()
@@ -152,9 +158,9 @@ pub fn write(
     if contexts.any(|function| !function.callers.is_empty()) {
         return Err(Error::new(
             ErrorKind::CannotRepresent,
-            "GCC's encoding has no place for calling contexts",
+            "GCC's encoding cannot hold calling contexts",
         )
-        .with_hint("nest them first"));
+        .with_hint("convert the contexts to nested functions first"));
     }
     let mut writer = GcovWriter {
         profile,

@@ -52,7 +52,7 @@ fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault 
 /// Parses the head line of a function: `NAME:TOTAL:HEAD`. The name may contain colons.
 pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     const EXPECTED: &str = "NAME:TOTAL:HEAD";
-    let no_fields = || fault(0, "a function's line lacks its two counts", EXPECTED);
+    let no_fields = || fault(0, "the line does not have two counts", EXPECTED);
     let last = memchr::memrchr(b':', line).ok_or_else(no_fields)?;
     let (rest, head) = split(line, last);
     let first = memchr::memrchr(b':', rest).ok_or_else(no_fields)?;
@@ -101,7 +101,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
                 Some(_) => {
                     return Err(fault(
                         column + digits,
-                        "a count has something else after it",
+                        "a count is followed by something else",
                         "a blank or the end of the line",
                     ));
                 }
@@ -281,7 +281,7 @@ impl Targets<'_> {
         (text.last() == Some(&b' ')).then(|| {
             fault(
                 self.column + text.len() - 1,
-                "a blank ends the line",
+                "the line ends with a blank",
                 "NAME:COUNT or the end of the line",
             )
         })

@@ -120,7 +120,7 @@ impl Reader<'_> {
             }
             return Err(located(Fault {
                 column: zero,
-                message: "a zero byte stands in the text",
+                message: "the text contains a zero byte",
                 expected: "text",
                 llvm: None,
             }));
@@ -157,7 +157,7 @@ impl Reader<'_> {
         if !is_metadata && depth == self.metadata_depth {
             return Err(located(Fault {
                 column: depth,
-                message: "samples stand after the function's metadata",
+                message: "a sample line comes after the function's metadata",
                 expected: "metadata at the end of the function",
                 llvm: Some("Found non-metadata after metadata"),
             }));
@@ -203,7 +203,7 @@ impl Reader<'_> {
                 if self.depth == SAMPLE_INLINE_DEPTH {
                     return Err(Error::new(
                         ErrorKind::LimitExceeded,
-                        "functions are inlined in one another too deep",
+                        "inlined functions nest too deeply",
                     )
                     .at_line(number, 1)
                     .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));

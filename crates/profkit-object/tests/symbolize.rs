@@ -599,6 +599,6 @@ fn damage_is_said_and_the_rest_is_kept() {
     compressed data: 0 addresses known
       a debug section cannot be read: Invalid zlib compressed data in .debug_info
     compression header: 0 addresses known
-      a compressed debug section claims an impossible size in .debug_info: found 9187201950435737471 bytes, expected at most 245616 bytes of 238 compressed ones
+      a compressed debug section claims an impossible size in .debug_info: found 9187201950435737471 bytes, expected at most 245616 bytes from 238 compressed bytes
     ");
 }

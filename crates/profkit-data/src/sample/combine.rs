@@ -1,7 +1,8 @@
 //! Adding one profile to another, and questions to ask of both first: largest counts, checksums.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
-/// Adds a profile to another, function by function; reports each that did not fit. `None` for too many names.
+/// Adds one profile to another, function by function. Calls `report` for each function with overflows or with checksums
+/// that differ. Returns `None` if there are too many names.
 pub fn absorb(
     sum: &mut SampleProfile,
     mut other: SampleProfile,
@@ -39,7 +40,7 @@ pub struct Extremes {
 }
 
 impl Extremes {
-    /// Computes the extremes of a profile.
+    /// Finds the largest count of a profile, and whether it has checksums.
     pub fn of(profile: &SampleProfile) -> Self {
         let mut extremes = Extremes::default();
         for function in profile.functions() {

@@ -20,7 +20,7 @@ pub enum Step {
     },
     /// A call target of the last [`Step::Line`].
     Target {
-        /// The callee.
+        /// The name of the called function.
         name: NameId,
         /// The number of samples in which the callee was called.
         count: u64,
@@ -56,7 +56,7 @@ pub struct Facts {
     pub attributes: u32,
 }
 
-/// One function as a list of steps.
+/// One function as a list of steps, with its callers and counts.
 #[derive(Clone, Debug, Default)]
 pub struct FlatFunction {
     /// The callers, outermost first.
@@ -67,8 +67,8 @@ pub struct FlatFunction {
     pub head: u64,
     /// See [`Samples::total`].
     pub total: u64,
-    /// The samples. Each [`Step::Enter`] has its [`Step::Leave`], and they nest no deeper than
-    /// [`SAMPLE_INLINE_DEPTH`].
+    /// The samples as steps. Each [`Step::Enter`] has a matching [`Step::Leave`], and inlined functions nest at most
+    /// [`SAMPLE_INLINE_DEPTH`] deep.
     pub steps: Vec<Step>,
     /// The facts of the function itself, then of each entered function in the order of the steps. The list may be
     /// shorter than that; absent facts are 0.
@@ -105,7 +105,7 @@ pub(super) enum Repeated {
 
 impl FlatFunction {
     /// Keeps only the bits in `mask` of all discriminators, except in calling contexts. Entries whose locations become
-    /// equal are added up; for vtables, `vtables` says what LLVM's reader of this encoding does.
+    /// equal are added up. `vtables` tells what to do with equal vtables, because LLVM's readers differ in this.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
         // The vtables of a function are adjacent steps.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();

@@ -6,7 +6,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-/// How the functions of a profile are laid out.
+/// A layout of the functions of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleLayout {
     /// Inlined functions are stored inside the functions that they were inlined into. There are no contexts.

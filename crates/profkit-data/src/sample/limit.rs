@@ -34,7 +34,7 @@ fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
 pub struct Limited<L> {
     /// The encoded profile, or `None` if not even one function fits.
     pub bytes: Option<Vec<u8>>,
-    /// What the encoding could not represent.
+    /// What was left out because the encoding cannot hold it.
     pub losses: L,
     /// The number of functions that were dropped.
     pub dropped: u64,

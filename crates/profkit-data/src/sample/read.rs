@@ -1,4 +1,4 @@
-//! Reading a sample profile of any encoding.
+//! Reads sample profiles of any encoding.
 use super::ext_binary::ExtBinaryProfile;
 use super::gcov::GcovProfile;
 use super::model::SampleProfile;

@@ -43,7 +43,7 @@ impl SectionSet {
     }
 }
 
-/// Whether an object file has these sections.
+/// Whether an object file has all sections of this set.
 pub fn has_sections<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     set: SectionSet,

@@ -1,4 +1,4 @@
-//! The debug sections of an object file, decompressed.
+//! Loads the debug sections of an object file and decompresses them.
 use super::Slice;
 use gimli::{
     Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId,

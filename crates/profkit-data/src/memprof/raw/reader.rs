@@ -131,7 +131,8 @@ impl<'data> RawDump<'data> {
         Ok(cursor)
     }
 
-    /// The items of a section: reads their number, which must fit if each has at least `item_len` bytes.
+    /// Reads the number of items in a section. It is an error if the dump has no room for that many items of at least
+    /// `item_len` bytes.
     fn items(
         &self,
         offset: u64,

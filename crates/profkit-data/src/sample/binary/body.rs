@@ -14,7 +14,7 @@ use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 
-/// The largest line number that LLVM reads (`isOffsetLegal`).
+/// The largest line number that LLVM accepts (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
 
 /// Decodes bodies.

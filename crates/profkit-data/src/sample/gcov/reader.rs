@@ -9,7 +9,7 @@ use crate::sample::{
 };
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A sample profile of GCC, read whole.
+/// A sample profile of GCC. It is read as a whole.
 #[derive(Clone, Debug)]
 pub struct GcovProfile {
     /// The version of the file.

@@ -1,7 +1,7 @@
-//! Errors of one file, of which only the first are kept.
+//! The errors of one file. Only the first ones are kept.
 use profkit_data::Error;
 
-/// What is wrong with a file: the first errors, and how many there are.
+/// The errors of a file: the first of them, and their number.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// The first errors.
@@ -10,7 +10,8 @@ pub struct Faults {
     pub count: u64,
 }
 
-/// How many errors are kept: the first ones explain the others.
+/// How many errors are kept. The first errors usually explain the others. Raising it makes reports of damaged files
+/// longer.
 const MOST_KEPT: usize = 10;
 
 impl Faults {
@@ -22,13 +23,13 @@ impl Faults {
         }
     }
 
-    /// How many there are beside the first ones.
+    /// The number of errors that are not kept.
     #[must_use]
     pub fn more(&self) -> u64 {
         self.count.saturating_sub(self.first.len() as u64)
     }
 
-    /// The value, or an empty one if it could not be read, which is added as a fault.
+    /// Returns the value. If it could not be read, the error is added, and an empty value is returned.
     pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
         result.unwrap_or_else(|error| {
             self.push(error);

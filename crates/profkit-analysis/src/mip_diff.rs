@@ -1,30 +1,30 @@
-//! What changed between two profiles: which functions are called anew or no more, and which earlier or later.
+//! Compares two MIP profiles: which functions are called only in one of them, and which are called earlier or later.
 use crate::order::by_mean;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{FunctionId, MipProfile};
 use rustc_hash::FxHashMap;
 
-/// What [`diff`] found. Functions are named; of several with one name, the first of one profile is compared with the
-/// first of the other, and so on.
+/// The result of [`diff`]. Functions are identified by name. If several functions have one name, the first of one
+/// profile is compared with the first of the other, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference<'p> {
-    /// Called in the new profile, but not in the old one, which has them. By their first call.
+    /// Functions that both profiles have, but only the new profile calls. In the order of their first calls.
     pub newly_called: Vec<&'p [u8]>,
-    /// Called in the new profile, and not in the old one at all. By their first call.
+    /// Functions that only the new profile has, and calls. In the order of their first calls.
     pub added: Vec<&'p [u8]>,
-    /// Called in the old profile, but not in the new one, which has them. By their first call.
+    /// Functions that both profiles have, but only the old profile calls. In the order of their first calls.
     pub no_longer_called: Vec<&'p [u8]>,
-    /// Called in the old profile, and not in the new one at all. By their first call.
+    /// Functions that only the old profile has, and calls. In the order of their first calls.
     pub removed: Vec<&'p [u8]>,
-    /// Called in both, and earlier among those in the new one. By their place there.
+    /// Functions that both profiles call, and the new one calls earlier. In the order of their new places.
     pub earlier: Vec<Moved<'p>>,
-    /// Called in both, and later among those in the new one. By their place there.
+    /// Functions that both profiles call, and the new one calls later. In the order of their new places.
     pub later: Vec<Moved<'p>>,
-    /// Called in both with no change of place.
+    /// How many functions both profiles call at an unchanged place.
     pub unchanged: usize,
 }
 
-/// A function that changed its place among those that both profiles call.
+/// A function whose place changed among the functions that both profiles call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved<'p> {
     /// Its name.
@@ -35,7 +35,7 @@ pub struct Moved<'p> {
     pub new: usize,
 }
 
-/// A name, and which of the functions of this name.
+/// A name, and the number of the function among those with this name.
 type Key<'p> = (&'p [u8], usize);
 
 fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {
@@ -129,7 +129,8 @@ pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
             old: old + 1,
             new: new + 1,
         };
-        // One that kept its place by number has still been overtaken or has overtaken.
+        // The place may be the same number as before. Then other functions have moved past this one, and it counts as
+        // later.
         if new < *old {
             difference.earlier.push(moved)
         } else {
@@ -139,9 +140,9 @@ pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
     difference
 }
 
-/// For each value, whether it is in the longest rising subsequence (patience sorting).
+/// For each value, returns whether it belongs to the longest rising subsequence (patience sorting).
 fn longest_rising(values: &[usize]) -> Vec<bool> {
-    // For each length, the index of the smallest value that such a sequence can end with.
+    // For each length: the index of the smallest value that ends a rising sequence of this length.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
     for (index, value) in values.iter().enumerate() {

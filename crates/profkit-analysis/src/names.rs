@@ -1,9 +1,10 @@
-//! Names for people: demangled, and safe to print.
+//! Function names for people: demangled, and safe to print.
 pub use profkit_data::printable;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Names longer than this are not demangled, and demangled ones are cut there: hostile names grow without bound.
+/// Longer names are not demangled, and demangled names are cut at this length, because a hostile name can grow without
+/// bound.
 const MOST: usize = 16 << 10;
 
 /// A name as it is printed: demangled unless `mangled`, with what precedes a local function's name (`file.c;name`,
@@ -23,7 +24,7 @@ pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
     printable(name)
 }
 
-/// The demangled name, if it is a mangled one.
+/// The demangled name, if the name is mangled.
 pub fn demangle(name: &[u8]) -> Option<String> {
     if name.len() > MOST {
         return None;
@@ -34,8 +35,8 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(printable(format!("{prefix}{demangled}").as_bytes()).into_owned())
 }
 
-/// Whether `wanted` names this function: as the file spells it, without its file, demangled, or demangled without
-/// its parameters.
+/// Whether `wanted` names this function. It may be spelled as in the file, without its file, demangled, or demangled
+/// without its parameters.
 pub fn is_named(name: &[u8], wanted: &str) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
@@ -54,18 +55,19 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('('))
 }
 
-/// Whether a name contains a text, as it is or demangled.
+/// Whether a name contains a text, either as it is or demangled.
 pub fn contains(name: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(name).contains(text)
         || demangle(name).is_some_and(|demangled| demangled.contains(text))
 }
 
-/// Splits what LLVM puts before the name of a local function from the name: `dir/file.c;` or `file.c:`.
+/// Splits a local function's name from the file that LLVM puts before it: `dir/file.c;` or `file.c:`.
 fn split_local(name: &str) -> (&str, &str) {
     if let Some(end) = name.rfind(';') {
         return name.split_at(end + 1);
     }
-    // A colon of an Objective-C selector or a demangled name is none of LLVM's: that follows a file's extension.
+    // LLVM's colon follows the extension of a file. Any other colon is part of an Objective-C selector or a demangled
+    // name.
     match name.find(':') {
         Some(end)
             if name.get(..end).is_some_and(|file| file.contains('.'))
@@ -83,14 +85,14 @@ fn split_local(name: &str) -> (&str, &str) {
 fn demangle_symbol(symbol: &str) -> Option<String> {
     let mut out = Capped(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
-        // The alternate form leaves the hash off.
+        // The alternate form (`#`) leaves the hash out.
         write!(out, "{rust:#}").ok()?;
         return Some(out.0);
     }
     if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
         return None;
     }
-    // Passes append suffixes (.llvm.123, .part.0), which belong to no mangled name.
+    // Compiler passes append suffixes (.llvm.123, .part.0), which are not part of the mangled name.
     let (stem, suffix) = match symbol.find('.') {
         Some(end) => symbol.split_at(end),
         None => (symbol, ""),
@@ -102,7 +104,7 @@ fn demangle_symbol(symbol: &str) -> Option<String> {
     Some(out.0)
 }
 
-/// Text up to [`MOST`] bytes.
+/// A text of at most [`MOST`] bytes.
 struct Capped(String);
 
 impl fmt::Write for Capped {
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_name_that_explodes_is_left_as_it_is() {
-        // Each substitution doubles the one before.
+        // Each substitution doubles the previous one.
         let mut name = "_Z1fI1aE".to_owned();
         for _ in 0..40 {
             name.push_str("S_I");

@@ -1,4 +1,4 @@
-//! A sample profile of any encoding, opened to answer questions: which functions it has, the hottest ones, sums.
+//! Opens a sample profile of any encoding, to answer questions about it: its functions, the hottest ones, sums.
 use crate::names;
 use crate::selection::{Selection, is_sample};
 use profkit_data::Result;
@@ -28,9 +28,9 @@ pub struct SampleView<'data> {
     data: &'data [u8],
     /// The functions.
     pub profile: SampleProfile,
-    /// What reading came to: faults, and the summary that the file holds.
+    /// What the reader reports: faults, and the summary that the file holds.
     pub report: ReadReport,
-    /// The encoding, if it is a known one.
+    /// The encoding, if it is known.
     pub encoding: Option<SampleEncoding>,
     ranks: IndexVec<NameId, u32>,
 }
@@ -40,16 +40,16 @@ pub struct SampleView<'data> {
 pub struct HotFunctions<'p> {
     /// The hottest first.
     pub functions: Vec<&'p Function>,
-    /// The samples of all functions of the profile.
+    /// The sum of the samples of all functions.
     pub total: u128,
 }
 
 impl<'data> SampleView<'data> {
-    /// Reads a profile. Of an encoding whose functions can be found one by one, only those in `wanted` are read, if they
-    /// are all there under the names as given.
+    /// Reads a profile. Some encodings have a table of functions. With such an encoding, only the functions in `wanted`
+    /// are read, if the table has all of these names.
     ///
     /// # Errors
-    /// If nothing of it can be read.
+    /// If nothing of the profile can be read.
     pub fn open(data: &'data [u8], wanted: Option<&[String]>) -> Result<Self> {
         let encoding = encoding(data);
         let mut profile = SampleProfile::new();
@@ -58,7 +58,7 @@ impl<'data> SampleView<'data> {
                 let opened = ExtBinaryProfile::parse(data)?;
                 let names: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
                 let report = opened.read_functions(&names, &mut profile);
-                // A demangled name has no hash and no place in the table.
+                // A demangled name is not in the table, so the whole profile is read.
                 if missing(&profile, wanted).is_empty() {
                     report
                 } else {
@@ -87,7 +87,7 @@ impl<'data> SampleView<'data> {
         missing(&self.profile, wanted)
     }
 
-    /// A function's name for people: demangled unless `mangled`, or its hash.
+    /// The name of a function, for people. It is demangled unless `mangled`; if only the hash is known, it is the hash.
     pub fn name(&self, id: NameId, mangled: bool) -> Cow<'_, str> {
         match self.profile.names.get(id) {
             SampleName::Text(name) => names::display(name, mangled),
@@ -95,7 +95,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The functions in LLVM's order: most samples first.
+    /// The functions in LLVM's order: those with the most samples first.
     pub fn in_order(&self) -> impl Iterator<Item = &Function> {
         let order = self.profile.llvm_order(&self.ranks);
         let functions = self.profile.functions();
@@ -121,7 +121,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The call targets of a place with their samples, most first.
+    /// The call targets of a place with their samples; the largest number first.
     pub fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
         let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
@@ -130,7 +130,7 @@ impl<'data> SampleView<'data> {
         targets
     }
 
-    /// The summary that the file holds; where it holds none, that of the functions that were read.
+    /// The summary that the file holds. If the file has none, it is computed from the functions that were read.
     pub fn summary(&self) -> Summary {
         let own = || summarize(&self.profile);
         self.report.summary.clone().unwrap_or_else(own)
@@ -146,7 +146,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The version and the table of sections of an extensible binary profile.
+    /// The version and the section table of an extensible binary profile.
     pub fn sections(&self) -> Option<(u64, Vec<Section>)> {
         let opened = ExtBinaryProfile::parse(self.data).ok()?;
         Some((opened.version(), opened.sections().to_vec()))

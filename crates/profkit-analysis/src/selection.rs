@@ -1,4 +1,4 @@
-//! Functions chosen by name.
+//! Selects functions by name.
 use crate::names;
 use profkit_data::sample::SampleName;
 
@@ -14,16 +14,16 @@ use profkit_data::sample::SampleName;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// All functions, whatever the names are.
+    /// Whether all functions are selected, whatever `names` holds.
     pub all: bool,
-    /// Functions of these names, each in any spelling that [`names::is_named`] accepts.
+    /// Names of functions. Each may have any spelling that [`names::is_named`] accepts.
     pub names: Vec<String>,
-    /// Functions whose names contain one of these texts, mangled or demangled.
+    /// Texts. A function is selected if its name contains one of them, mangled or demangled.
     pub parts: Vec<String>,
 }
 
 impl Selection {
-    /// Whether a function of this name is asked for.
+    /// Whether a function of this name is selected.
     pub fn selects(&self, name: &[u8]) -> bool {
         self.all
             || self
@@ -33,8 +33,8 @@ impl Selection {
             || self.has_part_of(name)
     }
 
-    /// Whether a function of a sample profile is asked for. Functions that are known by their hash alone are found by the
-    /// hash, and by the mangled name that has this hash.
+    /// Whether a function of a sample profile is selected. If only the hash of a function is known, it can be selected
+    /// by the hash, or by the mangled name that has this hash.
     pub fn selects_sample(&self, name: SampleName<'_>) -> bool {
         match name {
             SampleName::Text(text) => self.selects(text),
@@ -55,7 +55,7 @@ impl Selection {
     }
 }
 
-/// Whether `wanted` names this function of a sample profile.
+/// Whether `wanted` is the name or the hash of this function of a sample profile.
 pub(crate) fn is_sample(name: SampleName<'_>, wanted: &str) -> bool {
     match name {
         SampleName::Text(name) => names::is_named(name, wanted),

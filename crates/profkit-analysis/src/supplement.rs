@@ -1,5 +1,5 @@
-//! Correcting an instrumentation profile by a sample profile: functions that the instrumented run hardly reached, but
-//! production does (`adjustInstrProfile` in `llvm-profdata.cpp`).
+//! Corrects an instrumentation profile by a sample profile. This helps functions that the instrumented run hardly
+//! reached, but production does (`adjustInstrProfile` in `llvm-profdata.cpp`).
 use md5::{Digest, Md5};
 use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
 use profkit_abi::sample::UNIQUE_SUFFIX;
@@ -12,15 +12,15 @@ use profkit_data::sample::{
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::collections::BTreeMap;
 
-/// When functions are corrected.
+/// The limits that decide which functions are corrected, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SupplementOptions {
-    /// Functions with fewer counters stay as they are (`--suppl-min-size-threshold`).
+    /// Functions with fewer counters than this are not corrected (`--suppl-min-size-threshold`).
     pub least_counters: u64,
-    /// Functions with a larger share of zero counters are marked as hot or warm instead of being scaled
+    /// Functions with a larger share of zero counters than this are marked as hot or warm instead of being scaled
     /// (`--zero-counter-threshold`).
     pub zero_share: f32,
-    /// Functions whose largest count is at most this are cold; 0 for what the summary says
+    /// Functions whose largest count is at most this are cold. 0 uses the limit of the summary
     /// (`--instr-prof-cold-threshold`).
     pub cold: u64,
 }
@@ -42,13 +42,13 @@ pub struct Supplemented {
     pub scaled: u64,
     /// Functions that are marked as hot or warm.
     pub marked: u64,
-    /// Counts that reached the largest number.
+    /// Counts that were cut to the largest count.
     pub overflows: u64,
-    /// Static functions that the samples speak of and that several files have, by name.
+    /// Names in the samples that fit static functions of several files. These functions are not corrected.
     pub ambiguous: Vec<Vec<u8>>,
 }
 
-/// The count that a share of all samples is above (`getEntryForPercentile`).
+/// The smallest count among the counts that hold this share of all samples (`getEntryForPercentile`).
 fn threshold(summary: &Summary, cutoff: u64) -> u64 {
     let entry = summary.cutoffs.iter().find(|entry| entry.cutoff >= cutoff);
     entry.map_or(0, |entry| entry.min_count)
@@ -67,22 +67,22 @@ struct Entry {
     zero_share: f32,
 }
 
-/// A static function, by its name without the file.
+/// The static functions with one name, without its file.
 enum Static {
     One(Vec<u8>),
     Several,
 }
 
-/// A sample profile to correct by.
+/// A sample profile that corrects instrumentation profiles.
 #[derive(Clone, Debug)]
 pub struct Supplement {
     samples: SampleProfile,
-    /// That of the file, which may be of more functions than are left in it.
+    /// The summary of the file. It may cover functions that the file does not hold any more.
     summary: Summary,
 }
 
 impl Supplement {
-    /// Reads a sample profile as far as it is sound, and returns what is wrong with it too.
+    /// Reads a sample profile as far as it is sound, and also returns its faults.
     pub fn read(data: &[u8], options: &SampleReadOptions) -> (Self, Vec<Error>) {
         let mut samples = SampleProfile::new();
         let report = read_with(data, &mut samples, 1, options);
@@ -90,12 +90,12 @@ impl Supplement {
         (Supplement { samples, summary }, report.faults)
     }
 
-    /// Whether it has no functions.
+    /// Whether the sample profile has no functions.
     pub fn is_empty(&self) -> bool {
         self.samples.functions().is_empty()
     }
 
-    /// Corrects a profile.
+    /// Corrects an instrumentation profile.
     pub fn correct(&self, profile: &mut InstrProfile, options: &SupplementOptions) -> Supplemented {
         supplement(profile, &self.samples, &self.summary, options)
     }
@@ -154,7 +154,7 @@ fn supplement(
     done
 }
 
-/// Functions with one record, by name; all records go into the summary.
+/// Collects the functions that have one record, by name. All records are added to the summary.
 fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec<u8>, Entry> {
     let mut entries = BTreeMap::new();
     for (table, functions) in profile.tables.iter().enumerate() {
@@ -193,7 +193,7 @@ fn share(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
 }
 
-/// Whether the samples are of a program with unique names of static functions.
+/// Whether the sampled program has unique names for its static functions.
 fn has_unique_names(samples: &SampleProfile) -> bool {
     let contains = |id| match samples.names.get(id) {
         SampleName::Text(name) => memchr::memmem::find(name, UNIQUE_SUFFIX).is_some(),
@@ -204,7 +204,7 @@ fn has_unique_names(samples: &SampleProfile) -> bool {
     })
 }
 
-/// Static functions, whose names in instrumentation profiles begin with their file, by the name that samples have.
+/// Maps the names of static functions in samples to their names in instrumentation profiles, which begin with the file.
 fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<Vec<u8>, Static> {
     let mut statics = BTreeMap::new();
     for full in functions.keys() {
@@ -222,7 +222,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
         let key = match suffix {
             Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
             None if unique => {
-                // The name has no suffix. The key gets that of the file, so that functions of one name differ.
+                // This name has no suffix. The suffix of its file is added, so that functions with the same name stay
+                // apart.
                 let key = [name, unique_suffix(file).as_bytes()].concat();
                 statics.insert(key, Static::One(full.clone()));
                 continue;
@@ -237,7 +238,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
     statics
 }
 
-/// Where the name begins after `FILE.c;`: the first of these endings that occurs counts, in any case.
+/// Returns where the name begins after `FILE.c;`. The first of these endings that occurs decides; upper and lower case
+/// are equal.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]
@@ -245,13 +247,13 @@ fn file_end(name: &[u8]) -> Option<usize> {
         .find_map(|ending| Some(memchr::memmem::find(&lower, ending)? + ending.len()))
 }
 
-/// What `-funique-internal-linkage-names` appends for a file.
+/// The suffix that `-funique-internal-linkage-names` gives to the functions of a file.
 fn unique_suffix(file: &[u8]) -> String {
     let digest: [u8; 16] = Md5::digest(file).into();
     format!(".__uniq.{}", u128::from_be_bytes(digest))
 }
 
-/// Samples by the function that they count for: the sum of entries, and the largest count of a line.
+/// For each function: the sum of its entry counts, and the largest count of a line.
 struct Flat<'a> {
     samples: &'a SampleProfile,
     functions: &'a BTreeMap<Vec<u8>, Entry>,
@@ -268,7 +270,8 @@ impl Flat<'_> {
         }
     }
 
-    /// Functions that the instrumentation profile does not have count for the one that they were inlined into.
+    /// The samples of a function that the instrumentation profile does not have are added to the function that it was
+    /// inlined into.
     fn add(&mut self, samples: &Samples, root: &[u8]) {
         let name = self.name(samples);
         let mut entry = head_estimate(samples, self.contexts);
@@ -293,7 +296,7 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// How far above the threshold the largest count of a corrected function is.
+/// The largest count of a corrected function is this multiple of the threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

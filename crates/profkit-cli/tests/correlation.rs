@@ -451,19 +451,19 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     error: no profile could be used, out of 1
     -- another build under the same id
     1234: raw
-        no binary: the binary has other counters than the profile, whatever its build id in wrong: found 8 bytes of counters, expected 48 bytes
+        no binary: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
         hint: it is another build of the program: give the binary that ran
     0 of 1 programs found; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: the binary has other counters than the profile, whatever its build id in wrong: found 8 bytes of counters, expected 48 bytes
+    warning: raw: dropped: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
     hint: it is another build of the program: give the binary that ran
     error: no profile could be used, out of 1
     -- no id, two binaries
     no build id: raw
         no binary: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
-        hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
+        hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
     0 of 1 programs found; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
-    hint: merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen
+    hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
     error: no profile could be used, out of 1
     -- cut profile
     1234: raw

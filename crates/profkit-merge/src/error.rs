@@ -1,10 +1,10 @@
-//! Why there is no result at all.
+//! Errors of a merge that has no result.
 use crate::driver::Cancelled;
 use crate::report::{LlvmFault, Report};
 use profkit_data::instr::InstrKind;
 use std::fmt;
 
-/// A merge that has no result.
+/// The reason why a merge has no result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -14,7 +14,7 @@ pub enum MergeError {
     Kinds(Box<KindConflict>),
     /// No input could be used; the report says why for each.
     NothingLeft(Box<Report>),
-    /// LLVM's tool stops here (its writer contexts cannot be merged).
+    /// LLVM's tool ends with an error at this point: its writers cannot be joined.
     Llvm(LlvmFault),
     /// The merge was cancelled.
     Cancelled,
@@ -29,20 +29,20 @@ impl From<Cancelled> for MergeError {
 /// Inputs that cannot be merged because they count different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindConflict {
-    /// What cannot go together, as a sentence.
+    /// A sentence that says which kinds cannot be merged.
     pub message: &'static str,
     /// The kind of most inputs, and how many inputs have it.
     pub majority: (InstrKind, usize),
-    /// The odd inputs: index, name, kind. At most [`KindConflict::LISTED`] of them.
+    /// The inputs of another kind: index, name, kind. At most [`KindConflict::LISTED`] of them.
     pub odd: Vec<(usize, String, InstrKind)>,
-    /// How many odd inputs there are.
+    /// The number of inputs of another kind.
     pub odd_count: usize,
-    /// What to do.
+    /// What the user can do.
     pub hint: &'static str,
 }
 
 impl KindConflict {
-    /// The most odd inputs that are named.
+    /// The largest number of inputs of another kind that are listed.
     pub const LISTED: usize = 20;
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for KindConflict {
 }
 
 impl MergeError {
-    /// What to do about it.
+    /// What the user can do, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
             MergeError::Kinds(conflict) => Some(conflict.hint),

@@ -1,4 +1,4 @@
-//! Where the bytes of the inputs come from: files, memory, or whatever implements [`Inputs`].
+//! Where the bytes of the inputs come from: files, memory, or any other implementer of [`Inputs`].
 use crate::Weight;
 use std::borrow::Cow;
 use std::fmt;
@@ -17,10 +17,10 @@ use std::io;
 /// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 pub trait Inputs: Sync {
-    /// How many there are.
+    /// The number of inputs.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether there are no inputs.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -28,21 +28,21 @@ pub trait Inputs: Sync {
     /// The name that reports print, usually the path as typed.
     fn name(&self, index: usize) -> Cow<'_, str>;
 
-    /// How much the input counts.
+    /// The factor that multiplies the counts of the input.
     fn weight(&self, index: usize) -> Weight {
         let _ = index;
         Weight::ONE
     }
 
-    /// Opens an input: its bytes are mapped, borrowed, or read. An implementer that reads takes `buffer`
-    /// (`std::mem::take`), clears it and gives it back as [`InputData::Buffer`]: the driver passes the same buffer
-    /// again for the next input.
+    /// Opens an input: its bytes are mapped, borrowed, or read. An implementer that reads should use `buffer` (take it
+    /// with `std::mem::take`, clear it, return it as [`InputData::Buffer`]): the driver passes the same buffer again
+    /// for the next input.
     ///
-    /// Any thread may call this. A merge opens an input once, and again only if [`can_reopen`](Self::can_reopen) allows
-    /// it and keeping the bytes would take too much memory.
+    /// Any thread may call this. A merge opens an input once. It opens the input again only if
+    /// [`can_reopen`](Self::can_reopen) allows this and keeping the bytes would need too much memory.
     ///
     /// # Errors
-    /// Whatever opening or reading says; the input is then reported and left out.
+    /// The error of opening or reading the input. The merge reports it and leaves the input out.
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
 
     /// Whether the input can be opened a second time and has the same bytes then. False for pipes and standard input,
@@ -52,8 +52,8 @@ pub trait Inputs: Sync {
         true
     }
 
-    /// Calls `look` with the bytes of an input that will be opened again. An implementer whose inputs may be pipes keeps
-    /// them for that ([`InputStore`](crate::InputStore) does).
+    /// Calls `look` with the bytes of an input that will be opened again. An implementer whose inputs may be pipes
+    /// keeps the bytes until then, as [`InputStore`](crate::InputStore) does.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -65,16 +65,16 @@ pub trait Inputs: Sync {
 
 /// The bytes of one input.
 pub enum InputData<'s> {
-    /// In memory of the implementer.
+    /// Memory that the implementer owns.
     Borrowed(&'s [u8]),
-    /// Read into the buffer that [`Inputs::open`] was given, or into another one.
+    /// Bytes that were read into a buffer: the one that [`Inputs::open`] was given, or a new one.
     Buffer(Vec<u8>),
-    /// In something that is given up after use, such as a memory map.
+    /// An object that is dropped after use, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
 }
 
 impl InputData<'_> {
-    /// How many bytes of memory are held for this input alone.
+    /// The number of bytes in memory that only this input needs.
     pub(crate) fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
@@ -125,7 +125,7 @@ impl<I: Inputs + ?Sized> Inputs for &I {
     }
 }
 
-/// One input that lies in memory.
+/// One input in memory.
 trait InMemory: Sync {
     fn name(&self) -> Option<&str>;
     fn weight(&self) -> Weight;
@@ -188,7 +188,7 @@ impl InMemory for Vec<u8> {
     }
 }
 
-/// Inputs that lie in memory. Those without a name are called `input 1` and so on.
+/// Inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
 #[allow(
     private_bounds,
     reason = "the shapes of an input are listed at `Inputs`"
@@ -217,7 +217,7 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// As the slice of its elements.
+/// The same inputs as the slice of the elements.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
@@ -240,7 +240,7 @@ where
     }
 }
 
-/// As the slice of its elements.
+/// The same inputs as the slice of the elements.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,

@@ -3,19 +3,22 @@ use crate::error::KindConflict;
 use crate::inputs::Inputs;
 use profkit_data::instr::InstrKind;
 
-/// What is known about one input after reading it.
+/// The kind of one input, which is known after the input was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) input: usize,
     pub(crate) kind: InstrKind,
 }
 
-/// The kind of a result whose inputs go together.
+/// Checks that the inputs may be merged with each other, and returns the kind of the result.
 ///
-/// Unknown (text without a header) goes with anything. Front-end profiles go with no other; single-byte coverage does
-/// not go with counts, and function-entry coverage not with that of blocks. Plain and context-sensitive IR profiles
-/// go together, since every record says which it is; so do entry-first and loop-entry ones with plain IR: LLVM joins
-/// the flags, and functions whose counters differ have different hashes.
+/// Text without a header has no kind and may be merged with anything. Front-end profiles may be merged only with each
+/// other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with block
+/// coverage.
+///
+/// Plain and context-sensitive IR profiles may be merged, because every record says which of the two it is. Entry-first
+/// and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions whose counters
+/// differ have different hashes.
 pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<KindConflict>> {
     const RULES: [(InstrKind, &str, &str); 3] = [
         (
@@ -57,8 +60,8 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
     Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
 }
 
-/// The kind as LLVM's readers see it: a binary file without the IR bit has none
-/// (`getProfileKindFromVersion`), only text that says `:fe` is front-end.
+/// The kind as LLVM's readers see it. A binary file without the IR bit has no kind (`getProfileKindFromVersion`); only
+/// text with `:fe` is front-end.
 pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     if version_word == 0 {
         kind
@@ -67,7 +70,7 @@ pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     }
 }
 
-/// `InstrProfWriter::mergeProfileKind`. Returns whether the kinds go together.
+/// Does what `InstrProfWriter::mergeProfileKind` does. Returns whether the kinds may be merged.
 pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
     if into.is_unknown() {
         *into = other;
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(check_kinds(&[IR, cs, unknown, first]), Ok(cs | first));
     }
 
-    /// Measured with llvm-profdata-19 and -22 on text files, one writer.
+    /// Expected values: measured with llvm-profdata-19 and -22 on text files, with one writer.
     #[test]
     fn llvm_looks_at_the_front_end_bit_alone() {
         let merge = |kinds: &[InstrKind]| {

@@ -1,4 +1,4 @@
-//! What the caller may choose.
+//! The options of a merge.
 use crate::driver::{RunOptions, Threads};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
@@ -7,36 +7,40 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// How bad inputs are treated, and whose rules decide where LLVM's own are order-dependent.
+/// What to do with damaged inputs, and which rules apply where LLVM's result depends on the order of inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Keep whatever is sound, report the rest. The result does not depend on the number of threads, and equals that
-    /// of LLVM's tool on sound inputs with weight 1, except that a site which holds one value several times (several
-    /// unknown call targets) is merged independent of order, largest with largest.
+    /// Keeps everything that is sound, and reports the rest. The result does not depend on the number of threads.
+    ///
+    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with one exception: a site that holds one
+    /// value several times (several unknown call targets) is merged independent of the order of inputs, the largest
+    /// count with the largest.
     #[default]
     Tolerant,
-    /// What LLVM 22's tool does, in its order: a file stops at its first bad record (what came before stays), kinds
-    /// are compared as its writer does, inputs are dealt out to as many writers as it would have threads, and
-    /// counts of newly seen values are not weighted.
+    /// Does what the tool of LLVM 22 does, in the same order. A file is read up to its first bad record, and the
+    /// records before that stay. Kinds are compared as LLVM's writer compares them. Inputs are dealt out to as many
+    /// writers as the tool would have threads. The count of a value that is new to its site is not multiplied by the
+    /// weight.
     Llvm,
 }
 
 /// Sampling of temporal traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// How many traces are kept (`--temporal-profile-trace-reservoir-size`).
+    /// The number of traces to keep (`--temporal-profile-trace-reservoir-size`).
     pub reservoir_size: u64,
-    /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
+    /// The number of functions to keep of each trace (`--temporal-profile-max-trace-length`).
     pub max_length: u64,
 }
 
-/// How traces beyond the reservoir's size are sampled (`InstrProfWriter::addTemporalProfileTraces`).
+/// How traces are sampled when the reservoir is full (`InstrProfWriter::addTemporalProfileTraces`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceSampling {
-    /// As LLVM 17 to 19: every trace of the whole stream is equally likely to be kept.
+    /// As LLVM 17 to 19: every trace of the whole stream has the same chance to be kept.
     Llvm19,
-    /// As LLVM 22: once the reservoir is full, only inputs that hold more traces than it take part.
+    /// As LLVM 22: when the reservoir is full, only inputs with more traces than the reservoir has room for are
+    /// sampled.
     #[default]
     Llvm22,
 }
@@ -50,61 +54,67 @@ impl Default for TraceOptions {
     }
 }
 
-/// What the weight of an input does to value profiles, with [`Policy::Tolerant`]; [`Policy::Llvm`] is always
-/// [`AsLlvm`](Self::AsLlvm).
+/// How the weight of an input applies to value profiles. Only [`Policy::Tolerant`] has a choice; [`Policy::Llvm`]
+/// always uses [`AsLlvm`](Self::AsLlvm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueWeights {
-    /// Every count of the input is multiplied. The result does not depend on the order of inputs, nor on threads.
+    /// Every count of the input is multiplied. The result does not depend on the order of inputs or on the number of
+    /// threads.
     #[default]
     Exact,
-    /// As `InstrProfWriter` of LLVM, so that the bytes are those of its tool: a value that is new to a site that was
-    /// there counts once. Which these are depends on the order of inputs, and on the number of writers that they are
-    /// dealt out to in turn: [`MergeOptions::run`], one by default. Each writer samples its temporal traces. If no input has another weight than 1, or one has
-    /// a weight that LLVM's tool does not take (a fraction, or with [`MergeOptions::normalize`]), this is
-    /// [`Exact`](Self::Exact).
+    /// As LLVM's `InstrProfWriter`, so that the result has the bytes of LLVM's tool: a value that is new to a known
+    /// site is counted once, whatever the weight.
+    ///
+    /// Which values are new depends on the order of inputs and on the number of writers that inputs are dealt out to in
+    /// turn. That number is in [`MergeOptions::run`]; the default is one. Each writer samples its own temporal traces.
+    ///
+    /// [`Exact`](Self::Exact) is used instead if all weights are 1, or if LLVM's tool would not accept a weight: a
+    /// fraction, or any weight with [`MergeOptions::normalize`].
     AsLlvm,
 }
 
-/// Says of a function's name whether the function stays in the result.
+/// Returns whether a function stays in the result, given its name.
 pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Options of [`merge_instr`](crate::merge_instr).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// See [`Policy`].
+    /// What to do with damaged inputs, and whose rules apply.
     pub policy: Policy,
-    /// Threads, progress, cancelling. With [`Policy::Llvm`] a number of threads is the number of writers
-    /// (`--num-threads`; by default LLVM's choice). See [`ValueWeights::AsLlvm`] too.
+    /// Threads, progress, cancelling. With [`Policy::Llvm`] the number of threads is the number of writers
+    /// (`--num-threads`; the default is LLVM's choice); see also [`ValueWeights::AsLlvm`].
     pub run: RunOptions,
-    /// Every input counts the same: counts of an input are scaled so that their sum is the largest sum of any input
-    /// (then the input's own weight applies).
+    /// Whether all inputs count the same. The counts of each input are scaled until their sum equals the largest sum of
+    /// any input; the input's own weight applies after that.
     pub normalize: bool,
-    /// Functions that stay in the result; all without it. LLVM's `--function` and `--no-function` (regular
-    /// expressions that match anywhere in the name) are such filters, applied after merging.
+    /// Selects the functions that stay in the result; `None` keeps all. LLVM's `--function` and `--no-function`
+    /// (regular expressions that match anywhere in the name) are such filters, applied after merging.
     pub filter: Option<NameFilter>,
     /// New names for functions.
     pub remapping: Option<Remapping>,
-    /// What weights do to value profiles.
+    /// How weights apply to value profiles.
     pub value_weights: ValueWeights,
-    /// Sampling of temporal traces.
+    /// How many temporal traces are kept, and how long they may be.
     pub traces: TraceOptions,
-    /// Whose sampling.
+    /// Which LLVM release's sampling of temporal traces is used.
     pub trace_sampling: TraceSampling,
-    /// One result for each set of build ids.
+    /// Whether each set of build ids gets a result of its own.
     pub separate_by_build_id: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,
-    /// With [`Policy::Llvm`]: refuse raw and indexed versions that the llvm-profdata of this release refuses.
+    /// With [`Policy::Llvm`]: the release whose llvm-profdata decides which raw and indexed versions are rejected.
     pub read_as: Option<Release>,
-    /// Where raw profiles without records and names get them; without it they are reported and dropped.
+    /// Where to find the records and names of raw profiles that lack them. Without a source, such profiles are reported
+    /// and dropped.
     pub correlation: Option<Arc<dyn RawMetadataSource + Send>>,
-    /// Do not add up raw profiles of known layout without parsing them; results are the same.
+    /// Switches off the fast path, which adds raw profiles of a known layout without parsing them. The results are the
+    /// same.
     pub no_fast_path: bool,
 }
 
 impl MergeOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -116,7 +126,7 @@ impl MergeOptions {
         self
     }
 
-    /// Sets the number of threads; by default one per core, but no more than inputs.
+    /// Sets the number of threads. The default is one per core, but not more than there are inputs.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);
@@ -130,42 +140,42 @@ impl MergeOptions {
         self
     }
 
-    /// Lets every input count the same.
+    /// Makes all inputs count the same.
     #[must_use]
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = normalize;
         self
     }
 
-    /// Sets which functions stay.
+    /// Sets which functions stay in the result.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(filter));
         self
     }
 
-    /// Sets new names.
+    /// Sets new names for functions.
     #[must_use]
     pub fn remapping(mut self, remapping: Remapping) -> Self {
         self.remapping = Some(remapping);
         self
     }
 
-    /// Sets what weights do to value profiles.
+    /// Sets how weights apply to value profiles.
     #[must_use]
     pub fn value_weights(mut self, weights: ValueWeights) -> Self {
         self.value_weights = weights;
         self
     }
 
-    /// Sets how traces are sampled.
+    /// Sets how many temporal traces are kept, and how long they may be.
     #[must_use]
     pub fn traces(mut self, traces: TraceOptions) -> Self {
         self.traces = traces;
         self
     }
 
-    /// Sets whose sampling of traces it is.
+    /// Sets which LLVM release's sampling of temporal traces is used.
     #[must_use]
     pub fn trace_sampling(mut self, sampling: TraceSampling) -> Self {
         self.trace_sampling = sampling;
@@ -186,14 +196,14 @@ impl MergeOptions {
         self
     }
 
-    /// Refuses what the llvm-profdata of a release refuses.
+    /// Rejects the versions that the llvm-profdata of a release rejects.
     #[must_use]
     pub fn read_as(mut self, release: Option<Release>) -> Self {
         self.read_as = release;
         self
     }
 
-    /// Sets where raw profiles without records and names get them.
+    /// Sets where to find the records and names of raw profiles that lack them.
     #[must_use]
     pub fn correlation(mut self, source: Arc<dyn RawMetadataSource + Send>) -> Self {
         self.correlation = Some(source);

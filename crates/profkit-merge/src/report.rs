@@ -1,7 +1,7 @@
-//! What a merge of any kind did with its inputs, in a form that does not depend on the number of threads.
+//! What a merge of any kind did with its inputs. The report does not depend on the number of threads.
 //!
-//! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]; a field may be
-//! added without raising the version, none changes its meaning.
+//! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]. New fields do not
+//! raise the version, and no field changes its meaning within a version.
 mod details;
 
 pub use details::{HeapDetails, MipDetails, TargetReport};
@@ -12,23 +12,25 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of the serialised form. Version 2 is the first that all kinds of profiles share.
+/// The version of the serialised form. Version 2 is the first that serves all kinds of profiles.
 pub const REPORT_VERSION: u32 = 2;
-/// How many events of one reason are listed; the rest is counted. Raising it costs some 200 bytes per event and thread.
+/// The number of events that are listed for each reason; further events are only counted. Raising it costs about 200
+/// bytes per event and thread.
 pub const EVENTS_PER_REASON: usize = 1000;
 
-/// What happened.
+/// What a merge did with its inputs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// [`REPORT_VERSION`].
+    /// The version of the serialised form: [`REPORT_VERSION`].
     pub version: u32,
-    /// Everything worth a word, in input order; at most [`EVENTS_PER_REASON`] of a reason.
+    /// The events, in input order. Each reason has at most [`EVENTS_PER_REASON`] events here.
     pub events: Vec<Event>,
-    /// How many further events of a reason there were.
+    /// For each reason, the number of events that are not listed.
     pub omitted: BTreeMap<Reason, u64>,
-    /// Sums.
+    /// Sums over all inputs.
     pub totals: Totals,
-    /// Of instrumentation profiles: the newest indexed version whose meaning fits what the inputs carry; 0 for others.
+    /// For instrumentation profiles: the newest indexed version that fits the hashes in the inputs. 0 for other
+    /// profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// What only MIP merges have to report.
@@ -48,7 +50,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Report {
-    /// A report of nothing.
+    /// A report without events.
     pub fn new() -> Self {
         Report {
             version: REPORT_VERSION,
@@ -56,7 +58,7 @@ impl Report {
         }
     }
 
-    /// Whether every input was kept as it was: no event says anything else.
+    /// Whether every input was kept unchanged. Events that are only information do not count.
     pub fn is_clean(&self) -> bool {
         self.omitted.keys().all(|reason| reason.is_note())
             && self.events.iter().all(|event| event.reason.is_note())
@@ -66,7 +68,7 @@ impl Report {
 /// Sums over all inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Inputs that were opened, or tried.
+    /// Inputs that were opened, or that could not be opened.
     pub files: u64,
     /// Inputs of which everything was kept.
     pub files_kept: u64,
@@ -74,13 +76,13 @@ pub struct Totals {
     pub files_repaired: u64,
     /// Inputs of which nothing was kept.
     pub files_dropped: u64,
-    /// Empty files, which are no error.
+    /// Empty files, which are not an error.
     pub files_empty: u64,
     /// Bytes of all inputs.
     pub bytes: u64,
-    /// Functions (names) in the result, after filtering.
+    /// Functions (by name) in the result, after filtering.
     pub functions: u64,
-    /// Functions that a filter took out of the result.
+    /// Functions that a filter removed from the result.
     pub functions_filtered: u64,
     /// Records of inputs that went into the result.
     pub records_merged: u64,
@@ -92,7 +94,7 @@ pub struct Totals {
     pub layouts: u64,
     /// Profiles that were added by layout, without being parsed.
     pub fast_profiles: u64,
-    /// Records of the result whose name and hash came from programs of different build ids.
+    /// Records of the result whose name and hash occur in programs of different build ids.
     pub collisions: u64,
 }
 
@@ -123,34 +125,34 @@ pub struct Event {
     pub input: usize,
     /// Name of the input.
     pub file: String,
-    /// The function, if it is about one.
+    /// The function, if the event is about one.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy")]
     pub function: Option<Vec<u8>>,
     /// Absolute offset in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// What was done.
+    /// What was done with the input or the function.
     pub action: Action,
-    /// Why.
+    /// Why it was done.
     pub reason: Reason,
     /// A sentence without the file's name.
     pub message: String,
-    /// What was found, where two sides are compared.
+    /// What was found, if something else was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// What was expected, or what the record seen first has.
+    /// What was expected, or what the first record of the same function has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// What the user can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What LLVM's tool would call it.
+    /// The error that LLVM's tool reports for the same fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// The reader's error that this was made of, for code that decides by its kind.
+    /// The reader's error that caused the event, for code that decides by the error's kind.
     #[serde(skip)]
     pub error: Option<Error>,
-    /// What the input is by its content, if it is no profile of the kind that is merged.
+    /// The type of the file by its content, if the file is not a profile of the kind that is merged.
     #[serde(skip)]
     pub kind: Option<FileKind>,
 }
@@ -168,7 +170,12 @@ impl fmt::Display for Event {
         if let Some(function) = &self.function {
             write!(f, " function `{}`", String::from_utf8_lossy(function))?;
         }
-        write!(f, ": {}", self.message)?;
+        let contrast = matches!(
+            self.reason,
+            Reason::HashGenerations | Reason::HashGenerationUnknown
+        );
+        let joint = if contrast { ", but" } else { ":" };
+        write!(f, "{joint} {}", self.message)?;
         if let Some(offset) = self.offset {
             write!(f, " at offset {offset:#x}")?;
         }
@@ -182,7 +189,7 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// An event of a whole input.
+    /// An event about a whole input.
     pub(crate) fn new(
         input: usize,
         action: Action,
@@ -206,7 +213,7 @@ impl Event {
         }
     }
 
-    /// An event made of a reader's error.
+    /// An event made from a reader's error.
     pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
         let mut message = error.message().to_owned();
         if let Some(structure) = error.structure_text() {
@@ -226,7 +233,7 @@ impl Event {
         event
     }
 
-    /// Says what the input is if that is why it was left out.
+    /// Adds the type of the file, if that is the reason why the input was left out.
     pub(crate) fn of_kind(mut self, kind: FileKind) -> Self {
         self.kind = (self.reason == Reason::NotAProfile).then_some(kind);
         self
@@ -254,13 +261,13 @@ impl Event {
     }
 }
 
-/// What was done with the thing that an event is about.
+/// What was done with an input, or with a function of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is in the result as it was.
+    /// It is in the result, unchanged.
     Kept,
-    /// A part of it, or it with a change, is in the result.
+    /// A part of it is in the result, or it was changed first.
     Repaired,
     /// It is not in the result.
     Dropped,
@@ -276,7 +283,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Why an event happened; the code that scripts match.
+/// Why an event happened: the code that scripts can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -295,7 +302,7 @@ pub enum Reason {
     Malformed,
     /// The file holds counters only and needs its binary.
     MissingCorrelation,
-    /// What the file counts cannot be merged with the rest.
+    /// The file counts something that cannot be merged with the counts of the other inputs.
     KindMismatch,
     /// The names of a cut file were taken from a file of the same program.
     NamesFromSibling,
@@ -317,13 +324,13 @@ pub enum Reason {
     ChecksumMismatch,
     /// A counter reached the largest count.
     CounterOverflow,
-    /// The inputs' front-end hashes are of different generations.
+    /// The function hashes of an input come from an older clang than those of other inputs.
     HashGenerations,
-    /// A raw version does not show which generation the front-end hashes of an input are of.
+    /// The raw version of an input does not show how its clang hashed functions.
     HashGenerationUnknown,
     /// A MemProf section was left out.
     MemProfDropped,
-    /// A result would not fit the tables.
+    /// The result is too large for its tables.
     TooLarge,
     /// The checksum of the file does not fit its bytes.
     ChecksumWrong,
@@ -374,12 +381,12 @@ impl Reason {
 pub struct LlvmFault {
     /// The code.
     pub code: LlvmCode,
-    /// The text after the code's own.
+    /// The text that LLVM's tool prints after the text of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// LLVM's `instrprof_error`, by name (`InstrProf.h`); the numbers are those of LLVM 19 to 22.
+/// LLVM's `instrprof_error`, by name (`InstrProf.h`). The numbers are those of LLVM 19 to 22.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -415,7 +422,7 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // Only that error has a detail.
+            // LLVM's error for raw versions has a detail; its error for indexed versions has none.
             ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
                 LlvmCode::RawProfileVersionMismatch
             }
@@ -438,14 +445,15 @@ impl From<&Error> for LlvmFault {
     }
 }
 
-/// Events of one thread, capped by reason. A thread sees inputs in rising order, so that the first of each reason are
-/// kept and the union over threads holds the first of all.
+/// The events of one thread, with a limit for each reason. A thread reads inputs in rising order, so it keeps the first
+/// events of each reason. All threads together therefore keep the first events of the whole merge.
 #[derive(Clone, Debug)]
 pub(crate) struct EventLog {
-    /// With their places among the events of an input, where threads could mix them.
+    /// Each event with its place among the events of the same input. The place is 0 unless several threads read the
+    /// input.
     events: Vec<(u64, Event)>,
     counts: BTreeMap<Reason, u64>,
-    /// Events that were never listed, however few there are of their reason.
+    /// For each reason, the number of events that must not be listed even if there are few of them.
     unlisted: BTreeMap<Reason, u64>,
     limit: u64,
 }
@@ -474,7 +482,7 @@ impl EventLog {
         self.push_ordered(0, event);
     }
 
-    /// Adds an event that several threads may find, with its place among those of its input.
+    /// Adds an event of an input that several threads read. `order` is its place among the events of that input.
     pub(crate) fn push_ordered(&mut self, order: u64, event: Event) {
         let count = self.counts.entry(event.reason).or_default();
         *count += 1;
@@ -487,12 +495,12 @@ impl EventLog {
         self.counts.is_empty() && self.unlisted.is_empty()
     }
 
-    /// Counts an event that is not to be listed.
+    /// Counts an event that must not be listed.
     pub(crate) fn count_omitted(&mut self, reason: Reason) {
         *self.unlisted.entry(reason).or_default() += 1;
     }
 
-    /// Whether more events than are kept of this reason came; callers may then save the work of making one.
+    /// Whether the log lists no further events of this reason. A caller can then skip making one.
     pub(crate) fn is_full(&self, reason: Reason) -> bool {
         self.counts
             .get(&reason)
@@ -504,7 +512,7 @@ impl EventLog {
         *self.counts.entry(reason).or_default() += 1;
     }
 
-    /// Sets the action of those events that are about the whole file.
+    /// Sets the action of the events that are about the whole file.
     pub(crate) fn set_file_action(&mut self, action: Action) {
         for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {
@@ -513,7 +521,7 @@ impl EventLog {
         }
     }
 
-    /// Takes out the first event that fits, for another one to report it.
+    /// Removes and returns the first event that fits, so that another event can report it too.
     pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
         let at = self.events.iter().position(|(_, event)| fits(event))?;
         let (_, event) = self.events.remove(at);
@@ -524,7 +532,7 @@ impl EventLog {
         Some(event)
     }
 
-    /// Brings events that several threads found in one file into the file's order.
+    /// Sorts the events of one file by their offset, after several threads have read the file.
     pub(crate) fn sort_by_offset(&mut self) {
         self.events.sort_by_key(|(_, event)| event.offset);
     }
@@ -539,7 +547,8 @@ impl EventLog {
         }
     }
 
-    /// The events in input order (those of one input as they came), and how many of each reason are not among them.
+    /// Returns the events in input order (events of one input in the order in which they were added), and for each
+    /// reason the number of events that are not listed.
     pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
         self.events
             .sort_by_key(|(order, event)| (event.input, *order));

@@ -1,13 +1,13 @@
-//! Temporal traces: LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`), to the bit.
+//! Temporal traces: exactly the same sample as LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`).
 //!
-//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489); the distribution is how libstdc++
-//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with. LLVM changed the
-//! sampling between 19 and 22, so that both are here.
+//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489). Random numbers are distributed as
+//! libstdc++ does it (`std::uniform_int_distribution<uint64_t>`), because Debian's LLVM is built with libstdc++. LLVM
+//! changed the sampling between 19 and 22; both ways are here.
 use crate::{TraceOptions, TraceSampling};
 use profkit_data::instr::{TemporalTrace, TemporalTraces};
 use rustc_hash::FxHashSet;
 
-/// Traces sampled so far.
+/// The traces that are kept so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Reservoir {
     options: TraceOptions,
@@ -30,7 +30,7 @@ impl Reservoir {
         self.sampled
     }
 
-    /// Adds the traces of one input, or what another reservoir holds.
+    /// Adds the traces of one input, or the traces of another reservoir.
     pub(crate) fn add(&mut self, source: TemporalTraces) {
         let TemporalTraces {
             mut traces,

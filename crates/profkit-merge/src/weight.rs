@@ -1,4 +1,4 @@
-//! How much an input counts.
+//! The weight of an input: the factor that multiplies its counts.
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,17 +9,18 @@ pub struct Weight {
     denominator: u64,
 }
 
-/// The most digits after the point that a weight may have: more would not fit the denominator.
+/// The largest number of digits after the decimal point of a weight. With more digits the denominator would not fit 64
+/// bits.
 const MAX_FRACTION_DIGITS: usize = 18;
 
 impl Weight {
-    /// Counts stay as they are.
+    /// The weight 1, which leaves counts unchanged.
     pub const ONE: Self = Weight {
         numerator: 1,
         denominator: 1,
     };
 
-    /// A whole number.
+    /// A whole number as a weight.
     pub const fn integer(value: u64) -> Self {
         Weight {
             numerator: value,
@@ -27,12 +28,12 @@ impl Weight {
         }
     }
 
-    /// `numerator / denominator`; `None` for a denominator of 0.
+    /// The weight `numerator / denominator`; `None` if the denominator is 0.
     pub fn ratio(numerator: u64, denominator: u64) -> Option<Self> {
         Self::reduced(u128::from(numerator), u128::from(denominator))
     }
 
-    /// The ratio in lowest terms. One that does not fit two 64-bit numbers loses low bits on both sides alike.
+    /// The ratio in lowest terms. If a number does not fit 64 bits, both numbers lose the same low bits.
     fn reduced(numerator: u128, denominator: u128) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -62,12 +63,13 @@ impl Weight {
         (self.denominator == 1).then_some(self.numerator)
     }
 
-    /// Whether counts stay as they are.
+    /// Whether this is the weight 1, which leaves counts unchanged.
     pub fn is_one(self) -> bool {
         self == Self::ONE
     }
 
-    /// A count under this weight, rounded to nearest (half up), and whether it had to be cut to 64 bits.
+    /// Multiplies a count by this weight, rounded to the nearest number (half up). Also returns whether the product had
+    /// to be cut to 64 bits.
     #[inline]
     pub fn apply(self, count: u64) -> (u64, bool) {
         if self.denominator == 1 {
@@ -105,7 +107,7 @@ impl fmt::Display for Weight {
     }
 }
 
-/// Why a text is not a weight.
+/// Why a text cannot be read as a weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightError(String);
 

@@ -1,4 +1,4 @@
-//! What the driver promises to all kinds of merges: progress, cancelling, inputs that are opened once.
+//! Promises of the driver to all kinds of merges: progress, cancelling, and inputs that are opened once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// An input that cannot be opened.
+/// The content that marks an input that cannot be opened.
 const UNREADABLE: &[u8] = b"unreadable";
 
 /// Inputs in memory that count how often each is opened.
@@ -70,7 +70,7 @@ impl Inputs for Counted {
     }
 }
 
-/// The inputs that were done, in their order, and a flag that is set after so many of them.
+/// Collects the inputs that are done, in that order, and sets the flag that cancels after a given number of them.
 struct Watch {
     done: Mutex<Vec<usize>>,
     cancel_after: usize,
@@ -111,7 +111,7 @@ enum End {
     Cancelled,
 }
 
-/// A kind of merge, with inputs of which each is odd in another way.
+/// A kind of merge, with inputs that are unusual in different ways.
 struct Kind {
     name: &'static str,
     inputs: Vec<Vec<u8>>,
@@ -239,7 +239,7 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// Every input is reported once, whatever became of it and however often it had to be read.
+/// Every input is reported once, whatever its outcome is and however often it was read.
 #[test]
 fn progress_ends_at_the_number_of_inputs() {
     for kind in kinds() {
@@ -255,7 +255,7 @@ fn progress_ends_at_the_number_of_inputs() {
     }
 }
 
-/// One that cannot be opened may be tried again.
+/// An input that cannot be opened may be tried again; all others are opened once.
 #[test]
 fn a_pipe_is_opened_once() {
     for kind in kinds() {
@@ -292,7 +292,7 @@ fn a_merge_that_was_cancelled_before_it_began_opens_nothing() {
     }
 }
 
-/// Cancelled after any number of inputs, a merge on one thread does not take another one.
+/// A merge on one thread that is cancelled after some inputs does not read another one.
 #[test]
 fn a_merge_that_is_cancelled_ends_before_the_next_input() {
     for kind in kinds() {

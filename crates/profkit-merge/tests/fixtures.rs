@@ -1,4 +1,5 @@
-//! Laws over the repo's real profiles: fast path = ordinary path, any number of threads, cut and damaged files.
+//! Laws that hold for the real profiles in this repository: the fast path gives the result of the ordinary path, with
+//! any number of threads, and for cut and damaged files.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +22,7 @@ fn raws() -> Vec<String> {
         .collect()
 }
 
-/// The file with every counter of its first profile multiplied: another run of the same program.
+/// Multiplies every counter of the first profile of a file, as if it were another run of the same program.
 fn another_run(bytes: &[u8], factor: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();
@@ -41,7 +42,7 @@ fn another_run(bytes: &[u8], factor: u64) -> Vec<u8> {
     bytes
 }
 
-/// What was changed or lost.
+/// The events that report a change or a loss.
 fn losses(report: &Report) -> Vec<&Event> {
     let events = report.events.iter();
     events.filter(|event| !event.reason.is_note()).collect()
@@ -72,7 +73,7 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
             let mut expected = whole(&merge(1, true));
             for count in [1, 2, 3] {
                 if policy == Policy::Llvm {
-                    // There traces come in the order of writers.
+                    // LLVM's policy orders traces by writer, so the result depends on the number of threads.
                     expected = whole(&merge(count, true));
                 }
                 assert!(
@@ -81,7 +82,7 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
                 );
             }
         }
-        // Weights too, if only under the rules that do not depend on order.
+        // Weights give the same result too, but only under the rules that do not depend on the order.
         let files = files.weighted(&[2, 1, 5, 1]);
         let merge = |slow| files.merge(&threads(2).no_fast_path(slow)).unwrap();
         assert!(
@@ -143,12 +144,12 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         "{}",
         lines(&outcome.report)
     );
-    // The cut and what was done about it are one event.
+    // The cut and its repair are reported as one event.
     insta::assert_snapshot!(lines(&outcome.report), @"
     cut: repaired: the names of 12 functions come from other inputs, because its own are cut off at offset 0x488: found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
     ");
-    // Counters are those of two whole files; value data lie after the cut and are lost.
+    // The counters equal those of two complete files. The value data come after the cut, so they are lost.
     let both = Files::new([("a", bytes), ("b", run)])
         .merge(&MergeOptions::new())
         .unwrap();
@@ -164,7 +165,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         list
     };
     assert_eq!(counts(&outcome), counts(&both));
-    // Alone, nothing of it has a name.
+    // If the cut file is merged alone, none of its functions has a name.
     let error = Files::new([("cut", cut)])
         .merge(&MergeOptions::new())
         .unwrap_err();
@@ -242,7 +243,7 @@ fn an_implausible_counter_drops_its_function_and_no_more() {
     );
     insta::assert_snapshot!(event.to_string().replace(&String::from_utf8_lossy(event.function.as_ref().unwrap()).into_owned(), "F").replace(&format!("{at:#x}"), "AT"), @"bad: dropped function `F`: a counter is too large to be true at offset AT: found 1152921504606846976, expected at most 72057594037927936");
     assert_eq!(outcome.report.totals.records_dropped, 1);
-    // LLVM keeps the value and warns of the file.
+    // LLVM keeps the value and prints a warning.
     let llvm = files.merge(&threads(1).policy(Policy::Llvm)).unwrap();
     let event = &llvm.report.events[0];
     assert_eq!(
@@ -261,7 +262,7 @@ fn what_cannot_go_together_is_refused_with_the_odd_files() {
     let error = files.merge(&MergeOptions::new()).unwrap_err();
     insta::assert_snapshot!(error, @"front-end and IR profiles cannot be merged: 2 inputs are IR, but c.profraw is front-end");
     assert!(error.hint().is_some());
-    // LLVM 14 to 22 merges such raw files silently.
+    // LLVM 14 to 22 merge such raw files without a message.
     assert!(
         files
             .merge(&threads(1).policy(Policy::Llvm))
@@ -295,7 +296,7 @@ fn build_ids_are_united_or_kept_apart() {
         for merged in &apart.profiles {
             assert_eq!(merged.build_ids, merged.profile.binary_ids);
         }
-        // An input of its own gives the same as its part.
+        // Merging the input alone gives the same result.
         let alone = Files::new([("d", fixture("raw/clang-19-ir-plain.profraw"))]);
         let alone = alone.merge(&MergeOptions::new()).unwrap();
         let part = apart
@@ -375,7 +376,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
     let profile = profkit_data::instr::indexed::IndexedProfile::parse(&bytes).unwrap();
     let section = profile.memprof().unwrap();
     let functions = profile.to_profile().unwrap().record_count();
-    // The second word of its header: where the call stacks are.
+    // The second word of the section's header is the offset of the call stacks.
     let place = usize::try_from(section.offset).unwrap() + 8;
     bytes[place..place + 8].copy_from_slice(&u64::MAX.to_le_bytes());
     let files = Files::new([("damaged".to_owned(), bytes)]);
@@ -391,7 +392,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
     insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset inside the section points outside it in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
-/// Raw profiles of programs that have functions in common, of two builds of one program, and a text that contradicts both.
+/// Inputs that contradict each other: raw profiles of two builds of one program, and a text profile that fits neither.
 fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
     let shapes = fixture("raw/clang-22-ir-shapes.profraw");
     let other = fixture("raw/clang-19-ir-shapes.profraw");
@@ -399,7 +400,7 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
         .merge(&threads(1))
         .unwrap();
     let mut text = text(&outcome.profiles[0].profile);
-    // The number of counters, and the first of them, twice.
+    // The text gets one counter more: both the number of counters and the list are changed.
     let at = text.find("# Num Counters:\n").unwrap() + "# Num Counters:\n".len();
     let end = at + text[at..].find('\n').unwrap();
     let count: u64 = text[at..end].parse().unwrap();
@@ -419,7 +420,7 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn with_the_rules_of_llvm_the_fast_path_says_what_the_ordinary_one_says() {
     let all = contradicting();
-    // Every choice and rotation of the inputs: which contradict depends on what comes together.
+    // The test tries every subset of the inputs in several rotations, because the contradictions depend on both.
     for choice in 1u32..1 << all.len() {
         let chosen: Vec<_> = (0..all.len())
             .filter(|at| choice >> at & 1 == 1)
@@ -478,7 +479,7 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
         assert_eq!(merged.report.events.len(), 1);
         assert_eq!(merged.report.events[0].file, "bad");
         assert_eq!(merged.report.heap.unwrap().profiles, 2);
-        // Heap profiles alone are a merge too.
+        // A merge may have heap profiles only.
         let only = Files::new([("heap", yaml.clone())]);
         let only = only.merge(&threads(count)).unwrap();
         assert_eq!(only.heap.unwrap().profiles.len(), 1);

@@ -1,4 +1,4 @@
-//! Real programs, merged by llvm-profdata and by us: the bytes are equal.
+//! Profiles of real programs are merged by llvm-profdata and by us. The bytes must be equal.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -67,8 +67,8 @@ fn compare(release: u32, version: u32) {
                 for count in [1, 2, 3] {
                     let j = count.to_string();
                     let theirs = || tool(&llvm, folder.path(), &files, &["-j", &j]);
-                    // Two inputs of one of LLVM's writers may change places where it has several threads: its output
-                    // is then not always the same, and ours is that of inputs in turn.
+                    // With several threads, LLVM may swap two inputs of one writer, so its output varies. Ours takes
+                    // the inputs in turn. It must equal one of several outputs of LLVM.
                     let attempts = if count == 1 { 1 } else { 8 };
                     let mut seen = vec![theirs()];
                     let mut is_theirs = |ours: &[u8]| {
@@ -85,10 +85,11 @@ fn compare(release: u32, version: u32) {
                         assert!(ours.report.is_clean(), "{what}: {:?}", ours.report.events);
                         let ours = indexed(&ours.profiles[0].profile, version);
                         assert!(is_theirs(&ours), "{what}, LLVM's policy, slow {slow}");
-                        // With weights LLVM forgets that of values that are new.
-                        let rules = match equal_weights {
-                            true => &[ValueWeights::Exact, ValueWeights::AsLlvm][..],
-                            false => &[ValueWeights::AsLlvm],
+                        // With weights, LLVM does not multiply the counts of values that are new to a site.
+                        let rules = if equal_weights {
+                            &[ValueWeights::Exact, ValueWeights::AsLlvm][..]
+                        } else {
+                            &[ValueWeights::AsLlvm]
                         };
                         for &rule in rules {
                             let options = options.clone().value_weights(rule);
@@ -158,7 +159,7 @@ fn names_of_virtual_tables_come_in_the_order_of_llvm() {
             .keep_vtable_names(true);
         let ours = files.merge(&options).unwrap();
         let ours = names(&indexed(&ours.profiles[0].profile, 13));
-        // Two inputs of one of LLVM's writers may change places, which a set hardly shows.
+        // LLVM may swap two inputs of one writer, but a set of names hardly shows that.
         assert_eq!(ours, names(&theirs), "-j {j}");
         assert!(ours.len() > 2);
     }

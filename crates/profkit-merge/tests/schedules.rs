@@ -1,4 +1,4 @@
-//! What threads do by chance, done on purpose: every way of dealing few inputs out gives one result.
+//! Tries on purpose what threads do by chance: every way to deal out a few inputs gives the same result.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -11,7 +11,7 @@ use profkit_data::instr::{ValueData, value_data};
 use profkit_merge::{Reason, merge_scheduled};
 use profkit_testkit::fixture;
 
-/// Every order in which `inputs` can be read, each with every way of dealing them out to workers.
+/// Returns every order in which `inputs` can be read, each with every way to deal the inputs out to workers.
 fn schedules(inputs: usize) -> Vec<Vec<(usize, usize)>> {
     fn extend(
         inputs: usize,
@@ -61,7 +61,7 @@ fn same_by_every_schedule(files: &Files) {
     }
 }
 
-/// All orders of few things.
+/// All orders of a few things.
 fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     match things {
         [] => vec![Vec::new()],
@@ -78,8 +78,8 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     }
 }
 
-/// The file with one value site more, an empty one, in the value data of its first record that has sites. Its data
-/// records, and so its layout, stay.
+/// Adds an empty value site to the value data of the first record that has sites. The data records do not change, so
+/// the layout stays the same.
 fn with_another_site(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();
@@ -90,9 +90,9 @@ fn with_another_site(bytes: &[u8]) -> Vec<u8> {
         let start = usize::try_from(cursor.offset()).unwrap();
         value_data::decode(&mut cursor, &mut values).unwrap();
         let sites = values.kind(0).unwrap().site_count();
-        // Counts of sites are padded to 8 bytes: there is room for one more.
+        // The list of counts is padded to 8 bytes, so there is room for one more.
         if sites % 8 != 0 {
-            // After TotalSize, NumValueKinds and Kind.
+            // The number of sites follows TotalSize, NumValueKinds and Kind.
             break (start + 12, u32::try_from(sites).unwrap());
         }
     };
@@ -109,8 +109,8 @@ fn value_data_with_another_number_of_sites_under_one_layout() {
     for order in orders(&files) {
         let files = Files::new(order);
         same_by_every_schedule(&files);
-        // Both are of the layout: the second is refused by the fast path of a thread that has seen the first only
-        // because of its sites.
+        // Both files have the same layout. A thread that has added the first file rejects the second one only because
+        // of its sites.
         let outcome = files.merge(&threads(1)).unwrap();
         let totals = outcome.report.totals;
         assert_eq!((totals.layouts, totals.fast_profiles), (1, 1));
@@ -138,7 +138,7 @@ fn memprof_sections_that_differ() {
     let plain = fixture("indexed/clang-22-memprof-heap.profdata");
     let section = IndexedProfile::parse(&plain).unwrap().memprof().unwrap();
     let start = usize::try_from(section.offset).unwrap();
-    // A bit that no check of the section minds.
+    // Flips a bit that no check of the section notices.
     let odd = (start..start + section.bytes.len()).rev().map(|at| {
         let mut odd = plain.clone();
         odd[at] ^= 1;

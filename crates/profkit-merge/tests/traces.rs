@@ -1,4 +1,4 @@
-//! Temporal traces beyond the reservoir: the same sample as LLVM's.
+//! Temporal traces beyond the size of the reservoir: the sample must be the same as LLVM's.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,7 +13,7 @@ use profkit_testkit::require_or_skip;
 use std::fmt::Write;
 use std::process::Command;
 
-/// A text profile with traces `from..to`, of a stream that was `stream` long.
+/// Makes a text profile with the traces `from..to`. Its header states a stream of `stream` traces.
 fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     let mut text = format!(":ir\n:temporal_prof_traces\n{}\n{stream}\n", to - from);
     for id in from..to {
@@ -25,7 +25,8 @@ fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Chunks of one stream of traces.
+/// Cuts one stream of traces into files. Each entry is the number of traces in a file, and the length of the stream
+/// that the file states.
 fn cut(sizes: &[(usize, usize)]) -> Files {
     let mut next = 0;
     let mut files = Vec::new();
@@ -50,7 +51,7 @@ fn compare(release: u32) {
             100,
             10_000,
         ),
-        // Samples of longer streams, before and after the reservoir is full.
+        // These files are samples of longer streams, before and after the reservoir is full.
         (cut(&[(100, 5_000), (30, 30), (100, 300)]), 100, 10_000),
         (
             cut(&[(30, 30), (100, 5_000), (100, 300), (2, 2)]),
@@ -70,7 +71,8 @@ fn compare(release: u32) {
             writeln!(paths, "{}", path.display()).unwrap();
         }
         std::fs::write(&list, paths).unwrap();
-        // With more threads LLVM's own sample differs from run to run: its writers race for inputs.
+        // LLVM uses one thread here. With more threads its sample differs from run to run, because its writers compete
+        // for inputs.
         let out = folder.path().join("out");
         let status = Command::new(llvm.profdata())
             .args(["merge", "--text", "-j", "1"])
@@ -96,7 +98,7 @@ fn compare(release: u32) {
         let ours = files.merge(&options(1).policy(Policy::Llvm)).unwrap();
         let ours = text(&ours.profiles[0].profile);
         assert!(ours == theirs, "release {release}, case {case}");
-        // Ours is LLVM's with one thread, whatever the threads.
+        // With any number of threads, our sample is that of LLVM with one thread.
         for own in [1, 2, 3] {
             let ours = files.merge(&options(own)).unwrap();
             let ours = text(&ours.profiles[0].profile);

@@ -1,27 +1,27 @@
-//! Metadata of programs, found before a merge begins, and given to the profiles that lack their own.
+//! The metadata of programs. They are found before a merge begins, and given to profiles that have none.
 use profkit_data::bytes::Endian;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{PointerWidth, RawMetadata, RawMetadataSource, RawProfile};
 use profkit_data::{Error, Result};
 use rustc_hash::FxHashMap;
 
-/// What decides which metadata a profile needs: the build ids that it states, and its dialect.
+/// Decides which metadata a profile needs: the build ids that it states, and its dialect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Build ids, sorted.
+    /// The build ids, sorted.
     pub ids: Vec<BuildId>,
-    /// Raw version.
+    /// The raw version.
     pub version: u32,
     is_big: bool,
     is_narrow: bool,
-    /// Whether the program says that its debug info has the metadata.
+    /// Whether the profile states that the metadata are in the debug info.
     pub debug_info: bool,
-    /// Bytes of counters that the profile states.
+    /// The number of bytes of counters that the profile states.
     pub counter_bytes: u64,
 }
 
 impl Key {
-    /// The key of a profile. Ids that cannot be read count as none: reading the profile reports them.
+    /// The key of a profile. Build ids that cannot be read are left out; reading the profile reports them.
     pub fn of(profile: &RawProfile<'_>) -> Self {
         let mut ids = profile.binary_ids().unwrap_or_default();
         ids.sort_unstable();
@@ -41,10 +41,9 @@ impl Key {
 /// Metadata by key.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// What was found, or why nothing was.
+    /// For each key, the metadata that were found, or why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether profiles that have metadata of their own are read with those of the binary all the same, as LLVM does
-    /// with `--correlate`.
+    /// Whether the metadata of the binary replace those of a profile that has its own, as with `--correlate` in LLVM.
     pub replace: bool,
 }
 
@@ -61,8 +60,7 @@ impl RawMetadataSource for Joined {
     }
 }
 
-/// The profiles of a raw file, found by their magic: whether records follow does not matter here. Empty for any other
-/// file.
+/// The profiles of a raw file. They are found by their magic, so their records are not read. Empty for any other file.
 pub fn profiles_in(file: &[u8]) -> Vec<RawProfile<'_>> {
     let mut profiles = Vec::new();
     let mut offset = 0;
@@ -81,6 +79,6 @@ pub fn profiles_in(file: &[u8]) -> Vec<RawProfile<'_>> {
     profiles
 }
 
-/// The most profiles of one file that are looked at. `%m` names and continuous mode give one; a file that many programs
-/// append to has some dozens.
+/// The largest number of profiles in one file. A file of `%m` names or continuous mode has one profile; a file that
+/// many programs append to has some dozens. Raising it costs time for hostile files.
 const MOST_PROFILES: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! Raw profiles that hold counters only, joined to the binaries that wrote them.
+//! Finds the binaries of raw profiles that hold counters only, and joins the two.
 mod joined;
 mod plan;
 mod servers;

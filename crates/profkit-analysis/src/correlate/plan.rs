@@ -1,4 +1,4 @@
-//! Which raw profile goes to which binary.
+//! Finds out which binary belongs to which raw profile.
 use super::joined::{Joined, Key, profiles_in};
 use super::servers::{Artifact, BinaryServers};
 use profkit_data::detect::{FileKind, detect};
@@ -19,9 +19,10 @@ use rustc_hash::FxHashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How many binaries and ids messages name.
+/// How many binaries and ids a message lists. Raising it makes messages longer.
 const MOST_NAMED: usize = 8;
-/// Raw headers and build ids fit into this many bytes. A longer file is read whole only if more profiles may follow.
+/// The header and build ids of a raw profile fit into this many bytes. The rest of a longer file is read only if more
+/// profiles may follow.
 const FRONT_LEN: u64 = 64 << 10;
 
 /// Where binaries come from.
@@ -37,35 +38,35 @@ const FRONT_LEN: u64 = 64 << 10;
 /// ```
 #[derive(Debug, Default)]
 pub struct Binaries {
-    /// Those that were named, or lie in folders that were.
+    /// The binaries that were named, and those in the folders that were named.
     pub index: BinaryIndex,
-    /// Where debug files of stripped binaries are.
+    /// The folders with the debug files of stripped binaries.
     pub debug_folders: DebugFolders,
-    /// Servers to ask for what is in no folder.
+    /// The servers that are asked for binaries that are in no folder.
     pub servers: Option<Box<dyn BinaryServers>>,
 }
 
-/// What profiles of one program and dialect are joined to.
+/// The binary for the profiles of one program and dialect.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The profiles' build ids.
+    /// The build ids of the profiles.
     pub ids: Vec<BuildId>,
     /// Whether the metadata are in debug info.
     pub debug_info: bool,
     /// The inputs that hold such profiles.
     pub inputs: Vec<usize>,
-    /// The binary, with what it gave; or why there is none.
+    /// The binary and what was found in it, or why there is none.
     pub outcome: std::result::Result<Match, Error>,
 }
 
-/// A binary that was found, and what it holds.
+/// A binary that was found, and what was read from it.
 #[derive(Clone, Debug)]
 pub struct Match {
     /// The file that the metadata were read from.
     pub path: PathBuf,
-    /// How many functions.
+    /// The number of functions.
     pub functions: usize,
-    /// What is odd about it.
+    /// Unusual facts about the metadata.
     pub warnings: CorrelationWarnings,
 }
 
@@ -88,24 +89,24 @@ pub struct Match {
 pub struct Plan {
     /// One entry per program and dialect, sorted by their first input.
     pub assignments: Vec<Assignment>,
-    /// The metadata, for the merge.
+    /// The metadata that the merge needs.
     pub joined: Joined,
-    /// How many inputs hold profiles that need no binary.
+    /// How many inputs hold a profile that does not need a binary.
     pub complete: u64,
-    /// How many inputs need one.
+    /// How many inputs hold a profile that needs a binary.
     pub bare: u64,
 }
 
 impl Plan {
     /// Looks at all inputs, and finds the binaries of those that need one. Each binary is read once.
     ///
-    /// An input that cannot be read is left to the merge, which reports it.
+    /// An input that cannot be read is ignored here; the merge reports it.
     pub fn new(inputs: &dyn Inputs, binaries: &Binaries) -> Self {
         Self::with_paths(inputs, &[], binaries)
     }
 
-    /// As [`new`](Self::new), with the paths of those inputs that are files: only the first bytes are read of these
-    /// where that is enough.
+    /// Does the same as [`new`](Self::new), but knows the paths of the inputs that are files. Only the first bytes of
+    /// these files are read if they suffice.
     pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()
@@ -169,7 +170,7 @@ fn keys_of(inputs: &dyn Inputs, input: usize, path: Option<&Path>) -> Vec<KeyOf>
         return keys;
     }
     let mut keys: Vec<KeyOf> = Vec::new();
-    // An input that cannot be read is left to the merge.
+    // An input that cannot be read is ignored here; the merge reports it.
     let _ = inputs.look_at(input, &mut |data| {
         keys.extend(profiles_in(data).iter().filter_map(key_of));
     });
@@ -183,9 +184,10 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// The keys of a file from its first bytes, if these show that it holds one profile, or no raw profile.
+/// The keys of a file, found from its first bytes. `None` if these bytes do not show that the file holds only one
+/// profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
-    // A pipe is opened once only, by the inputs: opening it here too would take bytes away from them.
+    // A pipe must not be opened here: it can be opened only once, and the inputs do that.
     let metadata = std::fs::metadata(path)
         .ok()
         .filter(std::fs::Metadata::is_file)?;
@@ -200,17 +202,17 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     if !ids.is_whole() {
         return None;
     }
-    // What follows the last section of a bare profile is another one, or nothing.
+    // After the last section of a bare profile, either another profile follows or nothing.
     let end = profile.sections().value_data.offset;
     (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
 }
 
 impl Binaries {
-    /// Programs, libraries and debug files at these paths, or in folders at these paths. Debug files of stripped
-    /// binaries are looked for where the system has them; no server is asked.
+    /// Opens the programs, libraries and debug files at these paths, or in folders at these paths. The debug files of
+    /// stripped binaries are expected in the usual places of the system; no server is asked.
     ///
     /// # Errors
-    /// If a path does not exist, or is a file that is no binary.
+    /// If a path does not exist, or if a file is not a binary.
     pub fn open(paths: &[PathBuf]) -> std::result::Result<Self, IndexError> {
         Ok(Binaries {
             index: BinaryIndex::build(paths, &mut IndexCache::none())?,
@@ -219,7 +221,7 @@ impl Binaries {
         })
     }
 
-    /// The binary of profiles with these ids, and its metadata.
+    /// Finds the binary of profiles with these ids, and reads its metadata.
     fn find(
         &self,
         key: &Key,
@@ -296,7 +298,7 @@ impl Binaries {
         }
     }
 
-    /// Asks servers, if there are any and no folder has what is needed.
+    /// Asks the servers, if there are any and if no folder has the binary.
     fn fetch(
         &self,
         key: &Key,
@@ -315,7 +317,8 @@ impl Binaries {
         {
             return Ok(None);
         }
-        // A debug file has the sections for correlation too; those that the program itself uses are in the program.
+        // A debug file also has the sections for correlation. Sections that the program uses when it runs are only in
+        // the program.
         let debug_info = servers.find(id, Artifact::DebugInfo);
         if let Ok(path) = &debug_info
             && (key.debug_info || wanted.read(path, &key.ids).is_ok())
@@ -329,7 +332,7 @@ impl Binaries {
         }
     }
 
-    /// For profiles without a build id: the one binary there is.
+    /// Returns the binary for profiles without a build id. That works only if there is just one binary.
     fn only_binary(&self) -> Result<Vec<IndexedBinary>> {
         let instrumented: Vec<_> = self
             .index
@@ -343,13 +346,13 @@ impl Binaries {
                 ErrorKind::MissingCorrelation,
                 "the profile states no build id, and no binary was given",
             )
-            .with_hint("name the one binary that wrote it with --binaries")),
+            .with_hint("name the binary that wrote it: --binaries PROGRAM")),
             several => Err(Error::new(
                 ErrorKind::MissingCorrelation,
                 "the profile states no build id, so it is not known which binary wrote it",
             )
             .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| profkit_data::path_text(&binary.path)))))
-            .with_hint("merge it by itself with --binaries and the one binary that wrote it; link with --build-id, and this does not happen")),
+            .with_hint("merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this")),
         }
     }
 
@@ -385,7 +388,7 @@ impl Binaries {
     }
 }
 
-/// What is needed of a binary.
+/// What a profile needs of a binary.
 struct Wanted<'a> {
     debug_info: bool,
     counter_bytes: u64,
@@ -395,7 +398,7 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Reads the metadata of a binary, or of the debug file that it points to.
+    /// Reads the metadata of a binary, or of its debug file.
     fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, Correlated)> {
         let of = |error: Error| error.within(profkit_data::path_text(path));
         let file = BinaryFile::open(path).map_err(|error| of(unreadable(&error)))?;
@@ -432,7 +435,7 @@ impl Wanted<'_> {
         let error = of(error);
         Err(match located.rejected.first() {
             Some(rejected) => error.found(format_args!(
-                "{} instead, but it is another one: {}",
+                "{}, which does not belong to the binary: {}",
                 profkit_data::path_text(&rejected.path),
                 rejected.reason
             )),
@@ -442,22 +445,23 @@ impl Wanted<'_> {
 
     fn fits(&self, image: &Image<'_>, ids: &[BuildId]) -> bool {
         let same_machine = machine(image) == (self.dialect.endian, self.dialect.width);
-        // Of a universal file, the architecture that ran.
+        // In a universal file, the build id selects the architecture that ran.
         let id = profkit_object::build_id::build_id(image).ok().flatten();
         same_machine && (ids.is_empty() || id.is_none_or(|id| ids.contains(&id)))
     }
 
-    /// Whether a binary has as many counters as the profile: one with the right id that has not is another build.
+    /// Checks that a binary has as many counters as the profile. If not, it is another build, even with the right build
+    /// id.
     fn check_counters(&self, image: &Image<'_>) -> Result<()> {
         let counters = CounterSection::of(image)?;
         let len = counters.end.saturating_sub(counters.start);
-        // The run-time library rounds to whole counters, and marks the end with a byte of its own in COFF.
+        // The run-time library rounds up to whole counters. In COFF it also adds a byte that marks the end.
         if len.abs_diff(self.counter_bytes) <= COUNTER_SLACK {
             return Ok(());
         }
         Err(Error::new(
             ErrorKind::CannotCorrelate,
-            "the binary has other counters than the profile, whatever its build id",
+            "the counters of the binary are not those of the profile, even if the build ids agree",
         )
         .found(format_args!("{len} bytes of counters"))
         .expected(format_args!("{} bytes", self.counter_bytes))
@@ -496,7 +500,7 @@ impl Wanted<'_> {
     }
 }
 
-/// By how many bytes the counters of a profile and those of its binary may differ.
+/// The counters of a profile and of its binary may differ by this many bytes.
 const COUNTER_SLACK: u64 = 8;
 
 #[cold]
@@ -521,7 +525,7 @@ fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
     .with_hint("leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
 }
 
-/// A list for messages, cut after some items.
+/// Joins items for a message. Only the first items are listed.
 fn named(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
     let mut text = String::new();
     let mut more = 0;

@@ -1,11 +1,11 @@
-//! Where binaries come from that are in no folder.
+//! Servers for binaries that are in no folder.
 use profkit_data::Result;
 use profkit_data::ids::BuildId;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to ask servers for.
+/// The kind of file that a server is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
     /// The file with debug info.
@@ -14,13 +14,13 @@ pub enum Artifact {
     Executable,
 }
 
-/// Servers that give a binary by its build id. With the cargo feature `debuginfod`, the client of
-/// `profkit_object::debuginfod` is one.
+/// Servers that return a binary by its build id. With the cargo feature `debuginfod`, the client of
+/// `profkit_object::debuginfod` implements this.
 pub trait BinaryServers: fmt::Debug + Send + Sync {
-    /// The file of a build id, on this machine.
+    /// Downloads the file of a build id, and returns its path on this machine.
     ///
     /// # Errors
-    /// If no server gives it, with what each of them did.
+    /// If no server has the file. The error tells what each server answered.
     fn find(&self, id: &BuildId, artifact: Artifact) -> Result<PathBuf>;
 }
 
@@ -36,16 +36,16 @@ impl BinaryServers for profkit_object::debuginfod::Client {
     }
 }
 
-/// Called during a download: with its address, how many bytes have come, and how many there will be if the server says
-/// so. Called with 0 and `Some(0)` when the download has ended.
+/// A function that is called during a download with three facts: the address, the bytes that were received, and the
+/// bytes in total if the server states them. At the end of a download it is called with 0 and `Some(0)`.
 pub type DownloadProgress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
-/// Why there is no client of servers.
+/// Why there is no client for servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServersError {
     /// This library was built without the cargo feature `debuginfod`.
     NotBuilt,
-    /// An environment variable is wrong: its name, its value, and what is wrong with it.
+    /// An environment variable has a wrong value: its name, its value, and what is wrong.
     Variable(String),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for ServersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServersError::NotBuilt => f.write_str(
-                "built without a client of debuginfod servers (cargo feature `debuginfod`)",
+                "this build has no client for debuginfod servers (cargo feature `debuginfod`)",
             ),
             ServersError::Variable(text) => f.write_str(text),
         }
@@ -62,10 +62,10 @@ impl fmt::Display for ServersError {
 
 impl std::error::Error for ServersError {}
 
-/// A client of the servers in `DEBUGINFOD_URLS`. `budget` is how long all downloads together may take.
+/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together.
 ///
 /// # Errors
-/// If this library has no client, or an environment variable is wrong.
+/// If this library was built without a client, or if an environment variable is wrong.
 #[cfg(feature = "debuginfod")]
 pub fn servers_from_environment(
     budget: Option<Duration>,
@@ -83,10 +83,10 @@ pub fn servers_from_environment(
     Ok(Box::new(client))
 }
 
-/// A client of the servers in `DEBUGINFOD_URLS`. `budget` is how long all downloads together may take.
+/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together.
 ///
 /// # Errors
-/// If this library has no client, or an environment variable is wrong.
+/// If this library was built without a client, or if an environment variable is wrong.
 #[cfg(not(feature = "debuginfod"))]
 pub fn servers_from_environment(
     _budget: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Checks of an indexed profile beyond reading it: does it agree with itself?
+//! Checks whether the parts of an indexed profile agree with each other. Reading alone does not notice such faults.
 use profkit_abi::{indexed, raw};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::NameRef;
@@ -7,7 +7,7 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::{Summary, SummaryBuilder};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// A name whose stored hash is not its MD5 cannot be found by a compiler.
+/// Checks the stored hash of a name. If it is not the MD5 of the name, a compiler cannot find the function.
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     let expected = NameRef::of(&record.name);
     (record.name_ref != expected).then(|| {
@@ -24,7 +24,7 @@ pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     })
 }
 
-/// A counter beyond what a program can reach.
+/// Finds a counter that is larger than any program can count.
 pub fn implausible_counter(record: &Record) -> Option<Error> {
     if record.is_pseudo() {
         return None;
@@ -33,15 +33,18 @@ pub fn implausible_counter(record: &Record) -> Option<Error> {
         count > raw::MAX_PLAUSIBLE_COUNT && count < indexed::MAX_COUNT
     })?;
     Some(
-        Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
-            .within(Structure::Counter(index))
-            .within(Structure::Function(record.name_ref.to_string()))
-            .found(count)
-            .expected("at most 2^56"),
+        Error::new(
+            ErrorKind::CounterTooLarge,
+            "a counter is too large to be true",
+        )
+        .within(Structure::Counter(index))
+        .within(Structure::Function(record.name_ref.to_string()))
+        .found(count)
+        .expected("at most 2^56"),
     )
 }
 
-/// Gathers the summaries that the records of an indexed profile give.
+/// Computes the summaries of an indexed profile from its records.
 #[derive(Debug, Default)]
 pub struct Resummed {
     stages: [SummaryBuilder; 2],
@@ -49,7 +52,8 @@ pub struct Resummed {
 
 impl Resummed {
     pub fn add(&mut self, record: &Record) {
-        // LLVM's writer goes by the hash alone: a front-end function whose hash has bit 60 by chance is in no summary.
+        // LLVM's writer tests only bit 60 of the hash. A front-end function that has this bit by chance is in no
+        // summary.
         let stage = usize::from(record.func_hash.is_context_sensitive());
         if let Some(stage) = self.stages.get_mut(stage)
             && !record.is_pseudo()
@@ -58,7 +62,7 @@ impl Resummed {
         }
     }
 
-    /// Where the file's summaries differ from those of its records.
+    /// Compares the summaries of the file with those of its records.
     pub fn differences(self, profile: &IndexedProfile<'_>) -> Vec<Error> {
         let [first, second] = self.stages;
         let stated = [
@@ -101,7 +105,7 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
     let differs = |what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
         Error::new(
             ErrorKind::Malformed,
-            format!("the stated {what} is not that of the records"),
+            format!("the stated {what} differs from that of the records"),
         )
         .within(name.clone())
         .within(Structure::IndexedProfile)
@@ -121,8 +125,9 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
     Some(differs(&what, &threshold(found), &threshold(expected)))
 }
 
-/// Whether the sections fill the file: each ends where the next begins, the last at the end of the file. Padding to a
-/// multiple of 8 is fine. The length of a MemProf section is not known here.
+/// Checks that the sections fill the file: each must end where the next one begins, and the last at the end of the
+/// file. Padding to a multiple of 8 is allowed. The length of a MemProf section is not known here, so it is not
+/// checked.
 pub fn section_gaps(
     profile: &IndexedProfile<'_>,
     data: &[u8],
@@ -168,7 +173,7 @@ pub fn section_gaps(
             .is_some_and(|end| end < next)
         {
             errors.push(
-                Error::new(ErrorKind::Malformed, "bytes that belong to no section")
+                Error::new(ErrorKind::Malformed, "some bytes belong to no section")
                     .at(end)
                     .within(Structure::After(Box::new(section)))
                     .within(Structure::IndexedProfile)

@@ -1,19 +1,19 @@
-//! What each LLVM release can do with a file.
+//! Tells which LLVM releases can use a file.
 use profkit_abi::value_kind;
 use profkit_data::instr::releases::{RELEASES, Release, ReleaseFacts};
 use profkit_data::instr::{InstrKind, Record};
 
-/// Oldest release of the table.
+/// The oldest release that is listed.
 const FIRST: u8 = 13;
 
-/// What one release can do, going by versions alone.
+/// What one release can do with a file, as far as versions decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The release.
     pub release: Release,
-    /// Its llvm-profdata reads the file.
+    /// Whether its llvm-profdata reads the file.
     pub reads: bool,
-    /// Its clang takes the file in `-fprofile-use` or `-fprofile-instr-use`.
+    /// Whether its clang accepts the file for `-fprofile-use` or `-fprofile-instr-use`.
     pub compiles: bool,
 }
 
@@ -31,12 +31,12 @@ fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {
         .collect()
 }
 
-/// For a raw profile: one version per release, and compilers take none.
+/// Support for a raw profile. Each release reads one raw version, and compilers read none.
 pub fn of_raw(version: u32) -> Vec<Support> {
     table(|facts| (facts.reads_raw(version), false))
 }
 
-/// For an indexed profile.
+/// Support for an indexed profile.
 pub fn of_indexed(version: u32) -> Vec<Support> {
     table(|facts| {
         let reads = facts.reads_indexed(version);
@@ -44,12 +44,12 @@ pub fn of_indexed(version: u32) -> Vec<Support> {
     })
 }
 
-/// For a text profile that needs at least `oldest`.
+/// Support for a text profile whose parts exist since the release `oldest`.
 pub fn of_text(oldest: Release) -> Vec<Support> {
     table(|facts| (facts.release >= oldest, false))
 }
 
-/// For a sample profile that these releases read. Compilers take what the tool takes.
+/// Support for a sample profile that these releases read. Compilers accept the same profiles as the tool.
 pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     table(|facts| {
         let reads = releases.contains(&facts.release.major);
@@ -57,7 +57,7 @@ pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     })
 }
 
-/// The oldest release whose text reader knows the directives of a kind.
+/// The oldest release whose text reader accepts the directives of a kind.
 pub fn oldest_for_kind(kind: InstrKind) -> Release {
     const SINCE: [(InstrKind, u8); 5] = [
         (InstrKind::CONTEXT_SENSITIVE, 9),
@@ -71,7 +71,7 @@ pub fn oldest_for_kind(kind: InstrKind) -> Release {
     Release::new(newest.unwrap_or(4))
 }
 
-/// The oldest release whose text reader knows all parts of a record.
+/// The oldest release whose text reader accepts all parts of a record.
 pub fn oldest_for_record(record: &Record) -> Release {
     let vtables = record.values.kind(value_kind::VTABLE_TARGET);
     if vtables.is_some_and(|vtables| vtables.site_count() > 0) {

@@ -1,4 +1,4 @@
-//! One file under examination.
+//! Examines one file.
 use super::compatibility::{self, Support};
 use super::what::{Advice, What};
 use super::{checks, mip, sample};
@@ -18,40 +18,40 @@ use profkit_data::{Error, ErrorKind, Structure};
 pub enum Verdict {
     /// Nothing is wrong with it.
     Sound,
-    /// It is damaged, or no profile at all.
+    /// It is damaged, or it is not a profile.
     Damaged,
-    /// A kind that profkit does not read so far.
+    /// It is a kind of profile that profkit cannot read yet.
     Unsupported,
 }
 
-/// All that was found out about a file.
+/// The facts that were found about a file.
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// In bytes, where it could be read.
+    /// The size in bytes, if the file could be read.
     pub size: Option<u64>,
-    /// What it is.
+    /// The type of the file.
     pub what: What,
     /// Whether it can be used.
     pub verdict: Verdict,
-    /// Whether its structure could be followed to the records.
+    /// Whether the structure of the file could be read up to the records.
     is_followed: bool,
-    /// Profiles in a raw file.
+    /// The number of profiles in a raw file.
     pub profiles: usize,
-    /// Records that can be read.
+    /// The number of records that can be read.
     pub functions: u64,
-    /// Records that the file says it has.
+    /// The number of records that the file states.
     pub functions_stated: Option<u64>,
-    /// Records that can be read but have lost their names.
+    /// The number of records that can be read, but have lost their names.
     pub nameless: u64,
-    /// Records whose value data are lost.
+    /// The number of records whose value data are lost.
     pub without_values: u64,
-    /// Build ids of the programs that ran.
+    /// The build ids of the programs that wrote the profile.
     pub binary_ids: Vec<BuildId>,
-    /// What releases of LLVM can do with it; empty where that is not known.
+    /// What LLVM releases can do with the file; empty if that is not known.
     pub support: Vec<Support>,
-    /// What is wrong with it.
+    /// The faults of the file.
     pub damage: Faults,
-    /// What to do next.
+    /// What the user can do next.
     pub next: Vec<Advice>,
 }
 
@@ -86,7 +86,7 @@ impl Diagnosis {
         self.damage.push(error);
     }
 
-    /// The facts of an instrumentation profile.
+    /// The facts of an instrumentation profile, if the file is one.
     pub fn facts(&self) -> Option<&InstrFacts> {
         match &self.what {
             What::Instr(facts) if self.is_followed => Some(facts),
@@ -95,7 +95,7 @@ impl Diagnosis {
     }
 }
 
-/// The diagnosis of a file that cannot be opened, for this reason.
+/// The diagnosis of a file that cannot be opened because of this error.
 pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
     let mut diagnosis = Diagnosis::new(None, What::Unreadable);
     let text = format!(
@@ -107,7 +107,7 @@ pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
     diagnosis
 }
 
-/// Examines every byte of a file that means something.
+/// Examines a file, including every byte that has a meaning.
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
@@ -145,7 +145,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     diagnosis
 }
 
-/// A profile whose structure cannot be followed.
+/// Examines a profile whose structure cannot be read up to the records.
 fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
     let what = match kind {
         FileKind::Empty => What::Empty,
@@ -182,13 +182,15 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
             Ok(false) => break,
             Ok(true) => {
                 if let Some(implausible) = reader.implausible_count() {
-                    let error =
-                        Error::new(ErrorKind::CounterTooLarge, "a counter is implausibly large")
-                            .at(implausible.offset)
-                            .within(Structure::Counter(implausible.index as u64))
-                            .within(Structure::Function(record.name_ref.to_string()))
-                            .found(implausible.count)
-                            .expected("at most 2^56");
+                    let error = Error::new(
+                        ErrorKind::CounterTooLarge,
+                        "a counter is too large to be true",
+                    )
+                    .at(implausible.offset)
+                    .within(Structure::Counter(implausible.index as u64))
+                    .within(Structure::Function(record.name_ref.to_string()))
+                    .found(implausible.count)
+                    .expected("at most 2^56");
                     diagnosis.add(error);
                 } else {
                     diagnosis.functions += 1;
@@ -215,13 +217,10 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.without_values = reader.records_without_values() as u64;
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
     if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
-        let error = Error::new(ErrorKind::Malformed, "functions without names")
+        let error = Error::new(ErrorKind::Malformed, "some functions have no name")
             .within(Structure::Names)
             .within(Structure::RawProfile)
-            .found(format_args!(
-                "{} hashes that no name has",
-                diagnosis.nameless
-            ));
+            .found(format_args!("{} hashes without a name", diagnosis.nameless));
         diagnosis.add(error);
     }
 }
@@ -256,7 +255,7 @@ fn indexed(
             }
         }
     }
-    // Records that could not be read are missing from the sums: the cause has been reported.
+    // If a record could not be read, the sums are wrong without it. That fault was reported already.
     if diagnosis.damage.count == 0 {
         for error in resummed.differences(&profile) {
             diagnosis.add(error);
@@ -269,7 +268,7 @@ fn indexed(
             .flatten()
             .map(|summary| summary.functions)
             .fold(0, u64::saturating_add);
-        // Records that no summary counts may be there all the same.
+        // The file may hold records that no summary counts.
         diagnosis.functions_stated = (stated >= diagnosis.functions).then_some(stated);
     }
     match profile.binary_ids() {
@@ -318,7 +317,7 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
     }
 }
 
-/// What to do next with an instrumentation profile.
+/// What the user can do next with an instrumentation profile.
 fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     let mut damage = diagnosis.damage.first.iter();
     if damage.any(|error| error.kind() == ErrorKind::MissingCorrelation) {
@@ -337,7 +336,7 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     }
 }
 
-/// A kind that is known, and of which the contents are not examined.
+/// The answer for a known kind of file whose contents are not examined.
 fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
     Some(match kind {
         FileKind::MemProfRaw => {
@@ -357,7 +356,7 @@ fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
 mod tests {
     use super::*;
 
-    /// No cut and no changed byte makes the examination panic, and what lacks bytes is never sound.
+    /// Whatever is cut off or changed, the examination does not panic. A file that lacks bytes is never sound.
     #[test]
     fn damaged_files_are_examined_to_their_end() {
         for name in [

@@ -1,11 +1,11 @@
-//! How `profkit doctor` examines MIP files.
+//! Examines MIP files.
 use super::examine::Diagnosis;
 use super::what::{Advice, MipContents, What};
 use profkit_data::mip::{
     Identity, ImageFacts, MipKind, MipMap, MipProfile, RawParts, has_magic, preamble,
 };
 
-/// Examines every byte of a MIP file that means something.
+/// Examines a MIP file, including every byte that has a meaning.
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let version = data.get(4).copied().unwrap_or(0);
@@ -14,7 +14,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
         version,
         contents: MipContents::Nothing,
     };
-    // A map of version 9 has no magic.
+    // A map of version 9 does not begin with a magic.
     if !has_magic(data) {
         let mut diagnosis = Diagnosis::new(size, what(Some(MipKind::Map), MAP_WITHOUT_MAGIC));
         map(&mut diagnosis, data);
@@ -38,7 +38,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     }
 }
 
-/// The version of maps without a magic.
+/// The version of a map that does not begin with a magic.
 const MAP_WITHOUT_MAGIC: u8 = 9;
 
 fn set_contents(diagnosis: &mut Diagnosis, found: MipContents) {

@@ -1,4 +1,4 @@
-//! Sample profiles under examination.
+//! Examines sample profiles.
 use super::compatibility;
 use super::examine::Diagnosis;
 use super::what::{Advice, What};
@@ -8,7 +8,7 @@ use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding, read};
 use profkit_data::{Error, ErrorKind};
 
-/// Examines every byte of a sample profile that means something.
+/// Examines a sample profile, including every byte that has a meaning.
 pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
@@ -31,20 +31,20 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     if report.outcome.overflows > 0 {
         diagnosis.add(Error::new(
             ErrorKind::CounterTooLarge,
-            "counts of one place exceed 64 bits",
+            "the counts of one place add up to more than 64 bits",
         ));
     }
     if report.outcome.mismatches > 0 {
         diagnosis.add(
             Error::new(
                 ErrorKind::Malformed,
-                "functions stand there twice with other checksums, or inline too deeply",
+                "some functions occur twice with different checksums, or inline too deeply",
             )
             .found(report.outcome.mismatches),
         );
     }
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    // Contexts came with LLVM 14's section for them; compact binary went with LLVM 17.
+    // LLVM 14 added the section for contexts. LLVM 17 removed the compact binary encoding.
     diagnosis.support = match found {
         Some(SampleEncoding::ExtBinary) if version > 103 => Vec::new(),
         Some(SampleEncoding::ExtBinary) if contexts => compatibility::of_samples(14..=u8::MAX),

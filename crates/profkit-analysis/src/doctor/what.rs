@@ -1,111 +1,111 @@
-//! What a file turned out to be, and what to do with it: values, which front ends put into words.
+//! The type of a file, and what to do with it. These are values; front ends turn them into text.
 use crate::instr::InstrFacts;
 use profkit_data::detect::FileKind;
 use profkit_data::mip::MipKind;
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
 
-/// What a file is.
+/// The type of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable,
-    /// It has no bytes.
+    /// The file is empty.
     Empty,
-    /// Nothing that is known.
+    /// The type is not known.
     Unknown,
-    /// A program, library or object file.
+    /// A program, a library or an object file.
     ObjectFile,
     /// A file of another known kind that is not a profile.
     Other(FileKind),
-    /// Text, of which no profile can be read.
+    /// Text from which no profile can be read.
     Text,
     /// An instrumentation profile.
     Instr(InstrFacts),
-    /// A raw instrumentation profile with a broken header; the version if that can be read.
+    /// A raw instrumentation profile with a broken header; the version, if it can be read.
     BrokenRaw(Option<u32>),
     /// An indexed profile with a broken header.
     BrokenIndexed,
-    /// A raw heap profile; the version if it can be read. Only its header is looked at.
+    /// A raw heap profile; the version, if it can be read. Only its header is examined.
     HeapRaw(Option<u64>),
-    /// A heap profile in YAML. It is not looked at further.
+    /// A heap profile in YAML. Its contents are not examined.
     HeapYaml,
-    /// A MIP profile in YAML. It is not looked at further.
+    /// A MIP profile in YAML. Its contents are not examined.
     MipYaml,
     /// A sample profile.
     Sample {
-        /// LLVM's encoding, if it is known.
+        /// The encoding, if it is known.
         encoding: Option<SampleEncoding>,
         /// The version of a binary encoding.
         version: u64,
-        /// The version of GCC's encoding, if the profile can be read.
+        /// The version of GCC's encoding, if the profile has it and can be read.
         gcov: Option<GcovVersion>,
     },
     /// A MIP file.
     Mip {
-        /// What kind; `None` if the header cannot be read.
+        /// The kind of MIP file; `None` if the header cannot be read.
         kind: Option<MipKind>,
         /// The version of the format.
         version: u8,
-        /// What could be counted.
+        /// What the file holds.
         contents: MipContents,
     },
 }
 
-/// What a MIP file holds.
+/// The contents of a MIP file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MipContents {
-    /// Nothing that can be read.
+    /// The contents cannot be read.
     #[default]
     Nothing,
-    /// So many runs: a raw file.
+    /// The number of runs in a raw file.
     Runs(u64),
-    /// So many functions: a map.
+    /// The number of functions in a map.
     Functions(u64),
-    /// Functions, and how many of them were called: a profile.
+    /// The functions of a profile.
     Covered {
-        /// All functions.
+        /// The number of functions.
         functions: u64,
-        /// Those that a run called.
+        /// The number of functions that a run called.
         covered: u64,
     },
 }
 
-/// What to do with a file.
+/// What the user can do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// It is a program: examine what it writes when it runs.
+    /// The file is a program: examine the profile that it writes when it runs.
     RunProgram,
-    /// Show the heap profile with the binaries that ran.
+    /// Show the heap profile together with the binaries that ran.
     ShowHeap,
-    /// Run the program again: nothing of the raw profile can be kept.
+    /// Run the program again, because nothing of the raw profile can be used.
     RunAgain,
-    /// Merge the raw profiles again: nothing of the indexed profile can be kept.
+    /// Merge the raw profiles again, because nothing of the indexed profile can be used.
     MergeAgain,
-    /// Name the binary: the profile's functions are in it.
+    /// Name the binary, because it holds the functions of the profile.
     Correlate,
-    /// Merge: that keeps what is sound, and reports the rest.
+    /// Merge the file. That keeps the sound parts, and reports the rest.
     KeepSound,
     /// Show the hottest functions.
     ShowHot,
-    /// Write it for an older release.
+    /// Write the profile in a form for an older release.
     ForOlderRelease,
-    /// Merge, to make a profile that compilers take.
+    /// Merge the file to get a profile for compilers.
     ForCompiler,
-    /// Convert the sample profile: to text, or from text to a binary encoding.
+    /// Convert the sample profile to text, or from text to a binary encoding.
     ConvertSamples {
-        /// Whether it is text now.
+        /// Whether the profile is text now.
         from_text: bool,
     },
-    /// Run the program with MIP again: nothing of the raw file can be kept.
+    /// Run the program with MIP again, because nothing of the raw file can be used.
     MipRunAgain,
-    /// Merge the MIP raw file into the profile of its build.
+    /// Merge the raw MIP file into the profile of its build.
     MipMerge,
-    /// Take the map out of the program again.
+    /// Extract the map from the program again.
     MipExtractMap,
     /// Create an empty MIP profile from the map.
     MipCreate,
-    /// Merge the MIP raw files again: nothing of the profile can be kept.
+    /// Merge the raw MIP files again, because nothing of the profile can be used.
     MipMergeAgain,
     /// Show the MIP profile.
     MipShow,

@@ -1,11 +1,11 @@
-//! What changed between two heap profiles.
+//! Compares two heap profiles.
 use super::figures::ContextSum;
 use super::profile::HeapProfile;
 use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock, Thresholds};
 use std::cmp::Ordering;
 
-/// What contexts are compared by.
+/// The number by which contexts are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Bytes allocated.
@@ -13,12 +13,12 @@ pub enum Measure {
     Bytes,
     /// Allocations.
     Allocations,
-    /// Average life.
+    /// The average lifetime.
     Lifetime,
 }
 
 impl Measure {
-    /// The measure of a context as a fraction, so that averages are compared exactly.
+    /// The number of a context as a fraction, so that averages can be compared exactly.
     fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
         let whole = |field| (i128::from(block.get(field)), 1);
         match self {
@@ -33,11 +33,11 @@ impl Measure {
 
     fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
         let ((one, one_of), (two, two_of)) = (self.fraction(one), self.fraction(two));
-        // A product of 64 and 32 bits.
+        // The product of a 64-bit and a 32-bit number.
         (one * two_of).cmp(&(two * one_of))
     }
 
-    /// How much a context changed, without its sign.
+    /// The size of a context's change, without its sign.
     fn change(self, pair: &Pair) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an order of changes")]
         let value = |(number, of): (i128, i128)| number as f64 / of as f64;
@@ -55,23 +55,23 @@ impl Measure {
     }
 }
 
-/// How sure it is that two contexts are one and the same.
+/// Whether the lines of a context moved between the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// It is the same call stack, or there is no other one that fits.
+    /// No: the call stack is the same, or no other call stack fits.
     No,
-    /// Its lines moved: it was paired by its functions.
+    /// Yes: the lines differ, but the functions of the stack are the same.
     Yes,
-    /// It may have moved: the other profile has its functions with other lines, more than once.
+    /// Perhaps: several contexts of the other profile have the same functions with other lines.
     Perhaps,
 }
 
-/// A context in one or both profiles.
+/// A context that one or both profiles have.
 #[derive(Clone, Debug)]
 pub struct ContextChange {
-    /// In the old profile.
+    /// Its figures in the old profile.
     pub old: Option<Allocations>,
-    /// In the new profile.
+    /// Its figures in the new profile.
     pub new: Option<Allocations>,
     /// Whether its lines moved.
     pub moved: Moved,
@@ -105,7 +105,7 @@ impl ContextChange {
     }
 }
 
-/// What changed between two heap profiles. Each list has the largest change first.
+/// The differences between two heap profiles. Each list begins with the largest change.
 #[derive(Clone, Debug, Default)]
 pub struct HeapChanges {
     /// Contexts that grew.
@@ -116,28 +116,29 @@ pub struct HeapChanges {
     pub appeared: Vec<ContextChange>,
     /// Contexts that only the old profile has.
     pub gone: Vec<ContextChange>,
-    /// Contexts that are now cold, warm or hot and were not before. They are in the other lists, too.
+    /// Contexts whose kind (cold, warm or hot) changed. They are in one of the other lists, too.
     pub hotness_changed: Vec<ContextChange>,
-    /// How many contexts are as they were.
+    /// How many contexts did not change.
     pub unchanged: usize,
-    /// How many contexts were paired by their functions alone.
+    /// How many contexts were paired although their lines differ.
     pub moved: usize,
-    /// All contexts of the old profile.
+    /// The sum of all contexts of the old profile.
     pub old: ContextSum,
-    /// All contexts of the new profile.
+    /// The sum of all contexts of the new profile.
     pub new: ContextSum,
 }
 
 impl HeapChanges {
-    /// Compares two profiles. Contexts are compared by call stack; those whose lines moved, as in a new build, are
-    /// paired by their functions where that leaves no choice. Names that one profile lacks are taken from the other.
+    /// Compares two profiles. Contexts with the same call stack are compared. A new build moves lines, so contexts with
+    /// the same functions but other lines are compared too, if they can be paired in only one way. A name that one
+    /// profile lacks is taken from the other.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,
         by: Measure,
         thresholds: &Thresholds,
     ) -> Self {
-        // A raw profile knows names that an indexed one does not.
+        // A raw profile has names that an indexed profile lacks.
         for (&function, name) in &old.profile.names {
             let names = &mut new.profile.names;
             names.entry(function).or_insert_with(|| name.clone());

@@ -1,12 +1,12 @@
-//! Figures of contexts.
+//! Numbers that describe contexts.
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
 
-/// The average of a field over the allocations of a context.
+/// The average of a field over all allocations of a context.
 pub fn average(block: &MemInfoBlock, field: Field) -> f64 {
     to_f64(block.get(field)) / to_f64(block.get(Field::AllocCount).max(1))
 }
 
-/// Accesses per byte and second lived, on average. Profiles hold it times 100.
+/// The average number of accesses per byte and per second of lifetime. Profiles hold this number times 100.
 pub fn access_density(block: &MemInfoBlock) -> f64 {
     average(block, Field::TotalLifetimeAccessDensity) / 100.0
 }
@@ -16,19 +16,19 @@ pub(super) fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// How many contexts there are, and what they allocate.
+/// The number of contexts, and the sum of their allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextSum {
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
-    /// Allocations, saturating.
+    /// The number of allocations, saturating.
     pub allocations: u64,
-    /// Bytes allocated, saturating.
+    /// The number of bytes allocated, saturating.
     pub bytes: u64,
 }
 
 impl ContextSum {
-    /// The sum of some contexts.
+    /// Sums up some contexts.
     pub fn of<'a>(contexts: impl IntoIterator<Item = &'a Allocations>) -> Self {
         let mut sum = ContextSum::default();
         for context in contexts {
@@ -41,19 +41,19 @@ impl ContextSum {
     }
 }
 
-/// An order of contexts.
+/// How contexts are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextOrder {
     /// Most bytes first.
     #[default]
     Bytes,
-    /// Shortest average life first.
+    /// Shortest average lifetime first.
     ShortLife,
-    /// Fewest accesses per byte and second lived first, of those that lived longest.
+    /// Fewest accesses per byte and second first; if these are equal, the longest lifetime first.
     Cold,
 }
 
-/// The first `most` contexts in an order; equals stay in the order in which they are given.
+/// The first `most` contexts in this order. Equal contexts keep the order in which they were given.
 pub fn top_contexts(
     contexts: &[Allocations],
     order: ContextOrder,

@@ -1,36 +1,36 @@
-//! A heap profile as a flame graph: stacks with weights that a drawer can add up, and how hot each function is.
+//! A heap profile as a flame graph: stacks with weights that a program can draw, and how hot each function is.
 use super::figures::to_f64;
 use super::folded::{FoldedStacks, HeapWeight};
 use super::profile::HeapProfile;
 use profkit_data::memprof::{Hotness, Thresholds};
 use rustc_hash::FxHashMap;
 
-/// Sums above this are shown in larger units: drawers add weights up in 64 bits.
+/// Larger sums are shown in larger units, because programs that draw flame graphs add weights in 64 bits.
 const MOST_SUM: u128 = u64::MAX as u128 / 2;
 
-/// What a flame graph is drawn from.
+/// The data of a flame graph.
 #[derive(Clone, Debug, Default)]
 pub struct FlameStacks {
-    /// One folded stack per call stack, with its weight at the end.
+    /// One line per call stack: the folded stack, with its weight at the end.
     pub lines: Vec<String>,
-    /// By what all weights were divided, so that their sum has 64 bits: 1 but for huge profiles.
+    /// The number by which all weights were divided, so that their sum fits 64 bits. It is 1 except for huge profiles.
     pub divisor: u64,
     /// The functions of the stacks, in no order.
     pub functions: Vec<FlameFunction>,
 }
 
-/// How hot the contexts of a function are. Functions of one name are counted together.
+/// How hot the contexts of a function are. Functions with the same name are counted together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlameFunction {
-    /// Its name in the stacks.
+    /// The name of the function in the stacks.
     pub name: String,
-    /// The share of the weight that is of cold contexts, from 0 to 1.
+    /// The share of the weight that cold contexts have, from 0 to 1.
     pub cold: f64,
-    /// The share of the weight that is of hot contexts, from 0 to 1.
+    /// The share of the weight that hot contexts have, from 0 to 1.
     pub hot: f64,
 }
 
-/// The weights of a function's contexts by kind.
+/// The weights of a function's cold contexts, of its hot contexts, and of all.
 #[derive(Default)]
 struct Kinds {
     cold: f64,
@@ -39,8 +39,8 @@ struct Kinds {
 }
 
 impl FlameStacks {
-    /// The stacks of a profile, with the names as they are if `mangled`. `None` if all weights are 0: there is nothing
-    /// to draw.
+    /// The stacks of a profile. Names are not demangled if `mangled`. `None` if all weights are 0, because then there
+    /// is nothing to draw.
     pub fn new(
         heap: &HeapProfile,
         weight: HeapWeight,

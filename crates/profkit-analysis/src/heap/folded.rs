@@ -1,10 +1,10 @@
-//! Folded stacks: a call stack and its weight as a line of text, which drawers of flame graphs take.
+//! Folded stacks: each line of text is a call stack and its weight. Programs that draw flame graphs read them.
 use super::profile::HeapProfile;
 use crate::names;
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
 use rustc_hash::FxHashMap;
 
-/// What stacks are weighed by.
+/// The number that is the weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeapWeight {
     /// Bytes allocated.
@@ -14,12 +14,12 @@ pub enum HeapWeight {
     Allocations,
     /// Accesses.
     Accesses,
-    /// Bytes times average life in milliseconds.
+    /// Bytes times average lifetime in milliseconds.
     ByteLifetime,
 }
 
 impl HeapWeight {
-    /// The weight of a context, of a call stack's sum.
+    /// The weight of a context.
     pub fn of(self, block: &MemInfoBlock) -> u64 {
         match self {
             HeapWeight::Bytes => block.get(Field::TotalSize),
@@ -34,7 +34,7 @@ impl HeapWeight {
         }
     }
 
-    /// The field without which there is no such weight.
+    /// The field that a profile must have for this weight.
     pub fn field(self) -> Field {
         match self {
             HeapWeight::Bytes => Field::TotalSize,
@@ -45,11 +45,12 @@ impl HeapWeight {
     }
 }
 
-/// Names of frames are cut here: a graph has no room for more, and a hostile name stands in many frames.
+/// Longer names of frames are cut: a graph has no room for them, and a hostile name may occur in many frames.
 const MOST_NAME: usize = 1024;
 
-/// A function's name as folded stacks can hold it. Readers of folded stacks take `;` for the end of a name, numbers at
-/// the end of a line for weights, `# ` at its beginning for a comment, and trim white space; XML has no U+FFFE and U+FFFF.
+/// A function's name as folded stacks can hold it. In folded stacks `;` ends a name, a number at the end of a line is
+/// the weight, a line that begins with `# ` is a comment, and white space is trimmed. XML does not allow U+FFFE and
+/// U+FFFF.
 pub fn frame_name(name: &str) -> String {
     let mut name: String = name
         .trim()
@@ -92,7 +93,7 @@ pub struct FoldedStacks<'p> {
 }
 
 impl<'p> FoldedStacks<'p> {
-    /// The stacks of a profile, with the names as they are if `mangled`.
+    /// The stacks of a profile. Names are not demangled if `mangled`.
     pub fn new(heap: &'p HeapProfile, mangled: bool) -> Self {
         FoldedStacks {
             heap,
@@ -101,7 +102,7 @@ impl<'p> FoldedStacks<'p> {
         }
     }
 
-    /// Appends the names of a context's stack, the outermost function first, with `;` between.
+    /// Appends the names of a context's stack, separated by `;`. The outermost function comes first.
     pub fn append(&mut self, context: &Allocations, line: &mut String) {
         let mut separator = "";
         for frame in self.heap.profile.stack(context.stack).rev() {
@@ -117,7 +118,7 @@ impl<'p> FoldedStacks<'p> {
         }
     }
 
-    /// What a function is called in the stacks that were appended.
+    /// The name of a function in the stacks that were appended.
     pub fn name(&self, function: u64) -> Option<&str> {
         self.names.get(&function).map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! From raw dumps and YAML to one profile.
+//! Turns raw dumps and YAML profiles into one profile.
 use super::symbolize::{BinarySource, ModuleReport, SourceLocation, symbolize};
 use profkit_data::Error;
 use profkit_data::index_vec::IndexVec;
@@ -7,25 +7,27 @@ use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
 use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
 
-/// The sum of heap profiles, and what there is to report.
+/// The sum of heap profiles, and the report of the merge.
 #[derive(Debug, Default)]
 pub struct LoadedHeap {
     /// The sum.
     pub profile: MemProfile,
-    /// Where the frames of raw dumps are, if all inputs are raw: in the order of the profile's frames.
+    /// The source locations of the frames, in the order of the profile's frames. They are known only if all inputs are
+    /// raw dumps.
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// What was done with the inputs.
     pub report: Report,
-    /// The modules of raw dumps.
+    /// The modules that the raw dumps name.
     pub modules: Vec<ModuleReport>,
-    /// Contexts of raw dumps.
+    /// The number of contexts in the raw dumps.
     pub contexts: usize,
-    /// Those of which no frame is known.
+    /// The number of contexts without any known frame.
     pub contexts_dropped: usize,
 }
 
 impl LoadedHeap {
-    /// What a merge found of heap profiles, alone or among others: its raw dumps are symbolised now.
+    /// Symbolises the raw dumps of a merge, and adds the YAML profiles. Both come from a merge of heap profiles, or of
+    /// other profiles with heap profiles among them.
     pub fn new(
         parts: &HeapParts,
         report: Report,
@@ -48,7 +50,7 @@ impl LoadedHeap {
         loaded
     }
 
-    /// What only heap profiles have to report.
+    /// The part of the report that only heap profiles have.
     pub fn details(&self) -> HeapDetails {
         self.report.heap.unwrap_or_default()
     }
@@ -58,13 +60,13 @@ impl LoadedHeap {
         self.details().dumps
     }
 
-    /// What was wrong with inputs.
+    /// The errors of the inputs.
     pub fn errors(&self) -> impl Iterator<Item = &Error> {
         let events = self.report.events.iter();
         events.filter_map(|event| event.error.as_ref())
     }
 
-    /// How many inputs have something in the sum.
+    /// How many inputs were added, completely or in part.
     pub fn kept(&self) -> u64 {
         self.report.totals.files_kept + self.report.totals.files_repaired
     }

@@ -1,30 +1,30 @@
-//! What source locations cost.
+//! Compares how many bytes source locations need in different forms.
 use super::profile::HeapProfile;
 use profkit_data::memprof::FrameId;
 use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
 use std::borrow::Cow;
 
-/// What the source locations of all contexts take, in three forms.
+/// The size of the source locations of all contexts, in three forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocationSizes {
-    /// How many call stacks there are.
+    /// The number of call stacks.
     pub stacks: u64,
     /// Bytes in portable tables ([`profkit_data::tables`]).
     pub table_bytes: u64,
-    /// Bytes with each frame once, and stacks as lists of their numbers.
+    /// Bytes if each frame is stored once, and a stack is a list of frame numbers.
     pub frame_bytes: u64,
-    /// Bytes with each frame of each stack in plain text.
+    /// Bytes if each frame of each stack is stored as plain text.
     pub plain_bytes: u64,
 }
 
 impl HeapProfile {
-    /// What the source locations of all contexts take; `None` if the file has none.
+    /// The size of the source locations of all contexts; `None` if the file has none.
     pub fn location_sizes(&self) -> Option<LocationSizes> {
         sizes(self)
     }
 }
 
-/// What the source locations of all contexts cost in portable tables, and as plain text.
+/// Computes the three sizes.
 fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     let profile = &heap.profile;
     let locations = &heap.locations;
@@ -33,11 +33,11 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     }
     let mut tables = Tables::default();
     let mut plain = 0usize;
-    // Each frame once, stacks as lists of their numbers.
+    // The size if each frame is stored once, and a stack is a list of frame numbers.
     let text = |id: FrameId| {
         let frame = &profile.frames()[id];
         let name = heap.name(frame.function).map_or(0, <[u8]>::len);
-        // Function, file, and four bytes each for line and column.
+        // A frame has a function, a file, and four bytes each for line and column.
         Some(name + locations.get(id)?.file.len() + 2 + 8)
     };
     let mut once: usize = profile.frames().ids().filter_map(text).sum();

@@ -1,4 +1,4 @@
-//! Heap profiles: from the addresses of raw dumps to the functions that allocated, and what two profiles differ in.
+//! Heap profiles: finds the functions of the addresses in raw dumps, and compares profiles.
 mod changes;
 mod figures;
 mod flame;

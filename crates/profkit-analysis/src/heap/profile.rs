@@ -12,9 +12,9 @@ use std::fmt;
 /// The form of a heap profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapForm {
-    /// Written by the program that ran.
+    /// A raw dump, written by the program that ran.
     Raw,
-    /// A section of an indexed profile.
+    /// The MemProf section of an indexed profile.
     Indexed,
     /// YAML.
     Yaml,
@@ -30,38 +30,38 @@ impl fmt::Display for HeapForm {
     }
 }
 
-/// A heap profile, and what is known of its file.
+/// A heap profile, with facts about its file.
 #[derive(Debug)]
 pub struct HeapProfile {
     /// The profile.
     pub profile: MemProfile,
-    /// Where its frames are, in their order; empty if the file does not say.
+    /// The source locations of its frames, in the order of the frames; empty if the file has none.
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// The form of the file.
     pub form: HeapForm,
     /// The version of a raw or indexed profile.
     pub version: Option<u32>,
-    /// What was wrong with the file.
+    /// The faults of the file.
     pub damage: Faults,
 }
 
-/// A frame with what is known of it.
+/// A frame with its name and place.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapFrame<'p> {
     /// The frame.
     pub frame: &'p Frame,
-    /// The name of its function, as it is mangled; `None` if only the hash is known.
+    /// The mangled name of its function; `None` if only the hash is known.
     pub name: Option<&'p [u8]>,
-    /// Where it is, if the file says so.
+    /// Its source location, if the file has it.
     pub location: Option<&'p SourceLocation>,
 }
 
 impl HeapProfile {
-    /// The heap profile of an indexed profile, as far as it can be read.
+    /// Reads the heap profile of an indexed profile as far as it is sound.
     ///
     /// # Errors
-    /// If the file is no indexed profile, has no MemProf section ([`ErrorKind::Unsupported`]), or one with a broken
-    /// header.
+    /// If the file is not an indexed profile, has no MemProf section ([`ErrorKind::Unsupported`]), or has a section
+    /// with a broken header.
     pub fn from_indexed(data: &[u8]) -> Result<Self> {
         let profile = IndexedProfile::parse(data)?;
         let Some(section) = profile.memprof() else {
@@ -99,13 +99,13 @@ impl HeapProfile {
         }
     }
 
-    /// The name of a function. An empty one is as good as none.
+    /// The name of a function. An empty name counts as missing.
     pub fn name(&self, function: u64) -> Option<&[u8]> {
         let name = self.profile.names.get(&function)?;
         (!name.is_empty()).then_some(name)
     }
 
-    /// The frames of a call stack, the allocation first.
+    /// The frames of a call stack. The frame that allocated comes first.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = HeapFrame<'_>> {
         self.profile.frame_ids(stack).iter().map(|&id| {
             let frame = &self.profile.frames()[id];

@@ -1,4 +1,4 @@
-//! From contexts of addresses to a profile, module by module.
+//! Turns contexts of addresses into a profile with functions, one module after the other.
 use crate::correlate::{Artifact, Binaries, BinaryServers};
 use crate::names;
 use profkit_data::ids::BuildId;
@@ -20,38 +20,38 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The flags without which clang's debug info says nothing of frames.
+/// The flags that clang's debug info needs to describe frames.
 const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
-/// How many functions without debug info are named for each module.
+/// How many functions without debug info are listed for each module. Raising it makes reports longer.
 const MOST_FUNCTIONS: usize = 8;
 
-/// Finds the binaries of the modules that a raw dump names.
+/// Finds the binaries of the modules in a raw dump.
 pub trait BinarySource: Sync {
-    /// The binary of a module; `None` if there is none and that was to be expected.
+    /// The binary of a module. `None` if there is none, and this is not an error.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the binary cannot be found.
     fn find(&self, module: &Module) -> Result<Option<PathBuf>>;
-    /// Where debug files are.
+    /// The folders with debug files.
     fn debug_folders(&self) -> &DebugFolders;
 }
 
-/// Binaries by build id, as correlation has them.
+/// Finds binaries by build id, in the same places as correlation does.
 #[derive(Debug)]
 pub struct IndexedBinaries<'a> {
     /// The binaries.
     pub index: &'a BinaryIndex,
-    /// Where debug files are.
+    /// The folders with debug files.
     pub folders: &'a DebugFolders,
-    /// Servers to ask for what is in no folder.
+    /// The servers that are asked for binaries that are in no folder.
     pub servers: Option<&'a dyn BinaryServers>,
-    /// The mappings of each binary's code, once a mapping without build id has asked for them.
+    /// The mappings of each binary's code. Computed when the first mapping without build id is met.
     code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
 }
 
 impl<'a> IndexedBinaries<'a> {
-    /// Binaries, as correlation has them.
+    /// Uses the binaries of correlation.
     pub fn of(binaries: &'a Binaries) -> Self {
         IndexedBinaries {
             index: &binaries.index,
@@ -61,7 +61,7 @@ impl<'a> IndexedBinaries<'a> {
         }
     }
 
-    /// The mappings of each binary's code: none of one that cannot be read.
+    /// The mappings of each binary's code. A binary that cannot be read has none.
     fn code_mappings(&self) -> &[Vec<CodeMapping>] {
         self.code_mappings.get_or_init(|| {
             let of = |path| code_mappings(&BinaryFile::open(path).ok()?).ok();
@@ -121,14 +121,14 @@ impl BinarySource for IndexedBinaries<'_> {
                     [one] => Ok(Some((*one).clone())),
                     several => Err(Error::new(
                         ErrorKind::CannotCorrelate,
-                        "the mapping has no build id, and several binaries fit its size",
+                        "the mapping has no build id, and several binaries have its size",
                     )
                     .found(format_args!(
                         "{} and {} more",
                         several.first().map_or_else(String::new, |path| profkit_data::path_text(path)),
                         several.len() - 1
                     ))
-                    .with_hint("raw profiles of LLVM 14 to 17 have no build ids: merge those of one program at a time, with its binary alone")),
+                    .with_hint("raw heap profiles of LLVM 14 to 17 have no build ids: merge the profiles of each program separately, with only its binary")),
                 }
             }
             Module::None => Ok(None),
@@ -140,14 +140,14 @@ impl BinarySource for IndexedBinaries<'_> {
     }
 }
 
-/// One binary, as LLVM's tool takes it.
+/// A single binary for all modules, as in LLVM's tool.
 #[derive(Debug)]
 pub struct OneBinary {
-    /// Where it is.
+    /// The path of the binary.
     pub path: PathBuf,
     /// Its build id.
     pub id: BuildId,
-    /// No folders: LLVM looks at the binary alone.
+    /// There are no folders: LLVM reads only the binary itself.
     pub folders: DebugFolders,
 }
 
@@ -162,7 +162,7 @@ impl BinarySource for OneBinary {
     }
 }
 
-/// None at all, for profiles that need none.
+/// A source without binaries, for profiles that do not need any.
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
 
@@ -176,32 +176,32 @@ impl BinarySource for NoBinaries {
     }
 }
 
-/// How many addresses of one module were symbolised, and why the others were not.
+/// How many addresses of one module were symbolised, and why the others could not be.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The module.
     pub module: Module,
     /// The binary that it was symbolised with.
     pub binary: Option<PathBuf>,
-    /// Addresses of stacks in it.
+    /// The number of addresses in this module.
     pub addresses: usize,
-    /// Those that nothing is known of.
+    /// The number of addresses that could not be symbolised.
     pub unknown: usize,
-    /// The functions that these are in, as the symbol table has them: the first ones, for people.
+    /// The first functions of these addresses, by the names of the symbol table, demangled.
     pub functions: Vec<String>,
-    /// How many such functions there are beside the first ones.
+    /// How many more functions these addresses are in.
     pub more_functions: usize,
-    /// Those that are in no function of the symbol table either.
+    /// The number of these addresses that are in no function of the symbol table either.
     pub unnamed: usize,
-    /// Contexts that have such an address.
+    /// The number of contexts with such an address.
     pub contexts: usize,
-    /// Why, if that is known.
+    /// Why the addresses could not be symbolised, if that is known.
     pub error: Option<Error>,
-    /// What of the debug info could not be read.
+    /// The parts of the debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
-/// Where a frame is in the sources.
+/// The source location of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SourceLocation {
     /// The file; empty if unknown.
@@ -210,24 +210,24 @@ pub struct SourceLocation {
     pub line: u32,
     /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// The discriminator of blocks of one line.
+    /// The discriminator, which tells blocks on the same line apart.
     pub discriminator: u32,
 }
 
-/// A profile, and what could not be symbolised.
+/// A symbolised profile, with a report about the modules.
 #[derive(Debug)]
 pub struct Symbolized {
     /// The profile.
     pub profile: MemProfile,
-    /// Where its frames are, in their order.
+    /// The source locations of its frames, in the order of the frames.
     pub locations: IndexVec<FrameId, SourceLocation>,
-    /// The modules, in the order in which they were met.
+    /// The modules, in the order in which they were first seen.
     pub modules: Vec<ModuleReport>,
-    /// Contexts of which no frame is known: they are left out.
+    /// The number of contexts without any known frame. They are left out.
     pub contexts_dropped: usize,
-    /// All contexts.
+    /// The number of all contexts.
     pub contexts: usize,
-    /// Stacks of which a frame is known, those without allocations too.
+    /// The number of stacks with a known frame, including stacks without allocations.
     pub known_stacks: usize,
 }
 
@@ -238,7 +238,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         of_module[module].push(id);
     }
     let (mut reports, groups) = answer(contexts, &of_module, source);
-    // The group that answers each address, and the address's place in it.
+    // For each address: the group that symbolises it, and its place in that group.
     let mut places: IndexVec<AddressId, Option<(usize, usize)>> =
         IndexVec::parallel_to(contexts.addresses(), None);
     for (number, (group, _)) in groups.iter().enumerate() {
@@ -248,7 +248,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
             places[address] = Some((number, place));
         }
     }
-    // The frames of an address, and its place among them.
+    // Returns the symbolised group of an address, and the address's place in it.
     let answered = |address: AddressId| {
         let (group, place) = places[address]?;
         let (_, frames) = groups.get(group)?;
@@ -300,7 +300,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         report.more_functions = functions.len() - report.functions.len();
     }
     let mut dropped = 0;
-    // The last context that was counted for a module.
+    // The last context that was counted for each module.
     let mut counted = IndexVec::parallel_to(&reports, usize::MAX);
     for (number, context) in contexts.contexts().enumerate() {
         let mut any = false;
@@ -336,7 +336,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     }
 }
 
-/// Adds the frames of an address, innermost first. Only the last one is not inlined.
+/// Adds the frames of an address. The innermost comes first; all but the last are inlined.
 fn add_frames(
     profile: &mut MemProfile,
     locations: &mut IndexVec<FrameId, SourceLocation>,
@@ -358,7 +358,7 @@ fn add_frames(
             column: frame.column,
             is_inline: found.peek().is_some(),
         });
-        // A frame that is new: locations are those of the frames, in their order.
+        // The frame is new. Locations have the order of the frames, so its location is appended.
         if id == locations.next_id() {
             locations.push(SourceLocation {
                 file: frame.file.unwrap_or_default().to_vec(),
@@ -372,19 +372,19 @@ fn add_frames(
     list
 }
 
-/// The modules that one binary is of: with build ids it is one, without them there may be many mappings.
+/// The modules of one binary. With build ids there is one module; without them there may be many mappings.
 struct Group {
     path: PathBuf,
     modules: Vec<ModuleId>,
 }
 
-/// A group, and its frames if they could be read.
+/// A group, with its frames if they could be read.
 type Answered = (Group, Option<ModuleFrames>);
 
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
 
-/// What can be asked for once for several modules: mappings of one place and size are of the same binary.
+/// A key that is equal for modules that must have the same binary: mappings with the same place and size.
 fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     match module {
         &Module::Mapping {
@@ -394,8 +394,8 @@ fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     }
 }
 
-/// Symbolises the addresses of all modules: each binary is read once, however many mappings are of it. What a group's
-/// frames answer are the addresses of its modules, one module after the other.
+/// Symbolises the addresses of all modules. Each binary is read once, however many mappings it has. The frames of a
+/// group have the order of its modules' addresses, one module after the other.
 fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,
@@ -462,7 +462,7 @@ fn answer(
     for (group, answered) in groups.into_iter().zip(answered) {
         let frames = match answered {
             Ok(frames) => {
-                // Reported once, not for each of its mappings.
+                // Warnings are reported once for the binary, not for each of its mappings.
                 if let Some(&first) = group.modules.first() {
                     reports[first].warnings = frames.locations().warnings().to_vec();
                 }
@@ -480,7 +480,7 @@ fn answer(
     (reports, all)
 }
 
-/// Symbolises the addresses of modules that one binary is of.
+/// Symbolises the addresses of the modules of one binary.
 fn frames_of(
     contexts: &RawContexts,
     of_module: &AddressesOf,
@@ -519,12 +519,12 @@ fn frames_of(
     ) {
         let error = Error::new(
             ErrorKind::CannotCorrelate,
-            "the binary has no debug info, and there is no debug file of it",
+            "the binary has no debug info and no debug file",
         )
         .with_hint(FLAGS_HINT);
         return Err(match files.rejected().first() {
             Some(rejected) => error.found(format_args!(
-                "{}, which is of another build: {}",
+                "{}, which belongs to another build: {}",
                 profkit_data::path_text(&rejected.path),
                 rejected.reason
             )),
@@ -543,7 +543,7 @@ mod tests {
     };
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Says of every module that it is of one binary, and counts how often it is asked.
+    /// Returns the same binary for every module, and counts how often it is asked.
     #[derive(Default)]
     struct Counting {
         asked: AtomicUsize,
@@ -566,7 +566,7 @@ mod tests {
         let mapping = |number: u64| Segment {
             start: 0x10000 * (number + 1),
             end: 0x10000 * (number + 1) + 0x1000,
-            // Two places of one file.
+            // The mappings have only two different places in the file.
             offset: 0x1000 * (number % 2),
             build_id: BuildId(Vec::new()),
         };
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(source.asked.into_inner(), 2);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].0.modules.len(), 1000);
-        // Each mapping reports why the binary cannot be read.
+        // The report of each mapping has the error of the binary.
         let failed = reports.iter().filter(|report| report.error.is_some());
         assert_eq!(failed.count(), 1000);
     }

@@ -1,34 +1,34 @@
-//! Where the headers and sections of a file are.
+//! Finds the headers and sections of a file.
 use super::reader::InstrReader;
 use profkit_data::Structure;
 use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
 use profkit_data::instr::{InstrSource, Record};
 
-/// Header and sections of one profile. A raw file may hold several.
+/// The header and sections of one profile. A raw file may hold several profiles.
 #[derive(Clone, Debug)]
 pub struct ProfileLayout {
-    /// Where it begins.
+    /// The offset of the profile in the file.
     pub offset: u64,
-    /// LLVM's name, absolute offset and value of each word of the header.
+    /// Each word of the header: LLVM's name, the absolute offset, and the value.
     pub header: Vec<(&'static str, u64, u64)>,
-    /// Its sections.
+    /// The sections of the profile.
     pub sections: Vec<SectionPlace>,
 }
 
-/// Where a section is.
+/// The place of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SectionPlace {
-    /// Which it is.
+    /// The section.
     pub structure: Structure,
-    /// Absolute.
+    /// The absolute offset of the section.
     pub offset: u64,
-    /// The bytes that the header states.
+    /// The size in bytes that the header states.
     pub size: u64,
     /// How many of these bytes are missing because the file is cut.
     pub missing: u64,
 }
 
-/// The layouts of all profiles in an open file; `data` is the whole file. Text has none.
+/// The layouts of all profiles in an open file. `data` is the whole file. Text profiles have no layout.
 pub fn layouts(reader: &InstrReader<'_>, data: &[u8]) -> Vec<ProfileLayout> {
     match reader {
         InstrReader::Text(_) => Vec::new(),
@@ -53,7 +53,7 @@ pub fn layouts(reader: &InstrReader<'_>, data: &[u8]) -> Vec<ProfileLayout> {
     }
 }
 
-/// The profiles of a raw file, found by a pass over the records without their value data.
+/// Finds the profiles of a raw file. This reads the records, but not their value data.
 fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     let options = RawReadOptions::default().salvage(true).values(false);
     let Ok(mut reader) = RawReader::parse_with(data, &options) else {
@@ -65,7 +65,7 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     loop {
         let more = match reader.read_record(&mut record) {
             Ok(more) => more,
-            // Whoever reads the records reports it.
+            // Errors are ignored here; they are reported when the records are read for their own sake.
             Err(_) => reader.can_resume(),
         };
         let entered = reader.profile();
@@ -91,11 +91,11 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     }
 }
 
-/// The sections of a raw profile that reaches to `end`.
+/// The sections of a raw profile that ends at `end`.
 fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<SectionPlace> {
     let sections = profile.sections().named();
     let sections = sections.into_iter().filter_map(|(structure, section)| {
-        // The header does not state how long the value data are.
+        // The header does not state the size of the value data.
         let size = if structure == Structure::ValueData {
             end.saturating_sub(section.offset)
         } else {

@@ -1,4 +1,4 @@
-//! An instrumentation profile of any form, opened to be read as far as it goes.
+//! Opens an instrumentation profile of any form. Damaged profiles are read as far as possible.
 use profkit_data::bytes::Endian;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::NameRef;
@@ -25,15 +25,15 @@ pub enum InstrReader<'data> {
 }
 
 impl<'data> InstrReader<'data> {
-    /// Opens a profile. Raw and indexed ones are read as far as they are sound.
+    /// Opens a profile. Raw and indexed profiles are read as far as they are sound.
     ///
     /// # Errors
-    /// If the file is no instrumentation profile, or its header cannot be read.
+    /// If the file is not an instrumentation profile, or if its header cannot be read.
     pub fn open(data: &'data [u8]) -> Result<Self> {
         Self::open_correlated(data, None)
     }
 
-    /// Opens a profile; `metadata` gives the functions of raw ones that hold counters only.
+    /// Opens a profile. `metadata` supplies the functions of raw profiles that hold counters only.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -61,7 +61,7 @@ impl<'data> InstrReader<'data> {
         })
     }
 
-    /// The records, whatever the form.
+    /// The reader of the records, whatever the form of the profile.
     pub fn source(&mut self) -> &mut dyn InstrSource {
         match self {
             InstrReader::Raw(reader) => &mut **reader,
@@ -70,7 +70,7 @@ impl<'data> InstrReader<'data> {
         }
     }
 
-    /// The name of a target, a virtual table or a function of a trace.
+    /// The name that a hash stands for: that of a call target, a virtual table, or a function of a trace.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self {
             InstrReader::Raw(reader) => reader.symbols().get(name_ref),
@@ -86,9 +86,9 @@ impl<'data> InstrReader<'data> {
 /// The form of an instrumentation profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Written by the program that ran (`.profraw`).
+    /// Raw: written by the program that ran (`.profraw`).
     Raw,
-    /// Written by a merge, read by compilers (`.profdata`).
+    /// Indexed: written by a merge, read by compilers (`.profdata`).
     Indexed,
     /// Text (`.proftext`).
     Text,
@@ -104,20 +104,20 @@ impl fmt::Display for Form {
     }
 }
 
-/// What is known of a file before its records are read.
+/// Facts that are known before the records of a file are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstrFacts {
     /// Raw, indexed or text.
     pub form: Form,
-    /// Raw or indexed version; text has none.
+    /// The raw or indexed version; `None` for text.
     pub version: Option<u32>,
-    /// Version with flags, as it stands in the file.
+    /// The version word, with its flags, as it is in the file.
     pub version_word: u64,
     /// Releases that write this version.
     pub writers: Option<RangeInclusive<Release>>,
-    /// Byte order and pointer width of a raw profile.
+    /// The byte order and pointer width of a raw profile.
     pub machine: Option<(PointerWidth, Endian)>,
-    /// What is counted.
+    /// What the profile counts.
     pub instrumentation: InstrKind,
 }
 
@@ -130,7 +130,7 @@ impl InstrFacts {
                 let version = version_of(word);
                 let dialect = reader.profile().map(|profile| profile.dialect());
                 let writers = match (version, reader.profile()) {
-                    // Version 5 has two headers, and the short one is of LLVM 9 alone.
+                    // Raw version 5 has two forms of the header. Only LLVM 9 writes the short one.
                     (5, Some(profile)) if profile.header().has_counter_padding() => {
                         Some(Release::new(10)..=Release::new(12))
                     }
@@ -172,7 +172,7 @@ impl InstrFacts {
 }
 
 fn version_of(word: u64) -> u32 {
-    // The mask leaves 32 bits.
+    // The mask leaves 32 bits, so the conversion cannot fail.
     u32::try_from(word & profkit_abi::variant::VERSION_MASK).unwrap_or(0)
 }
 
@@ -185,15 +185,15 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
         ),
         kind if kind.is_sample() && kind != FileKind::SampleGcov => (
             "a sample profile",
-            "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
+            "an instrumentation profile is needed here; profkit show, merge and convert accept sample profiles",
         ),
         FileKind::SampleGcov => (
             "a GCC AutoFDO profile",
-            "this takes instrumentation profiles; profkit show, merge and convert take sample profiles",
+            "an instrumentation profile is needed here; profkit show, merge and convert accept sample profiles",
         ),
         kind if kind.is_mip() && kind != FileKind::MipMap => (
             "a MIP file",
-            "profkit mip show -p FILE shows a MIP profile; raw files are merged first: profkit mip merge -p PROFILE RAW",
+            "profkit mip show -p FILE shows a MIP profile; merge raw files first: profkit mip merge -p PROFILE RAW",
         ),
         FileKind::MipMap => (
             "a MIP map",

@@ -1,4 +1,4 @@
-//! The records of some functions, and sums over all records, in one pass.
+//! Reads the records of some functions, and sums up all records, in one pass.
 use super::reader::InstrReader;
 use super::totals::Totals;
 use crate::faults::Faults;

@@ -1,4 +1,4 @@
-//! Sums over the records of a profile. Memory does not grow with their number.
+//! Sums over the records of a profile. The memory does not grow with the number of records.
 use profkit_data::instr::Record;
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::cmp::Reverse;
@@ -7,40 +7,41 @@ use std::collections::BinaryHeap;
 /// Sums over all records.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// All records.
+    /// The number of records.
     pub records: u64,
-    /// Those that have a mark, "hot" or "warm", in the place of counts.
+    /// The number of records with a mark, "hot" or "warm", instead of counts.
     pub pseudo_records: u64,
-    /// Sum of all counters of ordinary records.
+    /// The sum of all counters of ordinary records.
     pub sum: u128,
-    /// Of records of the first stage, and of context-sensitive ones.
+    /// The summaries of the records without and with context sensitivity.
     stages: [SummaryBuilder; 2],
-    /// Records of the context-sensitive stage.
+    /// The number of context-sensitive records.
     pub context_sensitive: u64,
     two_stages: bool,
-    /// By value kind.
+    /// The sites of each value kind.
     pub values: [ValueTotals; 3],
-    /// Records with MC/DC bitmaps.
+    /// The number of records with MC/DC bitmaps.
     pub bitmap_records: u64,
-    /// Bytes of all bitmaps.
+    /// The size of all bitmaps in bytes.
     pub bitmap_bytes: u64,
     /// The functions with the largest sums.
     pub hottest: Hottest,
 }
 
-/// Sites of one value kind.
+/// The sites of one value kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTotals {
-    /// All sites.
+    /// The number of sites.
     pub sites: u64,
-    /// Sites at which a value was seen.
+    /// The number of sites at which a value was seen.
     pub sites_with_values: u64,
-    /// Values of all sites.
+    /// The number of values at all sites.
     pub values: u64,
 }
 
 impl Totals {
-    /// Totals with the `hot` hottest functions, of a profile that does or does not have a context-sensitive stage.
+    /// Empty totals that keep the `hot` hottest functions. The other argument tells whether the profile has
+    /// context-sensitive records.
     pub fn new(hot: usize, two_stages: bool) -> Self {
         Totals {
             two_stages,
@@ -55,7 +56,7 @@ impl Totals {
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         self.records += 1;
-        // In a profile without that stage the bit is part of the hash.
+        // If the profile has no context-sensitive records, the bit is part of the hash.
         let context_sensitive = self.two_stages && record.func_hash.is_context_sensitive();
         self.context_sensitive += u64::from(context_sensitive);
         if record.is_pseudo() {
@@ -78,7 +79,8 @@ impl Totals {
         self.bitmap_bytes += record.bitmap.len() as u64;
     }
 
-    /// The summaries of the two stages; the second only if there is a context-sensitive record.
+    /// The summaries of records without and with context sensitivity. The second is `None` if there are no such
+    /// records.
     pub fn finish(&mut self) -> (Summary, Option<Summary>) {
         let [first, second] = std::mem::take(&mut self.stages);
         let second = (self.context_sensitive > 0).then(|| second.finish());
@@ -91,7 +93,7 @@ pub fn counter_sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function by its sum of counters; of equals, the one that came first is the greater.
+/// A function with its sum of counters. If sums are equal, the function that was seen first is the greater one.
 type Hot = (u128, Reverse<u64>, Vec<u8>);
 
 /// The functions with the largest sums.
@@ -99,7 +101,7 @@ type Hot = (u128, Reverse<u64>, Vec<u8>);
 pub struct Hottest {
     most: usize,
     seen: u64,
-    /// The coldest on top; of equals, the one that came last.
+    /// The coldest function is on top; of equal ones, the one that was seen last.
     heap: BinaryHeap<Reverse<Hot>>,
 }
 
@@ -116,7 +118,7 @@ impl Hottest {
             .push(Reverse((sum, Reverse(self.seen), name.to_vec())));
     }
 
-    /// Sums and names, hottest first; of equals, the one that came first.
+    /// Sums and names, hottest first. If sums are equal, the function that was seen first comes first.
     pub fn into_sorted(self) -> impl Iterator<Item = (u128, Vec<u8>)> {
         let sorted = self.heap.into_sorted_vec();
         sorted

@@ -11,31 +11,31 @@ use profkit_object::functions::{Function, Origin, functions};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
-/// What a profile knows about a function under one hash.
+/// The counts of a function under one hash.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Control-flow hash; `None` in MIP profiles, whose signatures no compiler's binary states.
+    /// The control-flow hash. `None` in MIP profiles: they have signatures, which no binary of a compiler states.
     pub hash: Option<FuncHash>,
-    /// Sum of its counts, saturating.
+    /// The sum of its counts, saturating.
     pub count: u64,
 }
 
 /// The functions of a profile.
 #[derive(Debug, Default)]
 pub struct ProfileFunctions {
-    /// By name.
+    /// The functions, by name.
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
-    /// Sum of all counts.
+    /// The sum of all counts.
     pub total: u128,
-    /// Builds that it was collected from, as far as it says.
+    /// The builds that the profile comes from, if it states them.
     pub build_ids: Vec<BuildId>,
 }
 
 impl ProfileFunctions {
-    /// The functions of a profile, instrumentation or MIP; which of the two is found by content.
+    /// Reads the functions of an instrumentation or MIP profile. The content decides which of the two it is.
     ///
     /// # Errors
-    /// If it is of another kind, cannot be read, or holds counters only.
+    /// If the profile is of another kind, cannot be read, or holds counters only.
     pub fn parse(data: &[u8]) -> Result<Self> {
         match detect(data) {
             kind if kind.is_mip() && kind != FileKind::MipMap => {
@@ -45,7 +45,7 @@ impl ProfileFunctions {
         }
     }
 
-    /// Reads all records. Damaged ones are passed over.
+    /// Reads all records. Damaged records are skipped.
     ///
     /// # Errors
     /// If the profile holds counters only.
@@ -56,7 +56,7 @@ impl ProfileFunctions {
         loop {
             match reader.read_record(&mut record) {
                 Ok(false) => {
-                    // Ids that cannot be read leave the rest of the comparison as it is.
+                    // If the build ids cannot be read, they are left empty. The comparison does not need them.
                     profile.build_ids = reader.binary_ids().unwrap_or_default();
                     return Ok(profile);
                 }
@@ -72,7 +72,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// The functions of a MIP profile: how often each was called, or where calls are not counted in how many runs.
+    /// Reads the functions of a MIP profile. The count of a function is the number of its calls; if calls were not
+    /// counted, it is the number of runs that called it.
     pub fn of_mip(mip: &MipProfile) -> Self {
         let mut profile = ProfileFunctions::default();
         for function in &mip.functions {
@@ -97,44 +98,44 @@ impl ProfileFunctions {
     }
 }
 
-/// Whether a compiler that builds the binary again can use what the profile knows of a function.
+/// Whether a compiler that builds the binary again could use the counts of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Name and hash agree, or the name where there is no hash to compare.
+    /// Yes: name and hash agree. If there is no hash to compare, the name is enough.
     Matched,
-    /// The name is there with another hash.
+    /// No: the name is there, but with another hash.
     Changed,
-    /// The name is not there.
+    /// No: the name is not there.
     Unknown,
 }
 
 /// One binary, or one architecture of a universal file.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    /// As it was named.
+    /// The path, as the user named it.
     pub path: String,
     /// Its build id.
     pub build_id: Option<BuildId>,
-    /// Where its functions were found.
+    /// Where in the binary its functions were found.
     pub origin: Origin,
-    /// How many there are.
+    /// The number of its functions.
     pub functions: usize,
 }
 
 /// The functions of all binaries together.
 #[derive(Debug, Default)]
 pub struct BinaryFunctions {
-    /// Each binary.
+    /// The binaries.
     pub binaries: Vec<Binary>,
-    /// By name, with the hashes; `None` where only the symbol is known.
+    /// The hashes of the functions, by name. A hash is `None` if only the symbol is known.
     functions: FxHashMap<Vec<u8>, FxHashSet<Option<FuncHash>>>,
 }
 
 impl BinaryFunctions {
-    /// Opens a binary and adds its functions: those of every architecture if the file has several.
+    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added.
     ///
     /// # Errors
-    /// If the file cannot be read, is no binary, or has neither profile sections nor symbols.
+    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         let file = BinaryFile::open(path).map_err(|error| {
             let text = format!(
@@ -176,14 +177,14 @@ impl BinaryFunctions {
         }
     }
 
-    /// Every function of the binaries with its hashes.
+    /// All functions of the binaries, with their hashes.
     pub fn functions(&self) -> impl Iterator<Item = (&[u8], &FxHashSet<Option<FuncHash>>)> {
         self.functions
             .iter()
             .map(|(name, hashes)| (name.as_slice(), hashes))
     }
 
-    /// Whether these binaries have a function of the profile.
+    /// Whether these binaries have a given function of the profile.
     pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
         let hashes = self
             .functions
@@ -199,11 +200,11 @@ impl BinaryFunctions {
     }
 }
 
-/// The symbol of a PGO name: local functions have their file before it (`a.c;f`, before LLVM 17 `a.c:f`).
+/// The symbol of a name in a profile. Names of local functions begin with their file (`a.c;f`; before LLVM 17 `a.c:f`).
 pub fn symbol_of(name: &[u8]) -> &[u8] {
     let start = name.iter().rposition(|byte| matches!(byte, b';'));
     let start = start.or_else(|| {
-        // A colon is part of Objective-C names, which begin with a sign.
+        // Objective-C names have colons of their own. They begin with a sign.
         let method = name.starts_with(b"-") || name.starts_with(b"+");
         name.iter()
             .rposition(|&byte| byte == b':')

@@ -1,4 +1,4 @@
-//! How much of a profile the functions of a binary can use: is the profile stale for this build?
+//! Tells how much of a profile the functions of a binary can use, and so whether the profile is stale for this build.
 mod compare;
 mod shares;
 

@@ -1,25 +1,26 @@
-//! Shares of functions and counts that match.
+//! The shares of functions and counts that match.
 use super::compare::{BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
 use rustc_hash::FxHashSet;
 
-/// Functions that account for this share of all counts are hot (`profile-summary-cutoff-hot` of LLVM).
+/// Hot functions are those with the largest counts that together have this share of all counts
+/// (`profile-summary-cutoff-hot` of LLVM).
 const HOT_SHARE: f64 = 0.99;
 
-/// The functions of the binaries, each name counted once.
+/// The functions of the binaries. Each name is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
-    /// All of them.
+    /// The number of functions.
     pub total: u64,
-    /// Those of which the profile has name and hash; the name is enough where the binary has no hash.
+    /// Functions whose name and hash the profile has. If the binary has no hash, the name is enough.
     pub matched: u64,
-    /// Those of which the profile has the name with other hashes.
+    /// Functions whose name the profile has, but with other hashes.
     pub changed: u64,
-    /// Those that the profile does not have.
+    /// Functions that the profile does not have.
     pub unknown: u64,
 }
 
 impl FunctionShares {
-    /// The share that is matched, in percent; 100 if there are no functions.
+    /// The share of functions that match, in percent; 100 if there are none.
     pub fn matched_percent(&self) -> f64 {
         percent(self.matched.into(), self.total.into())
     }
@@ -28,23 +29,23 @@ impl FunctionShares {
 /// The counts of the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountShares {
-    /// Sum of all counts.
+    /// The sum of all counts.
     pub total: u128,
-    /// Of functions that match.
+    /// The counts of functions that match.
     pub matched: u128,
-    /// Of functions that the binaries have with another hash.
+    /// The counts of functions that the binaries have with another hash.
     pub changed: u128,
-    /// Of functions that no binary has.
+    /// The counts of functions that no binary has.
     pub gone: u128,
 }
 
 impl CountShares {
-    /// The share that is matched, in percent; 100 if all counts are zero.
+    /// The share of counts that match, in percent; 100 if all counts are zero.
     pub fn matched_percent(&self) -> f64 {
         self.percent(self.matched)
     }
 
-    /// What percentage of all counts a part is; 100 if all counts are zero.
+    /// Returns what percentage of all counts a part is; 100 if all counts are zero.
     pub fn percent(&self, part: u128) -> f64 {
         percent(part, self.total)
     }
@@ -77,11 +78,11 @@ pub struct LostFunction {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MatchShares {
-    /// Functions of the binaries.
+    /// The functions of the binaries.
     pub functions: FunctionShares,
-    /// Counts of the profile.
+    /// The counts of the profile.
     pub counts: CountShares,
-    /// Functions that account for 99 % of all counts and do not match, largest count first.
+    /// Hot functions that do not match. The largest count comes first.
     pub hot_lost: Vec<LostFunction>,
 }
 

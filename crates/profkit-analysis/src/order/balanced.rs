@@ -1,23 +1,24 @@
-//! Balanced partitioning: functions are halved again and again so that those needed at the same times stay together.
+//! Balanced partitioning: functions are divided into halves again and again, so that functions that are needed at the
+//! same time stay together.
 //!
 //! The idea is that of Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
-//! 2016), used for start-up by Hoag and others (arXiv 2211.09285). This is an implementation of its own: what it shares
-//! with LLVM's is the cost, the first order and the limits, not the random numbers.
+//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. This is our own implementation. It has the cost
+//! function, the first order and the limits of LLVM's, but other random numbers.
 use super::traces::{Trace, utility_nodes};
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::FunctionId;
 use rayon::join;
 use std::cmp::Ordering;
 
-/// How to partition.
+/// The limits of the partitioning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Partitioning {
-    /// How often a part may be halved. More than the logarithm of the number of functions changes nothing.
+    /// How often a part may be halved. Values above the logarithm of the number of functions change nothing.
     pub depth: u32,
-    /// How often functions may be exchanged between two halves. Each costs a pass over their nodes.
+    /// How often functions may be exchanged between two halves. Each exchange needs a pass over their nodes.
     pub iterations: u32,
-    /// An exchange is left out once in so many times, which keeps halves from swapping back and forth for ever.
+    /// One exchange in this many is skipped at random. Without that, functions could move back and forth for ever.
     pub skip_one_in: u64,
 }
 
@@ -31,12 +32,12 @@ impl Default for Partitioning {
     }
 }
 
-/// Parts of fewer functions are not worth a thread.
+/// The fewest functions for which a thread is started. For fewer, starting it costs more than it saves.
 const PARALLEL: usize = 512;
 
 struct Node {
     function: FunctionId,
-    /// Place in the first order; leaves keep it.
+    /// The place in the first order. Parts that are not divided any more have this order.
     place: usize,
     utilities: Vec<u32>,
     left: bool,
@@ -98,7 +99,8 @@ pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> V
     nodes.into_iter().map(|node| node.function).collect()
 }
 
-/// Orders a part. `bucket` is its number in the tree of halves: 1 is the root, 2n and 2n + 1 are the halves of n.
+/// Orders the functions of a part. `bucket` is the number of the part in the tree of halves: the root is 1, and the
+/// halves of n are 2n and 2n + 1.
 fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
     if nodes.len() <= 1 || depth >= options.depth {
         nodes.sort_by_key(|node| node.place);
@@ -138,13 +140,13 @@ fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
     }
 }
 
-/// How many functions of each half a utility node has. Only nodes that both sides could share count.
+/// For each utility node, how many of its functions are in each half.
 struct Counts {
     /// The utility nodes, sorted.
     utilities: Vec<u32>,
-    /// Left and right.
+    /// The number of functions in the left and in the right half.
     members: Vec<(u32, u32)>,
-    /// What moving a function with the node over saves: from left to right, from right to left.
+    /// How much is saved if a function of the node moves: from left to right, and from right to left.
     gains: Vec<(f64, f64)>,
 }
 
@@ -206,13 +208,13 @@ impl Counts {
     }
 }
 
-/// Lower if a node's functions are on one side.
+/// The cost of a utility node. It is lowest if all functions of the node are in the same half.
 fn cost(left: u32, right: u32) -> f64 {
     let side = |count: u32| f64::from(count) * (f64::from(count) + 1.0).log2();
     -(side(left) + side(right))
 }
 
-/// Exchanges pairs between the halves while that saves; false if nothing moved.
+/// Exchanges pairs of functions between the halves as long as that saves something. Returns whether a function moved.
 fn exchange(
     nodes: &mut [Node],
     counts: &mut Counts,
@@ -250,7 +252,8 @@ fn exchange(
     moved
 }
 
-/// splitmix64 (Steele, Lea, Flood 2014): the seed is the part's number, so that no part's numbers depend on another's.
+/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the number of the part, so the numbers of a part
+/// do not depend on other parts.
 struct Random(u64);
 
 impl Random {

@@ -1,7 +1,7 @@
-//! Function order: which functions to lay out first, so that a program's start touches few pages.
+//! Function order: which functions a linker should place first, so that the start of a program touches few pages.
 //!
-//! [`by_mean`] sorts by the mean ordinal of the first call, which one profile of many runs has. [`balanced`] uses the
-//! runs one by one, and puts functions together that are needed at the same times.
+//! [`by_mean`] sorts by the mean ordinal of the first call; one profile of many runs is enough for that. [`balanced`]
+//! needs the runs one by one, and places functions together that are needed at the same time.
 mod balanced;
 mod pages;
 mod traces;
@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A linker, by the file that it takes the order from.
+/// The linker that reads the order file, which decides the form of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderFile {
     /// `--symbol-ordering-file` of lld for ELF: symbol names.
@@ -31,8 +31,9 @@ pub enum OrderFile {
     MachO,
 }
 
-/// The section names that GCC and clang give to functions with `-ffunction-sections`: what they think of a function is in
-/// the name. The one that fits is not known to a profile, and lines without a section do no harm.
+/// The names of sections that GCC and clang give to functions with `-ffunction-sections`. The name depends on whether
+/// the compiler expects the function to be hot. A profile does not have that fact, so all names are written; lines
+/// without a section do no harm.
 const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.",
     b".text.hot.",
@@ -66,7 +67,7 @@ pub fn by_mean(profile: &MipProfile) -> Vec<FunctionId> {
     order
 }
 
-/// Compares sum by runs as fractions: a / b < c / d if a · d < c · b.
+/// Compares the fractions sum / runs: a / b < c / d if a · d < c · b.
 fn compare_means(one: &Function, other: &Function) -> Ordering {
     let fraction = |function: &Function| {
         (
@@ -76,14 +77,14 @@ fn compare_means(one: &Function, other: &Function) -> Ordering {
     };
     let ((sum, runs), (other_sum, other_runs)) = (fraction(one), fraction(other));
     match (runs == 0, other_runs == 0) {
-        // Two factors of 64 bits each.
+        // The product of two 64-bit numbers fits 128 bits.
         (false, false) => (sum * other_runs).cmp(&(other_sum * runs)),
         (left, right) => left.cmp(&right),
     }
 }
 
-/// The names of the functions in the order, each once. Functions that share a name (`static` ones of several files)
-/// cannot be told apart by a linker: the first place counts.
+/// The names of the functions in the order, without repetitions. A linker cannot tell functions with the same name
+/// apart (`static` functions of several files), so only the first place counts.
 pub fn names<'p>(profile: &'p MipProfile, order: &[FunctionId]) -> Names<'p> {
     let mut seen = FxHashSet::default();
     let mut names = Names {
@@ -101,17 +102,17 @@ pub fn names<'p>(profile: &'p MipProfile, order: &[FunctionId]) -> Names<'p> {
     names
 }
 
-/// What [`names`] returns.
+/// The result of [`names`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names<'p> {
-    /// The names.
+    /// The names, in order.
     pub names: Vec<&'p [u8]>,
-    /// Functions that are not listed, since their name is.
+    /// The number of functions that are not listed, because their name is in the list already.
     pub repeated: usize,
 }
 
 impl OrderFile {
-    /// The file's bytes.
+    /// The contents of the order file.
     pub fn write(self, names: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
         for name in names {

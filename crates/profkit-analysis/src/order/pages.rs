@@ -1,23 +1,23 @@
-//! What of the text a start touches.
+//! How many pages of code the start of a program touches.
 use profkit_data::mip::{Function, FunctionId, MipProfile};
 
-/// Functions are taken to begin at multiples of this when they are laid out anew, as compilers align them on x86-64.
+/// Functions in a new layout are assumed to begin at multiples of this, as compilers align them on x86-64.
 const FUNCTION_ALIGN: u64 = 16;
 
-/// How much text the functions touch that runs called.
+/// The code that the called functions occupy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Functions counted.
+    /// The number of functions.
     pub functions: usize,
-    /// Their sizes together.
+    /// The sum of their sizes.
     pub bytes: u64,
-    /// Pages that hold any byte of them where the linker put them.
+    /// The number of pages that hold any of their bytes, at the places that the linker chose.
     pub pages_before: u64,
-    /// Pages that they take when they follow one another, aligned to 16 bytes, from the start of a page.
+    /// The number of pages that they need if they follow each other, aligned to 16 bytes, from the start of a page.
     pub pages_after: u64,
 }
 
-/// The footprint of these functions.
+/// Computes the footprint of these functions.
 pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Footprint {
     let page_size = page_size.max(1);
     let functions = || order.iter().map(|&id| &profile.functions[id]);
@@ -26,7 +26,7 @@ pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> 
         .map(|function| pages_of(function, page_size))
         .collect();
     pages.sort_unstable();
-    // Of the pages up to here, all that count are counted.
+    // The last page that was looked at. All pages up to it are counted if they are touched.
     let (mut counted, mut pages_before) = (None, 0_u64);
     for (first, last) in pages {
         let from = counted.map_or(first, |counted: u64| first.max(counted.saturating_add(1)));
@@ -47,7 +47,7 @@ pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> 
     }
 }
 
-/// First and last page of a function. Addresses that are relative to a section are two's complement.
+/// The first and the last page of a function. An address relative to a section may be negative (two's complement).
 fn pages_of(function: &Function, page_size: u64) -> (u64, u64) {
     let start = function.address.wrapping_add(1 << 63);
     let last = start.saturating_add(u64::from(function.size).saturating_sub(1));

@@ -37,7 +37,7 @@ fn means_are_compared_without_overflow_and_ties_keep_their_order() {
         function("unordered", 0, 1, Some((0, 0))),
         function("most", 0, 1, Some((u64::MAX, 1))),
     ]);
-    // u64::MAX / (u64::MAX - 1) is just above 1.
+    // u64::MAX / (u64::MAX - 1) is slightly above 1.
     assert_eq!(by_mean(&profile), functions([4, 0, 2, 3, 6, 5]));
 }
 
@@ -68,7 +68,7 @@ fn files_of_linkers() {
     );
 }
 
-/// Vectors that were published for the rule.
+/// These values were published with the rule.
 #[test]
 fn utility_nodes_of_traces() {
     let one = utility_nodes(4, &[functions(0..4)], false);
@@ -97,7 +97,7 @@ fn utility_nodes_of_traces() {
 
 #[test]
 fn functions_needed_together_stand_together() {
-    // Two kinds of runs that share nothing but main, and call their functions in unlike orders.
+    // Two kinds of runs that share only main, and call their functions in different orders.
     let mut traces = Vec::new();
     for turn in 0..8 {
         let of = |kind: usize| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));

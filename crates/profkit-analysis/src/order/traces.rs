@@ -1,14 +1,14 @@
-//! Runs as sequences of first calls, and the utility nodes that balanced partitioning works on.
+//! Runs as sequences of first calls, and the utility nodes for balanced partitioning.
 use profkit_data::Error;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{FunctionId, Identity, MipProfile, Modes, RawParts, calls_record};
 use rustc_hash::FxHashMap;
 use std::fmt;
 
-/// The functions that a run called, by their first call.
+/// The functions that a run called, in the order of their first calls.
 pub type Trace = Vec<FunctionId>;
 
-/// The trace of a profile of one run; of one of several, in the order of the means.
+/// Makes a trace from the profile of one run. If the profile has several runs, the order is that of the mean ordinals.
 pub fn trace(profile: &MipProfile) -> Trace {
     let mut order = super::by_mean(profile);
     order.retain(|&id| profile.functions[id].order_runs > 0);
@@ -36,7 +36,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// The traces of the runs in a file: one per part of a raw file, or one of a profile. `profile` numbers the functions.
+/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. Functions are numbered
+/// as in `profile`.
 ///
 /// # Errors
 /// If the file cannot be read, or belongs to another image than `profile`.
@@ -80,14 +81,15 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
     called.into_iter().map(|(_, id)| id).collect()
 }
 
-/// For each function, the utility nodes that it belongs to: a node stands for a time at which a run needs it.
+/// Returns the utility nodes of each function. A node stands for a time span of a run, and its functions are those that
+/// the run needs then.
 ///
-/// In each trace a new node begins at places 1, 2, 4, 8 and so on, and a function belongs to all nodes from its first
-/// call to the end of the trace, since its pages stay in use. Nodes that add nothing are left out: those of one
-/// function, and those of more than half of all.
+/// In each trace a new node begins at places 1, 2, 4, 8 and so on. A function belongs to all nodes from its first call
+/// to the end of the trace, since its pages stay in use. With `leave_out`, nodes that add nothing are left out: nodes
+/// with only one function, and nodes with more than half of all functions.
 ///
 /// # Panics
-/// If a trace has a function that is none of that many.
+/// If the number of a function in a trace is not below `functions`.
 pub fn utility_nodes(
     functions: usize,
     traces: &[Trace],

@@ -1,4 +1,4 @@
-//! How alike two profiles are.
+//! Measures how similar two profiles are.
 mod samples;
 
 pub use samples::{

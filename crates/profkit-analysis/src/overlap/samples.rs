@@ -1,4 +1,4 @@
-//! How alike two sample profiles are, by the measures of LLVM's `overlap --sample` (`SampleOverlapAggregator` in
+//! Measures how similar two sample profiles are, as LLVM's `overlap --sample` does (`SampleOverlapAggregator` in
 //! `llvm-profdata.cpp`).
 use profkit_data::sample::{
     BodyLine, Frame, Function, Inlined, ProfileKind, SampleName, SampleProfile, Samples,
@@ -11,16 +11,17 @@ use std::fmt;
 #[derive(Debug)]
 pub struct OverlapSide<'p> {
     profile: &'p SampleProfile,
-    /// Lines with at least so many samples are hot.
+    /// Lines with at least this many samples are hot.
     threshold: u64,
-    /// Of each function.
+    /// The sums of each function.
     sums: Vec<Sums>,
-    /// All samples of lines.
+    /// The samples of all lines.
     samples: u64,
 }
 
 impl<'p> OverlapSide<'p> {
-    /// A profile in which lines with at least `threshold` samples are hot; [`hot_threshold`] gives that number.
+    /// Prepares a profile for a comparison. Lines with at least `threshold` samples are hot; [`hot_threshold`] returns
+    /// that number.
     pub fn new(profile: &'p SampleProfile, threshold: u64) -> Self {
         let functions = profile.functions().iter();
         let sums: Vec<Sums> = functions
@@ -37,7 +38,7 @@ impl<'p> OverlapSide<'p> {
         }
     }
 
-    /// Samples of all lines.
+    /// The samples of all lines.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -47,8 +48,8 @@ impl<'p> OverlapSide<'p> {
     }
 }
 
-/// The least count of the lines that have this share of all samples, in millionths. `None` if the summary has no such
-/// share.
+/// The smallest count of the lines that together hold this share of all samples, in millionths. `None` if the summary
+/// does not have this share.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -58,24 +59,24 @@ pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
 /// Why two profiles cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incomparable {
-    /// Only one of them counts pseudo probes; the other one counts lines.
+    /// Only one of them counts pseudo probes; the other counts lines.
     Probes,
-    /// Only one of them knows calling contexts.
+    /// Only one of them has calling contexts.
     Contexts,
 }
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Incomparable::Probes => "one profile counts pseudo probes, the other one lines",
-            Incomparable::Contexts => "only one profile knows the callers of its functions",
+            Incomparable::Probes => "one profile counts pseudo probes, the other counts lines",
+            Incomparable::Contexts => "only one profile has calling contexts",
         })
     }
 }
 
 impl std::error::Error for Incomparable {}
 
-/// The lines of a function, inlined ones included.
+/// The sums over the lines of a function, including inlined functions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     samples: u64,
@@ -102,12 +103,12 @@ impl Sums {
     }
 }
 
-/// A function of the second profile.
+/// The comparison of one function of the second profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FunctionOverlap {
-    /// Its place among the functions of the second profile.
+    /// The index of the function in the second profile.
     pub function: usize,
-    /// The place of the same function in the first profile, if it is there.
+    /// The index of the same function in the first profile, if it is there.
     pub base_function: Option<usize>,
     /// The largest count of its lines in the second profile.
     pub largest: u64,
@@ -119,24 +120,24 @@ pub struct FunctionOverlap {
     pub base_unique: u64,
     /// Samples of lines that only the second profile has.
     pub test_unique: u64,
-    /// The smaller count of each line, added up.
+    /// The sum of the smaller count of each line.
     pub common: u64,
-    /// The larger count of each line, added up.
+    /// The sum of the larger count of each line.
     pub union: u64,
-    /// How alike the two are: 1 for the same.
+    /// How similar the two functions are; 1 if they are equal.
     pub similarity: f64,
 }
 
-/// How many functions or lines are hot in each profile.
+/// How many functions, or lines, are hot in each profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
-    /// In the first profile.
+    /// Hot in the first profile.
     pub base: u64,
-    /// In the second profile.
+    /// Hot in the second profile.
     pub test: u64,
-    /// In both.
+    /// Hot in both profiles.
     pub both: u64,
-    /// In one of them or both.
+    /// Hot in at least one of them.
     pub either: u64,
 }
 
@@ -158,33 +159,33 @@ pub struct HotOverlap {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleOverlap {
-    /// How alike the profiles are: 1 for the same.
+    /// How similar the profiles are; 1 if they are equal.
     pub similarity: f64,
-    /// The smaller count of each line, added up.
+    /// The sum of the smaller count of each line.
     pub common_samples: u64,
-    /// The larger count of each line, added up.
+    /// The sum of the larger count of each line.
     pub union_samples: u64,
     /// Samples of lines that only the first profile has.
     pub base_unique_samples: u64,
     /// Samples of lines that only the second profile has.
     pub test_unique_samples: u64,
-    /// Functions of both profiles.
+    /// The number of functions that both profiles have.
     pub common_functions: u64,
-    /// Functions of either profile.
+    /// The number of functions that at least one profile has.
     pub union_functions: u64,
-    /// Functions that only the first profile has.
+    /// The number of functions that only the first profile has.
     pub base_unique_functions: u64,
-    /// Functions that only the second profile has.
+    /// The number of functions that only the second profile has.
     pub test_unique_functions: u64,
-    /// HotOverlap functions.
+    /// How many functions are hot.
     pub hot_functions: HotOverlap,
-    /// HotOverlap lines.
+    /// How many lines are hot.
     pub hot_lines: HotOverlap,
-    /// The functions of the second profile, in its order.
+    /// The functions of the second profile, in the order of that profile.
     pub functions: Vec<FunctionOverlap>,
 }
 
-/// What is smaller is taken for an error of rounding, as in LLVM.
+/// Smaller differences are treated as rounding errors, as in LLVM.
 const EPSILON: f64 = 0.000_005;
 
 #[expect(
@@ -195,7 +196,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// A part of a whole, from 0 to 1; 0 of nothing.
+/// The share of a part in a whole, from 0 to 1; 0 if the whole is 0.
 pub fn share(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,
@@ -304,7 +305,8 @@ impl SampleOverlap {
     }
 }
 
-/// Where the other profile has the function of the same name and callers. Hashes are not the names they are of.
+/// The index of the function with the same name and callers in the other profile. A hash does not match the name that
+/// it was made from.
 fn same_function(
     other: &SampleProfile,
     profile: &SampleProfile,
@@ -324,7 +326,7 @@ fn same_function(
     other.find(&callers?, there(function.samples.name)?)
 }
 
-/// Two profiles while their functions are compared.
+/// The state of a comparison.
 struct Compared<'s, 'p> {
     base: &'s OverlapSide<'p>,
     test: &'s OverlapSide<'p>,
@@ -332,7 +334,8 @@ struct Compared<'s, 'p> {
 }
 
 impl Compared<'_, '_> {
-    /// Counts hot lines, by the samples of the unit that they are in.
+    /// Counts hot lines. A line is hot if the line, or the inlined function that is counted as a whole, has enough
+    /// samples.
     fn hot_lines(&mut self, base: u64, test: u64, lines: u64) {
         let base = base >= self.base.threshold;
         let test = test >= self.test.threshold;
@@ -343,7 +346,8 @@ impl Compared<'_, '_> {
         self.hot.either += count(base || test);
     }
 
-    /// Adds a unit of a function: samples in either profile, `None` where it has no such unit. Returns the difference.
+    /// Adds a line, or an inlined function that only one side has. `None` stands for a side without it. Returns the
+    /// difference of the two shares.
     fn unit(
         &mut self,
         base: Option<u64>,
@@ -365,7 +369,7 @@ impl Compared<'_, '_> {
         1.0 - similarity
     }
 
-    /// How alike two functions, or two instances of an inlined one, are inside: 1 for the same.
+    /// How similar the insides of two functions, or of two inlined instances, are; 1 if they are equal.
     fn function(&mut self, base: &Samples, test: &Samples, row: &mut FunctionOverlap) -> f64 {
         let mut difference = 0.0;
         let line = |line: &BodyLine| line.samples;
@@ -410,7 +414,7 @@ impl OverlapSide<'_> {
         self.profile.names.get(inlined.samples.name)
     }
 
-    /// By place, then by name.
+    /// Sorts inlined functions by place, then by name.
     fn by_name<'s>(&self, inlined: &'s [Inlined]) -> Vec<&'s Inlined> {
         let mut order: Vec<&Inlined> = inlined.iter().collect();
         order.sort_by(|one, two| {
@@ -420,7 +424,7 @@ impl OverlapSide<'_> {
     }
 }
 
-/// Goes through two sorted lists at once: what both have together, the rest alone.
+/// Walks through two sorted lists together. Items that both lists have are passed as a pair, other items alone.
 fn join<T>(
     one: &[T],
     two: &[T],

@@ -251,7 +251,10 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
         [
             (totals.records_dropped, "functions of a file dropped"),
             (totals.records_overflowed, "functions at the largest count"),
-            (totals.collisions, "functions shared by different programs"),
+            (
+                totals.collisions,
+                "functions occur in more than one program",
+            ),
         ],
         [
             (totals.functions_filtered, "functions filtered out"),
@@ -265,7 +268,9 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
             if number > 0 {
                 // "1 functions dropped" would be no English.
                 let what = match number {
-                    1 => what.replacen("functions", "function", 1),
+                    1 => what
+                        .replacen("functions", "function", 1)
+                        .replacen("occur ", "occurs ", 1),
                     _ => what.to_owned(),
                 };
                 let _ = write!(line, "{separator}{} {what}", grouped(number));
@@ -412,13 +417,13 @@ mod tests {
         hint: find out who writes such counters
         warning: cut: dropped: a counter is above 2^56 at offset 0x2a0: found 7
         warning: out.profdata: left out 3 build ids
-        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions shared by different programs
+        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions occur in more than one program
         ");
         let many = FullReport {
             outputs: &[written("a"), written("b")],
             ..full
         };
         let many = many.to_string();
-        insta::assert_snapshot!(many.lines().next_back().unwrap(), @"wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions shared by different programs");
+        insta::assert_snapshot!(many.lines().next_back().unwrap(), @"wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions occur in more than one program");
     }
 }

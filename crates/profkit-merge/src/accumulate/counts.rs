@@ -1,4 +1,4 @@
-//! Counters: weighted sums that stop at the largest count.
+//! Counters: weighted sums that cannot exceed the largest count.
 use crate::Weight;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 
@@ -25,7 +25,7 @@ pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Multiplies counters. Returns whether one had to be cut to [`MAX_COUNT`].
+/// Multiplies counters. Returns whether a counter had to be cut to [`MAX_COUNT`].
 pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     let mut overflowed = false;
     for count in counts {
@@ -37,8 +37,9 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Merges two pseudo records: hot wins (`InstrProfRecord::merge`). LLVM lets the other counters, which mean nothing,
-/// stay as they came first; to depend on no order, `llvms_order` must be off.
+/// Merges two pseudo records: if one of them is hot, the result is hot (`InstrProfRecord::merge`). LLVM changes only
+/// the first counter and keeps the others, which mean nothing, as they came first. Without `first_only` all counters
+/// change, and the result does not depend on the order.
 pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], first_only: bool) {
     let hot = this.first() == Some(&PSEUDO_HOT) || input.first() == Some(&PSEUDO_HOT);
     let marker = if hot { PSEUDO_HOT } else { PSEUDO_WARM };

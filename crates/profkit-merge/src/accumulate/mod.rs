@@ -1,9 +1,9 @@
-//! The accumulator: functions by name, records by hash, counters summed.
+//! The accumulator: functions by name, records by hash, summed counters.
 //!
-//! With [`Rules::TOLERANT`] it is a commutative monoid with the empty accumulator as identity. Records of one name and
-//! hash whose shapes differ (number of counters, bitmap bytes, value sites) stay apart until [`Accumulator::finish`],
-//! where the shape seen first wins. With [`Rules::LLVM`] what is there already wins at once, as in LLVM's writer
-//! (`InstrProfWriter::addRecord`).
+//! With [`Rules::TOLERANT`] accumulators form a commutative monoid, and the empty accumulator is its identity. Records
+//! of one name and hash may differ in shape (number of counters, bitmap bytes, value sites). They stay separate until
+//! [`Accumulator::finish`], where the shape of the first input wins. With [`Rules::LLVM`] the record that is already
+//! there wins at once, as in LLVM's writer (`InstrProfWriter::addRecord`).
 mod counts;
 mod sites;
 #[cfg(test)]
@@ -21,35 +21,35 @@ pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
-/// How records are added. A strategy of the merge chooses the rules.
+/// How records are added. The strategy of the merge chooses the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// How value sites of inputs are added.
+    /// How the value sites of inputs are added.
     pub(crate) sites: SiteRule,
-    /// Whether the record that is there decides the shape at once. If not, records of other shapes stay apart until all are
-    /// known.
+    /// Whether the first record of a function decides the shape at once. If not, records of other shapes stay separate
+    /// until all inputs are read.
     pub(crate) first_shape_wins: bool,
-    /// Whether markers (the counts of pseudo-hot and pseudo-warm records) are scaled like counts, and where two records
-    /// meet only the first marker changes.
+    /// Whether the markers of pseudo-hot and pseudo-warm records are treated as counts: weights scale them, and a merge
+    /// of two such records changes only the first marker.
     pub(crate) markers_are_counts: bool,
-    /// Whether what another worker has counts as later than all that is there.
+    /// Whether the records of another worker count as later than all records that are already here.
     pub(crate) joins_in_order: bool,
 }
 
 impl Rules {
-    /// The order of inputs does not matter.
+    /// The rules whose result does not depend on the order of inputs.
     pub(crate) const TOLERANT: Self = Rules {
         sites: SiteRule::Canonical,
         first_shape_wins: false,
         markers_are_counts: false,
         joins_in_order: false,
     };
-    /// As tolerant, but for value sites, which follow LLVM's writers.
+    /// The tolerant rules, but with value sites added as LLVM's writers do.
     pub(crate) const AS_WRITERS: Self = Rules {
         sites: SiteRule::Llvm,
         ..Self::TOLERANT
     };
-    /// As LLVM's writers.
+    /// The rules of LLVM's writers.
     pub(crate) const LLVM: Self = Rules {
         sites: SiteRule::Llvm,
         first_shape_wins: true,
@@ -64,30 +64,30 @@ impl Default for Rules {
     }
 }
 
-/// Sums of many profiles.
+/// The sum of many profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rules: Rules,
-    /// How sites of other accumulators are added.
+    /// How the value sites of other accumulators are added.
     join: SiteRule,
     table: FunctionTable,
     /// Function ids by name.
     index: HashTable<FunctionId>,
-    /// One per record.
+    /// One entry per record.
     stats: Vec<RecordStats>,
     scratch: Scratch,
-    /// Records that found no room: tables hold 2^32 − 1.
+    /// The number of records that did not fit: a table holds at most 2^32 − 1.
     pub(crate) refused: u64,
 }
 
-/// What is known about a record beside its data.
+/// Facts about a record that are not in its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordStats {
-    /// How many records of inputs went in.
+    /// How many records of inputs were added to it.
     pub(crate) seen: u64,
     /// The program that the records came from; 0 if it has no id.
     pub(crate) origin: u32,
-    /// Whether records of several programs went in.
+    /// Whether records of several programs were added.
     pub(crate) collided: bool,
     /// Whether a sum had to be cut.
     pub(crate) overflowed: bool,
@@ -107,7 +107,7 @@ impl RecordStats {
         self.seen = self.seen.saturating_add(other.seen);
         let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
         self.collided |= other.collided | differ;
-        // The lower id stays: the outcome must not depend on the order.
+        // The lower id stays, so that the result does not depend on the order.
         self.origin = match (self.origin, other.origin) {
             (0, one) | (one, 0) => one,
             (a, b) => a.min(b),
@@ -116,7 +116,7 @@ impl RecordStats {
     }
 }
 
-/// A record on its way into an accumulator.
+/// A record that is to be added to an accumulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming<'a> {
     pub(crate) name: &'a [u8],
@@ -124,12 +124,12 @@ pub(crate) struct Incoming<'a> {
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
     pub(crate) stats: RecordStats,
-    /// How its value sites are added.
+    /// How the value sites of the record are added.
     pub(crate) site_rule: SiteRule,
 }
 
 impl<'a> Incoming<'a> {
-    /// A record of a file.
+    /// A record that was read from a file.
     pub(crate) fn of_record(
         record: &'a Record,
         order: u64,
@@ -153,7 +153,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// What did not fit, both sides as (found in the newcomer, expected by what was there).
+/// The part of a record that does not fit the record that is already there. Pairs are (found in the new record,
+/// expected by the present one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),
@@ -173,13 +174,13 @@ impl Fault {
                 Reason::CounterMismatch,
                 "the number of counters differs from the record seen first",
             )
-            .sides(format_args!("{found} counters"), format_args!("{expected} counters"))
+            .sides(plural(found, "counter"), plural(expected, "counter"))
             .llvm(LlvmCode::CountMismatch),
             Fault::Pseudo => Event::new(
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "a pseudo-hot or pseudo-warm record meets one with counts",
+                "one record has counts, the other only a hot or warm mark",
             )
             .llvm(LlvmCode::CountMismatch),
             Fault::Bitmap(found, expected) => Event::new(
@@ -188,7 +189,7 @@ impl Fault {
                 Reason::BitmapMismatch,
                 "the bitmap size differs from the record seen first; only its counters are merged",
             )
-            .sides(format_args!("{found} bytes"), format_args!("{expected} bytes"))
+            .sides(plural(found, "byte"), plural(expected, "byte"))
             .llvm(LlvmCode::BitmapMismatch),
             Fault::ValueSites(kind, found, expected) => Event::new(
                 input,
@@ -198,7 +199,7 @@ impl Fault {
                     "the number of value sites of kind {kind} differs from the record seen first; its values are left out"
                 ),
             )
-            .sides(format_args!("{found} sites"), format_args!("{expected} sites"))
+            .sides(plural(found, "site"), plural(expected, "site"))
             .llvm(LlvmCode::ValueSiteCountMismatch),
             Fault::Overflow => Event::new(
                 input,
@@ -214,6 +215,11 @@ impl Fault {
             _ => event.hint("merge only profiles of one build of the program together"),
         }
     }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{s}")
 }
 
 fn site_counts(values: Option<&ValueData>) -> [usize; 3] {
@@ -263,7 +269,7 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
-    /// Makes room for more functions.
+    /// Reserves memory for more functions.
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
         self.stats.reserve(functions);
@@ -275,7 +281,7 @@ impl Accumulator {
         });
     }
 
-    /// Finds or adds the function.
+    /// Finds the function, or adds it.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
         let found = index.find(name_ref.0, |&id| {
@@ -295,7 +301,7 @@ impl Accumulator {
         Some(id)
     }
 
-    /// Whether there is a record of this name and hash that has value sites.
+    /// Whether a record of this name and hash is present and has value sites.
     pub(crate) fn has_values(&self, incoming: &Incoming<'_>) -> bool {
         let function = self.index.find(incoming.name_ref.0, |&id| {
             self.table
@@ -310,7 +316,7 @@ impl Accumulator {
             .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
     }
 
-    /// Adds a record. Returns the first fault, as LLVM reports one per record.
+    /// Adds a record. Returns the first fault only: LLVM also reports one per record.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {
@@ -341,7 +347,7 @@ impl Accumulator {
             return None;
         };
         let mut stats = incoming.stats;
-        // LLVM scales markers like counts, and neither checks nor scales with weight 1.
+        // LLVM scales markers like counts. With weight 1 it neither scales counts nor checks them.
         let scale = if self.rules.markers_are_counts {
             !incoming.weight.is_one()
         } else {
@@ -355,7 +361,7 @@ impl Accumulator {
         {
             stats.overflowed |= scale_values(values, incoming.weight);
         }
-        // Text may list more values than a site can have: LLVM's writers cut a new record too.
+        // Text may list more values than a site can have. LLVM's writers cut even the first record of a function.
         if self.join == SiteRule::LlvmJoin
             && let Some(values) = self.table.values_mut(id)
             && is_long(values)
@@ -407,7 +413,8 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds bitmap and values of a record whose counters fit. Returns whether a value's count was cut.
+    /// Adds the bitmap and the values of a record whose counters fit. Returns whether the count of a value had to be
+    /// cut to 64 bits.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -454,8 +461,8 @@ impl Accumulator {
         overflowed
     }
 
-    /// Adds all records of another accumulator. If the rules join in order, they count as later than those that
-    /// are there, and faults are passed on.
+    /// Adds all records of another accumulator, and passes faults to `fault`. If the rules join in order, the added
+    /// records count as later than those that are already here.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
         let in_order = self.rules.joins_in_order;
         if self.is_empty() && self.rules == other.rules && !in_order {
@@ -468,7 +475,7 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // The order in which LLVM's writer met them, however they came here.
+        // Restores the order in which LLVM's writer would have met the functions.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
@@ -508,7 +515,7 @@ impl Accumulator {
         }
     }
 
-    /// Records of one function in the order in which LLVM's writer hands them to another.
+    /// Sorts records of one function into the order in which one of LLVM's writers passes them to another.
     fn in_llvm_order(&self, ids: &[RecordId]) -> Vec<RecordId> {
         let hash = |&id: &RecordId| self.table.record(id).map_or(0, |record| record.func_hash.0);
         let hashes: Vec<u64> = ids.iter().map(hash).collect();
@@ -525,8 +532,8 @@ impl Accumulator {
         last.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Decides among records of one name and hash, brings values into their final order and takes out the functions
-    /// that `keep` does not want. Reports what was decided.
+    /// Chooses among records of one name and hash, sorts values into their final order, and removes the functions that
+    /// `keep` rejects. Reports the records that were not chosen.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = if self.rules.first_shape_wins {
             (Vec::new(), 0)
@@ -559,10 +566,11 @@ impl Accumulator {
         finished
     }
 
-    /// Folds records of one name and hash into the one seen first. Returns the ids of the others, sorted, and how
-    /// many records of inputs were left out.
+    /// Adds records of the same name and hash to the one that was seen first. Returns the sorted ids of the records
+    /// that were added to another one, and the number of input records that were left out.
     fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
-        // In the order of the inputs, so that the first events of a capped log are the same whatever the threads.
+        // Conflicts are handled in the order of the inputs, so that a log with a limit keeps the same events for any
+        // number of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
@@ -622,8 +630,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds what fits of record `id` to record `winner`, and reports the rest. Returns how many records of inputs
-    /// were left out altogether.
+    /// Adds record `id` to record `winner` as far as it fits, and reports the rest. Returns the number of input records
+    /// that were left out as a whole.
     fn fold(
         &mut self,
         function: FunctionId,
@@ -663,7 +671,7 @@ impl Accumulator {
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
         let mut event = fault.event(input_of(order), name);
         if stats.seen > 1 {
-            let more = format!(" (and so in {} later records)", stats.seen - 1);
+            let more = format!(" (also in {} later records)", stats.seen - 1);
             event.message.push_str(&more);
         }
         log.push_ordered(order, event);
@@ -673,7 +681,7 @@ impl Accumulator {
         }
     }
 
-    /// Copies what stays into a new table.
+    /// Copies the records that stay into a new table.
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
@@ -717,10 +725,10 @@ impl Accumulator {
     }
 }
 
-/// Says of a name whether its function stays.
+/// Returns whether a function stays in the result, given its name.
 pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// What [`Accumulator::finish`] makes.
+/// The result of [`Accumulator::finish`].
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) table: FunctionTable,
@@ -732,12 +740,12 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
 }
 
-/// The order of a record: inputs first, then records of an input.
+/// A number that orders records by input, and within an input by their place.
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {
     ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
 }
 
-/// The input of an order.
+/// The input of a record, from the number of [`order_of`].
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
 }

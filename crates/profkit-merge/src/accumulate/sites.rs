@@ -1,30 +1,31 @@
-//! Value sites: sums by value.
+//! Value sites: counts summed by value.
 //!
-//! A site is a list of (value, count). One value may stand there several times: raw files turn every address outside
-//! the program into 0. A site that was seen once keeps its order; a merged one is in *canonical* order, by value and
-//! then by falling count. Both end sorted by falling count, ties staying in order
-//! (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
+//! A site is a list of (value, count). A value may occur several times in it, because raw files replace every address
+//! outside the program by 0. A site that was seen once keeps its order. A merged site is in *canonical* order: by
+//! value, then by falling count. At the end all sites are sorted by falling count, with equal counts in their previous
+//! order (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
 //!
-//! Equal values are added largest to largest: sums of falling lists fall again, so that this is associative and
-//! commutative. LLVM adds them as they stand in the newcomer, which depends on the order of inputs.
+//! Equal values are added largest to largest. Sums of two falling lists fall again, so this addition is associative and
+//! commutative. LLVM adds equal values in the order of the new site, so its result depends on the order of inputs.
 use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
-/// Which side's rules hold for a newcomer.
+/// The rules by which a new site is added to the site that is already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]
-    /// Largest to largest, every count weighted, no cut before the end.
+    /// Equal values are added largest to largest, every count is weighted, and nothing is cut before the end.
     Canonical,
-    /// What one of LLVM's writers gives another: as [`Canonical`](Self::Canonical), cut to 255 after every merge.
+    /// The rule by which LLVM joins two writers: as [`Canonical`](Self::Canonical), but cut to 255 values after every
+    /// merge.
     LlvmJoin,
-    /// As `InstrProfValueSiteRecord::merge`: equal values in the newcomer's order, the weight only on values that
-    /// were there, cut to 255 after every merge.
+    /// The rule of `InstrProfValueSiteRecord::merge`: equal values are added in the order of the new site, the weight
+    /// applies only to values that are already there, and the site is cut to 255 values after every merge.
     Llvm,
 }
 
-/// Buffers that merging reuses.
+/// Buffers that are used again for every merge.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     site: Vec<ValueEntry>,
@@ -41,7 +42,7 @@ fn make_canonical(site: &mut [ValueEntry]) {
     }
 }
 
-/// Adds the sites of `input` to `this`, which has as many. Returns whether a count was cut to 64 bits.
+/// Adds the sites of `input` to `this`. Both have the same number of sites. Returns whether a count was cut to 64 bits.
 pub(crate) fn merge_kind(
     this: &mut KindValues,
     input: &KindValues,
@@ -97,7 +98,7 @@ pub(crate) fn merge_kind(
     overflowed
 }
 
-/// Multiplies every count. Returns whether one was cut to 64 bits.
+/// Multiplies every count. Returns whether a count was cut to 64 bits.
 pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     let mut overflowed = false;
     for (_, kind) in values.kinds_mut() {
@@ -116,7 +117,7 @@ pub(crate) fn is_long(values: &ValueData) -> bool {
     kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))
 }
 
-/// Brings all sites into the order of the result and cuts them.
+/// Sorts all sites into the order of the result, and cuts them.
 pub(crate) fn finish(values: &mut ValueData) {
     for (_, kind) in values.kinds_mut() {
         finish_kind(kind);

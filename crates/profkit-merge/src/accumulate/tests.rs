@@ -4,7 +4,7 @@ use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 use profkit_data::instr::ValueEntry;
 use proptest::prelude::*;
 
-/// Records of few names, hashes and shapes, so that they meet.
+/// Records with few different names, hashes and shapes, so that many of them meet.
 fn record() -> impl Strategy<Value = (Record, u64)> {
     let count = prop_oneof![
         8 => 0u64..100,
@@ -44,7 +44,7 @@ fn record() -> impl Strategy<Value = (Record, u64)> {
 }
 
 fn records() -> impl Strategy<Value = Vec<(Record, u64)>> {
-    // Orders are unique in one merge: a record stands at one place.
+    // Gives every record a different order: in a merge, no two records stand at the same place.
     proptest::collection::vec(record(), 0..12).prop_map(|mut records| {
         for (index, (_, order)) in (0u64..).zip(records.iter_mut()) {
             *order = *order * 64 + index;
@@ -59,7 +59,8 @@ fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
         let order = order * 4 + place;
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.stats = RecordStats::once(u32::try_from(place).unwrap());
-        // Records that do not fit stay apart until the end; a sum that had to be cut is known at once.
+        // Records of other shapes stay separate until the end, so adding them gives no fault yet. A sum that had to be
+        // cut is reported at once.
         assert!(matches!(acc.add(incoming), None | Some(Fault::Overflow)));
     }
     acc
@@ -74,7 +75,7 @@ fn merged(mut a: Accumulator, b: Accumulator) -> Accumulator {
 
 type View = (Vec<String>, Vec<Event>, Vec<u64>);
 
-/// All that a result says, in an order of its own.
+/// All facts of a result, sorted, so that two results can be compared.
 fn view(acc: Accumulator) -> View {
     let mut log = EventLog::default();
     let finished = acc.finish(None, &mut log);
@@ -152,7 +153,7 @@ fn events_of(records: &[Record], rules: Rules) -> Vec<String> {
     let mut log = EventLog::default();
     for (input, record) in records.iter().enumerate() {
         let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rules.sites);
-        // What becomes of a fault is up to the strategy: the tolerant one finds them all at the end.
+        // The strategy decides what to do with a fault. The tolerant rules find all faults at the end.
         if let Some(fault) = acc.add(incoming).filter(|_| rules.first_shape_wins) {
             log.push(fault.event(input, &record.name));
         }
@@ -181,11 +182,11 @@ fn what_does_not_fit_is_reported_with_both_sides() {
         let events = events_of(&records, rules);
         assert_eq!(events.len(), 5, "{events:?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the record seen first: found 2 counters, expected 1 counters");
-            insta::assert_snapshot!(events[1], @": repaired function `f`: the bitmap size differs from the record seen first; only its counters are merged: found 1 bytes, expected 0 bytes");
-            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from the record seen first; its values are left out: found 1 sites, expected 0 sites");
+            insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the record seen first: found 2 counters, expected 1 counter");
+            insta::assert_snapshot!(events[1], @": repaired function `f`: the bitmap size differs from the record seen first; only its counters are merged: found 1 byte, expected 0 bytes");
+            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from the record seen first; its values are left out: found 1 site, expected 0 sites");
             insta::assert_snapshot!(events[3], @": repaired function `h`: a counter reached the largest count and stays there");
-            insta::assert_snapshot!(events[4], @": dropped function `h`: a pseudo-hot or pseudo-warm record meets one with counts");
+            insta::assert_snapshot!(events[4], @": dropped function `h`: one record has counts, the other only a hot or warm mark");
         }
     }
 }
@@ -210,7 +211,8 @@ fn a_filter_takes_functions_out_of_the_result() {
 
 #[test]
 fn llvm_weighs_markers_like_counts() {
-    // llvm-profdata-22 merge --weighted-input=2,FILE of a pseudo-hot record gives 18446744073709551613.
+    // The expected count is what `llvm-profdata-22 merge --weighted-input=2,FILE` gives for a pseudo-hot record:
+    // 18446744073709551613.
     let mut acc = Accumulator::new(Rules::LLVM);
     let record = plain("f", 1, &[PSEUDO_HOT]);
     acc.add(Incoming::of_record(

@@ -1,5 +1,5 @@
-//! The driver of all merges: it opens inputs, deals them out to workers on a pool of threads, joins what the workers
-//! have, and keeps the report. What a worker does with an input is the matter of a [`MergeKind`].
+//! The driver of all merges. It opens inputs, deals them out to workers on a pool of threads, joins the results of the
+//! workers, and keeps the report. A [`MergeKind`] defines what a worker does with an input.
 mod store;
 mod threads;
 
@@ -16,9 +16,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Hears of inputs as a merge gets on with them.
+/// Receives the progress of a merge.
 pub trait Progress: Send + Sync {
-    /// An input was merged, or could not be. Called once per input, by any thread.
+    /// Called once for each input, after it was merged or rejected. Any thread may call this.
     fn input_done(&self, index: usize);
 }
 
@@ -26,16 +26,16 @@ pub trait Progress: Send + Sync {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The threads that work.
+    /// The threads of the merge.
     pub threads: Threads,
-    /// Who hears of inputs that are done.
+    /// Receives a call for each input that is done.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Once this is true, the merge ends before the next input, with an error.
+    /// When this becomes true, the merge ends with an error before the next input.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl RunOptions {
-    /// One thread per core, no progress, never cancelled.
+    /// The defaults: one thread per core, no progress, no cancelling.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,14 +47,14 @@ impl RunOptions {
         self
     }
 
-    /// Sets who hears of inputs that are done.
+    /// Sets the receiver of progress.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Sets the flag that ends the merge.
+    /// Sets the flag that cancels the merge.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = Some(cancel);
@@ -84,25 +84,25 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// A kind of profile on the driver.
+/// One kind of profile, as the driver sees it.
 pub(crate) trait MergeKind: Sync {
-    /// What one worker has merged.
+    /// The state of one worker.
     type Worker: Send;
-    /// Why there is no result.
+    /// Why a merge has no result.
     type Error: From<Cancelled> + Send;
 
     /// How inputs are dealt out to workers.
     fn schedule(&self) -> Schedule;
 
-    /// A worker without inputs.
+    /// Returns a worker that has no inputs yet.
     fn worker(&self) -> Self::Worker;
 
-    /// Where a worker's events go.
+    /// Returns the log for a worker's events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Adds what is good of an input, and reports the rest.
+    /// Adds the sound parts of an input, and reports the rest.
     fn take(
         &self,
         worker: &mut Self::Worker,
@@ -123,15 +123,15 @@ pub(crate) trait MergeKind: Sync {
         part.log.push(unreadable(index, &error));
     }
 
-    /// Called when a worker has taken all of its inputs. If it returns [`Next::TakeAgain`], the inputs are
-    /// taken again by what [`worker_again`](Self::worker_again) gives. Not for [`Schedule::Shared`].
+    /// Called when a worker has taken all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
+    /// [`worker_again`](Self::worker_again) takes the same inputs again. Not called for [`Schedule::Shared`].
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
     }
 
-    /// Called once, when all workers have taken their inputs, before they are joined. Returns the numbers of those that are to
-    /// take their inputs again.
+    /// Called once, after all workers have taken their inputs and before they are joined. Returns the numbers of the
+    /// workers whose inputs must be taken again.
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
     where
         Self: Sized,
@@ -140,15 +140,16 @@ pub(crate) trait MergeKind: Sync {
         Vec::new()
     }
 
-    /// A worker without inputs, that replaces one of which [`taken_all`](Self::taken_all) asked to be done again.
+    /// Returns an empty worker that replaces one for which [`taken_all`](Self::taken_all) returned [`Next::TakeAgain`].
     fn worker_again(&self) -> Self::Worker {
         self.worker()
     }
 
-    /// Adds what a later worker has: one whose inputs come later, unless inputs are [`Schedule::Shared`].
+    /// Adds the state of a later worker. Its inputs come after those of `into`, unless the schedule is
+    /// [`Schedule::Shared`].
     ///
     /// # Errors
-    /// If the inputs do not go together.
+    /// If the inputs cannot be merged with each other.
     fn join(
         &self,
         into: (&mut Self::Worker, &mut ReportPart),
@@ -159,34 +160,34 @@ pub(crate) trait MergeKind: Sync {
 /// How inputs are dealt out to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// A worker that is free takes the next inputs, so many at a time. For sums that do not depend on the order.
+    /// A worker that is free takes the next few inputs. For sums that do not depend on the order.
     Shared {
-        /// How many at a time.
+        /// How many inputs a worker takes at a time.
         batch: usize,
     },
-    /// Each worker takes inputs that follow one another. Workers are joined in the order of their inputs.
+    /// Each worker takes a range of neighbouring inputs. Workers are joined in the order of their inputs.
     Ranges {
-        /// The fewest inputs that a worker is started for.
+        /// A worker is started only if it gets at least this many inputs.
         at_least: usize,
     },
-    /// As LLVM deals inputs out to its writers: in turn, whether or not there are so many threads. Workers are joined as
-    /// LLVM joins its writers: the upper half into the lower half, again and again.
+    /// Inputs are dealt out in turn, as LLVM deals them out to its writers, even if there are fewer threads than
+    /// writers. Workers are joined as LLVM joins its writers: the upper half into the lower half, again and again.
     InTurn {
-        /// How many writers.
+        /// The number of writers.
         writers: usize,
     },
 }
 
-/// What is to be done with a worker that has taken all of its inputs.
+/// What to do with a worker that has taken all of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It is joined with the others.
+    /// Join it with the others.
     Join,
-    /// It takes its inputs again, from the beginning.
+    /// Take its inputs again from the beginning, with a new worker.
     TakeAgain,
 }
 
-/// What became of an input.
+/// What happened to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All of it was added.
@@ -195,15 +196,15 @@ pub(crate) enum Outcome {
     Repaired,
     /// Nothing of it was added.
     Dropped,
-    /// It is empty, which is no error.
+    /// It is empty, which is not an error.
     Empty,
-    /// It is kept open, and taken or counted later.
+    /// It stays open, and will be merged or counted later.
     Pending,
-    /// The kind has counted it.
+    /// The kind of merge has counted it already.
     Counted,
 }
 
-/// An input that was opened, and what it is by its content.
+/// An open input, with its file type by content.
 #[derive(Debug)]
 pub(crate) struct OpenedInput<'i> {
     pub(crate) index: usize,
@@ -226,13 +227,13 @@ impl<'i> OpenedInput<'i> {
         self.data.as_ref()
     }
 
-    /// Asks the driver to keep this input open: it will be needed again.
+    /// Asks the driver to keep this input open, because it will be needed again.
     pub(crate) fn keep_open(&self) {
         self.keep.set(true);
     }
 }
 
-/// What one worker has to report.
+/// The part of the report that comes from one worker.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
@@ -247,7 +248,7 @@ impl ReportPart {
         }
     }
 
-    /// Counts an input, and what became of it, unless that is not known yet.
+    /// Counts an input by its outcome. An outcome that is not known yet is not counted.
     pub(crate) fn count(&mut self, outcome: Outcome, bytes: usize) {
         let totals = &mut self.totals;
         *match outcome {
@@ -261,7 +262,7 @@ impl ReportPart {
         totals.bytes = totals.bytes.saturating_add(bytes as u64);
     }
 
-    /// Counts an input as repaired that was counted as kept: what is wrong with it was found later.
+    /// Counts an input as repaired that was counted as kept before, because a fault was found later.
     pub(crate) fn repaired_after_all(&mut self) {
         if self.totals.files_kept > 0 {
             self.totals.files_kept -= 1;
@@ -269,13 +270,13 @@ impl ReportPart {
         }
     }
 
-    /// Adds what another worker has to report.
+    /// Adds the part of another worker.
     pub(crate) fn absorb(&mut self, other: ReportPart) {
         self.log.absorb(other.log);
         self.totals.absorb(&other.totals);
     }
 
-    /// The report of the merge, without what only some kinds have.
+    /// Returns the report of the merge, without the fields that only some kinds have.
     pub(crate) fn finish(self, inputs: &dyn Inputs) -> Report {
         let (mut events, omitted) = self.log.finish();
         name_inputs(&mut events, inputs);
@@ -288,7 +289,7 @@ impl ReportPart {
     }
 }
 
-/// Gives events the names of their inputs.
+/// Writes the names of the inputs into the events.
 pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
     for event in events {
         if event.input < inputs.len() {
@@ -304,10 +305,10 @@ pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
     Event::new(index, Action::Dropped, Reason::Unreadable, message)
 }
 
-/// What a worker has merged, and what it has to report.
+/// A worker that is done, with its part of the report.
 pub(crate) type Done<K> = (<K as MergeKind>::Worker, ReportPart);
 
-/// One merge: its inputs, and how it is run.
+/// One merge: the inputs, and how it is run.
 pub(crate) struct Driver<'a> {
     pub(crate) inputs: InputStore<'a>,
     pub(crate) run: &'a RunOptions,
@@ -321,12 +322,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens an input that was kept open, or opens it again.
+    /// Opens an input. If it was kept open, its bytes are used again.
     pub(crate) fn open(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<OpenedInput<'a>> {
         Ok(OpenedInput::new(index, self.inputs.take(index, buffer)?))
     }
 
-    /// Is done with an input: keeps it if the kind asked for that, and reuses its buffer if it did not.
+    /// Closes an input. Keeps its bytes if the kind of merge asked for that; if not, its buffer is used again.
     pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
@@ -335,7 +336,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Merges some of the inputs.
+    /// Merges the given inputs.
     ///
     /// # Errors
     /// If the merge is cancelled, or workers cannot be joined.
@@ -348,7 +349,7 @@ impl<'a> Driver<'a> {
         self.join(kind, workers)
     }
 
-    /// Lets workers take some of the inputs.
+    /// Lets workers take the given inputs.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -379,7 +380,7 @@ impl<'a> Driver<'a> {
         Ok(done)
     }
 
-    /// Lets a worker that is done take its inputs again, if the kind asks for that.
+    /// Lets the inputs of a worker be taken again, if the kind of merge asks for that.
     fn again_if_asked<K: MergeKind>(
         &self,
         kind: &K,
@@ -425,7 +426,7 @@ impl<'a> Driver<'a> {
         Ok((worker, part))
     }
 
-    /// Opens an input and lets a worker take it. It is counted when its outcome is known.
+    /// Opens an input and lets a worker take it. The input is counted when its outcome is known.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -455,10 +456,10 @@ impl<'a> Driver<'a> {
         Ok(outcome)
     }
 
-    /// Ends a merge that was cancelled.
+    /// Checks the flag that cancels the merge.
     ///
     /// # Errors
-    /// If it was.
+    /// If the flag is set.
     pub(crate) fn check_cancelled(&self) -> Result<(), Cancelled> {
         let cancel = self.run.cancel.as_ref();
         if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
@@ -467,7 +468,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Passes on that an input is done.
+    /// Reports to the receiver of progress that an input is done.
     pub(crate) fn progress(&self, index: usize, outcome: Outcome) {
         if outcome != Outcome::Pending
             && let Some(progress) = &self.run.progress
@@ -476,7 +477,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Joins workers in the way that their schedule asks for.
+    /// Joins workers in the order that the schedule requires.
     ///
     /// # Errors
     /// If they cannot be joined.
@@ -503,8 +504,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Joins workers as LLVM joins its writers: the upper half into the lower, again and again. Writers beyond the workers have
-/// got no input and are empty.
+/// Joins workers as LLVM joins its writers: the upper half into the lower half, again and again. LLVM may have more
+/// writers than there are workers; those have no inputs and are empty.
 fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());
@@ -531,7 +532,7 @@ struct Dealer {
     schedule: Schedule,
     inputs: usize,
     workers: usize,
-    /// The next input, where workers share them.
+    /// The next input, if workers share the inputs.
     next: AtomicUsize,
 }
 
@@ -550,7 +551,8 @@ impl Dealer {
         }
     }
 
-    /// The inputs that a worker takes when it asks for the `turn`th time, from 0; none if it is done.
+    /// Returns the inputs that a worker takes at its `turn`th request, counted from 0. An empty range means that the
+    /// worker is done.
     fn deal(&self, worker: usize, turn: usize) -> Range<usize> {
         let inputs = self.inputs;
         match self.schedule {

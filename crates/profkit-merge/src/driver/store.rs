@@ -1,4 +1,5 @@
-//! Inputs that are opened once: what was looked at is kept until somebody needs it.
+//! Inputs that are opened only once: the bytes of an input that was looked at stay in memory until the merge needs
+//! them.
 use crate::inputs::{InputData, Inputs};
 use crate::weight::Weight;
 use profkit_data::detect::{FileKind, detect};
@@ -9,19 +10,20 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of memory that are kept for inputs that can be opened again. Those beyond it are opened again.
+/// The largest number of bytes that are kept of inputs that can be opened again. Inputs beyond that limit are opened
+/// again.
 const MOST_KEPT: usize = 64 << 20;
-/// The most inputs that are kept if they can be opened again: mapped files take no memory of the process, but the system
-/// has room for so many mappings only.
+/// The largest number of inputs that are kept if they can be opened again. Mapped files need no memory of the process,
+/// but the system limits the number of mappings.
 const MOST_KEPT_INPUTS: usize = 4096;
 
-/// Inputs of which each is opened once: a front end looks at some ([`peek`](Self::peek)) to know what they are, and the
-/// merge then gets what was opened. Inputs that cannot be opened again (pipes, standard input) stay here as
-/// long as they are needed; of others no more than 64 MiB.
+/// Inputs that are opened only once each. A front end looks at some inputs ([`peek`](Self::peek)) to find out what they
+/// are, and the merge then uses the same bytes. Inputs that cannot be opened again (pipes, standard input) are kept
+/// until they are used. Of the other inputs at most 64 MiB are kept.
 pub struct InputStore<'a> {
     inputs: &'a dyn Inputs,
     kept: Mutex<Kept<'a>>,
-    /// How many inputs `kept` has: most merges keep none, and need not ask for the lock.
+    /// The number of inputs in `kept`. It is usually 0, and then the lock is not needed.
     count: AtomicUsize,
 }
 
@@ -32,7 +34,7 @@ struct Kept<'a> {
 }
 
 impl<'a> InputStore<'a> {
-    /// Inputs of which none was opened yet.
+    /// A store that has opened no input yet.
     pub fn new(inputs: &'a dyn Inputs) -> Self {
         InputStore {
             inputs,
@@ -41,7 +43,7 @@ impl<'a> InputStore<'a> {
         }
     }
 
-    /// Looks at an input, and keeps it open for whoever opens it next.
+    /// Looks at an input, and keeps it for the next time that it is opened.
     ///
     /// # Errors
     /// If it cannot be opened or read.
@@ -52,7 +54,7 @@ impl<'a> InputStore<'a> {
         Ok(seen)
     }
 
-    /// What an input is, by its content.
+    /// Finds out the type of an input from its content.
     ///
     /// # Errors
     /// If it cannot be opened or read.
@@ -60,7 +62,7 @@ impl<'a> InputStore<'a> {
         self.peek(index, detect)
     }
 
-    /// Opens an input, or takes it if it was kept.
+    /// Opens an input, or returns it if it was kept.
     pub(crate) fn take(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'a>> {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut kept = self.lock();
@@ -73,7 +75,7 @@ impl<'a> InputStore<'a> {
         self.inputs.open(index, buffer)
     }
 
-    /// Keeps an input that will be needed again. One that can be opened again is given up if there is no room.
+    /// Keeps an input that will be needed again. If there is no room, an input that can be opened again is dropped.
     pub(crate) fn keep(&self, index: usize, data: InputData<'a>) {
         let counted = self.counted(index, &data);
         let mut kept = self.lock();
@@ -87,7 +89,7 @@ impl<'a> InputStore<'a> {
         self.count.store(kept.data.len(), Ordering::Release);
     }
 
-    /// The bytes that count for [`MOST_KEPT`]: none of an input that must be kept anyway.
+    /// The bytes that count against [`MOST_KEPT`]: 0 for an input that must be kept in any case.
     fn counted(&self, index: usize, data: &InputData<'_>) -> usize {
         if self.inputs.can_reopen(index) {
             data.held()
@@ -141,8 +143,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
 
-    /// Inputs that count how often each is opened. The first is a pipe, the second a small file, the third a mapped file,
-    /// and the others are files of more than half of what is kept.
+    /// Inputs that count how often each is opened. The first is a pipe, the second a small file, the third a mapped
+    /// file. Each of the others is a file larger than half of the limit.
     #[derive(Default)]
     struct Files {
         opened: [AtomicUsize; 5],
@@ -211,7 +213,7 @@ mod tests {
         for index in [LARGE, ALSO_LARGE, PIPE, MAPPED] {
             store.peek(index, |_| ()).unwrap();
         }
-        // A map takes no memory of the process: there is room for it although there is none for bytes.
+        // A mapped file needs no memory of the process, so it is kept even if the limit for bytes is reached.
         for (index, times) in [(LARGE, 1), (ALSO_LARGE, 2), (PIPE, 1), (MAPPED, 1)] {
             take(&store, index);
             assert_eq!(files.opened(index), times, "input {index}");

@@ -4,11 +4,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-/// More threads than cores help nobody. Up to so many are started all the same if they are asked for.
+/// More threads than cores do not make a merge faster. On request, up to this many are started all the same.
 const MOST_BEYOND_CORES: usize = 16;
 
-/// A pool of threads, which are started when there is work for a second one. Clones share them, so that reading,
-/// joining, symbolising and writing need one pool.
+/// A pool of threads. They are started when there is work for a second thread. Clones share the threads, so that
+/// reading, joining, symbolising and writing need only one pool.
 #[derive(Clone, Default)]
 pub struct Threads {
     wanted: Option<NonZeroUsize>,
@@ -16,7 +16,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// So many threads, or one per core.
+    /// A pool of the given number of threads, or of one per core.
     pub fn new(wanted: Option<NonZeroUsize>) -> Self {
         Threads {
             wanted,
@@ -24,23 +24,23 @@ impl Threads {
         }
     }
 
-    /// The number that was asked for.
+    /// The number of threads that was asked for.
     pub fn wanted(&self) -> Option<NonZeroUsize> {
         self.wanted
     }
 
-    /// How many threads work at most.
+    /// The largest number of threads that work at the same time.
     pub fn count(&self) -> usize {
         let most = cores().max(MOST_BEYOND_CORES);
         self.wanted.map_or_else(cores, NonZeroUsize::get).min(most)
     }
 
-    /// Does `tasks` tasks, each known by its number. Returns what they give, in the order of their numbers.
+    /// Runs `tasks` tasks, each with its number. Returns their results in the order of the numbers.
     pub fn run<T: Send>(&self, tasks: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         self.map((0..tasks).collect(), task)
     }
 
-    /// Does one task per item. Returns what they give, in the order of the items.
+    /// Runs one task per item. Returns the results in the order of the items.
     pub fn map<I: Send, T: Send>(
         &self,
         items: Vec<I>,
@@ -60,7 +60,7 @@ impl Threads {
         }
     }
 
-    /// Runs work whose `rayon` iterators are to use these threads and no others.
+    /// Runs work whose `rayon` iterators must use these threads and no others.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match self.pool() {
             Some(pool) => pool.install(work),
@@ -68,7 +68,7 @@ impl Threads {
         }
     }
 
-    /// `None` if the system gives no threads: the work is then done by the thread that asks for it.
+    /// The pool; `None` if the system cannot start threads. The calling thread then does the work alone.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let start = || {
             rayon::ThreadPoolBuilder::new()
@@ -86,7 +86,8 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// How many threads can run at the same time. Asked once: on Linux the answer takes several files.
+/// How many threads can run at the same time. The number is determined once, because on Linux it requires reading
+/// several files.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))

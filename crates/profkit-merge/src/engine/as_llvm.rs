@@ -1,4 +1,4 @@
-//! LLVM's policy: what its tool does, writer by writer.
+//! LLVM's policy: does what LLVM's tool does, writer by writer.
 use super::read::{Adder, vtable_names, weigh_traces};
 use super::source::{Source, llvm_refuses};
 use super::strategy::{Instr, Strategy};
@@ -17,10 +17,10 @@ use profkit_data::instr::raw::RawDialect;
 use profkit_data::{Error, ErrorKind};
 use std::io;
 
-/// [`Policy::Llvm`](crate::Policy::Llvm).
+/// The strategy for [`Policy::Llvm`](crate::Policy::Llvm).
 #[derive(Debug)]
 pub(crate) struct AsLlvm {
-    /// How many writers LLVM's tool would have.
+    /// The number of writers that LLVM's tool would have.
     pub(crate) writers: usize,
 }
 
@@ -62,7 +62,7 @@ impl Strategy for AsLlvm {
         (reads && llvm_merge(&mut before, llvm_kind(kind, word))).then_some(before)
     }
 
-    /// Each writer samples its own traces; none of an input without.
+    /// Each writer samples its own traces. An input without traces needs nothing.
     fn no_traces(&self, _: &mut Worker<'_, '_>, _: usize) {}
 
     fn unreadable(
@@ -86,11 +86,12 @@ impl Strategy for AsLlvm {
             return Next::Join;
         }
         worker.add_layout_sums();
-        // The order of inputs matters here, and with it the faults.
+        // The order of inputs decides the result here, and also which faults are found.
         let fast = part.totals.fast_profiles > 0;
-        match fast && !(worker.in_order && part.log.is_empty()) {
-            true => Next::TakeAgain,
-            false => Next::Join,
+        if fast && !(worker.in_order && part.log.is_empty()) {
+            Next::TakeAgain
+        } else {
+            Next::Join
         }
     }
 
@@ -116,10 +117,11 @@ impl Strategy for AsLlvm {
             .filter(again)
             .map(|(number, _)| number)
             .collect();
-        match together && !odd.is_empty() {
-            // The first worker has what all have read.
-            true => (0..workers.len()).collect(),
-            false => odd,
+        if together && !odd.is_empty() {
+            // The first worker holds the sums of all workers, so all of them must read their inputs again.
+            (0..workers.len()).collect()
+        } else {
+            odd
         }
     }
 
@@ -163,7 +165,7 @@ impl Worker<'_, '_> {
     /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
     pub(super) fn read_llvm(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> Outcome {
         let input = opened.index;
-        // LLVM looks at the version before anything else in a raw file.
+        // LLVM checks the version of a raw file before anything else.
         if let Ok(dialect) = RawDialect::read(opened.bytes(), 0)
             && let Some(error) =
                 llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())
@@ -204,7 +206,7 @@ impl Worker<'_, '_> {
         loop {
             match source.get().read_record(&mut record) {
                 Ok(false) => break,
-                // LLVM 22 takes a profile without records for an empty one.
+                // LLVM 22 treats a profile without records as an empty one.
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
                 Err(error) => {
                     first_error = Some(error);
@@ -281,8 +283,8 @@ impl Worker<'_, '_> {
         Outcome::Dropped
     }
 
-    /// Adds another of LLVM's writers (`mergeWriterContexts`). Faults come out as LLVM prints them there: without file
-    /// and function.
+    /// Adds the state of another of LLVM's writers (`mergeWriterContexts`). Faults that are found here have no file and
+    /// no function, as in LLVM's output.
     fn absorb_llvm(&mut self, other: Worker<'_, '_>) -> Result<(), MergeError> {
         self.file_errors.extend(other.file_errors);
         self.join_faults.extend(other.join_faults);
@@ -298,7 +300,7 @@ impl Worker<'_, '_> {
             };
             let faults = &mut self.join_faults;
             mine.acc.merge(group.acc, |fault, name| {
-                // LLVM prints one line per code.
+                // LLVM prints one line for each code.
                 let event = fault.event(at_end, name);
                 if faults.iter().all(|other| other.llvm != event.llvm) {
                     faults.push(event);
@@ -306,7 +308,7 @@ impl Worker<'_, '_> {
             });
             mine.symbols.extend(&group.symbols);
             mine.binary_ids.extend(group.binary_ids);
-            // LLVM's writers do not hand each other the names of virtual tables.
+            // The names of virtual tables are not joined: LLVM's writers do not pass them on either.
             mine.seen.extend(group.seen);
             mine.memprof.absorb(group.memprof);
         }

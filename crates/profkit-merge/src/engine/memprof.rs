@@ -1,4 +1,5 @@
-//! MemProf sections: the one of a single input is copied unread, those of several are added up.
+//! The MemProf sections of indexed inputs. If one input has a section, it is copied without being read; if several have
+//! one, the sections are added up.
 use crate::driver::{Cancelled, Driver, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, Reason};
@@ -8,8 +9,8 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, Schema};
 
-/// The sections that were met. Those of all inputs would be too much to hold, so that only the first is copied; inputs with
-/// a section are kept open, and their sections read in their order when all inputs are known.
+/// The sections that were found. Keeping those of all inputs would need too much memory, so only the first is copied.
+/// Inputs with a section stay open, and the sections are read in input order at the end.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
@@ -20,11 +21,11 @@ pub(crate) struct MemProfs {
 #[derive(Clone, Copy)]
 struct SeenSection {
     input: usize,
-    /// Whether nothing else was wrong with the input.
+    /// Whether the rest of the input is sound.
     sound: bool,
 }
 
-/// What sections add up to.
+/// The sum of several sections.
 struct Sum {
     profiles: MemProfSum,
     version: u32,
@@ -32,7 +33,7 @@ struct Sum {
 }
 
 impl MemProfs {
-    /// Takes the section of an input; `sound` if nothing else was wrong with it.
+    /// Notes the section of an input. `sound` tells whether the rest of the input is sound.
     pub(crate) fn take(&mut self, opened: &OpenedInput<'_>, section: MemProfSection, sound: bool) {
         let input = opened.index;
         opened.keep_open();
@@ -42,7 +43,7 @@ impl MemProfs {
         }
     }
 
-    /// Takes those of another worker.
+    /// Adds the sections that another worker has found.
     pub(crate) fn absorb(&mut self, other: MemProfs) {
         self.seen.extend(other.seen);
         if let Some((input, section)) = other.first
@@ -52,7 +53,7 @@ impl MemProfs {
         }
     }
 
-    /// The section of the result. Reports what of sections could not be added.
+    /// Returns the section of the result, and reports the sections, or parts of sections, that could not be added.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -114,7 +115,7 @@ impl MemProfs {
 }
 
 impl Sum {
-    /// Adds the section of an input. What of it cannot be read goes into `faults`.
+    /// Adds the section of an input. Parts that cannot be read are added to `faults`.
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new()
             .salvage(true)

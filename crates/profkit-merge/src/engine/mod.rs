@@ -1,4 +1,4 @@
-//! Instrumentation profiles on the driver, and the heap profiles beside them.
+//! Instrumentation profiles on the driver, and the heap profiles among the inputs.
 mod as_llvm;
 mod memprof;
 pub(crate) mod read;
@@ -30,22 +30,23 @@ use strategy::{AsWriters, Instr, Strategy, Tolerant};
 use trace_queue::TraceQueue;
 use worker::{Group, Worker};
 
-/// What a merge gives.
+/// The result of a merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeOutcome {
-    /// The result; one per set of build ids with [`MergeOptions::separate_by_build_id`], sorted by them.
+    /// The merged profile. With [`MergeOptions::separate_by_build_id`] there is one profile for each set of build ids,
+    /// sorted by them.
     pub profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs, which are merged beside the others, unless with [`Policy::Llvm`].
+    /// The heap profiles among the inputs, merged separately. Always `None` with [`Policy::Llvm`].
     pub heap: Option<HeapParts>,
     /// What was done with the inputs.
     pub report: Report,
 }
 
-/// One result.
+/// One merged profile.
 #[derive(Clone, Debug, Default)]
 pub struct MergedProfile {
-    /// The build ids that the inputs of this result state; empty for one result of everything, and for inputs
-    /// without ids.
+    /// The build ids that the inputs of this profile state. Empty if the profile is the sum of all inputs, or if its
+    /// inputs have no ids.
     pub build_ids: Vec<BuildId>,
     /// The profile.
     pub profile: InstrProfile,
@@ -53,12 +54,14 @@ pub struct MergedProfile {
 
 /// Merges instrumentation profiles.
 ///
-/// Memory: for each thread one accumulator, one array of sums per layout, and whatever [`Inputs::open`] holds.
+/// Memory: each thread needs one accumulator, one array of sums per layout, and the bytes that [`Inputs::open`]
+/// returns.
 ///
 /// # Errors
-/// [`MergeError::NoInputs`]; with [`Policy::Tolerant`] [`MergeError::Kinds`] for inputs that count different things
-/// and [`MergeError::NothingLeft`] if no input is of use; with [`Policy::Llvm`] [`MergeError::Llvm`] where LLVM's tool
-/// ends at once. LLVM's decision about failed inputs (`--failure-mode`) is the caller's to make, from the report.
+/// [`MergeError::NoInputs`] and [`MergeError::Cancelled`] with any policy. With [`Policy::Tolerant`] also
+/// [`MergeError::Kinds`] for inputs that count different things, and [`MergeError::NothingLeft`] if no input could be
+/// used. With [`Policy::Llvm`] also [`MergeError::Llvm`] where LLVM's tool ends at once. The report lists failed
+/// inputs; the caller decides whether they are an error (`--failure-mode`).
 pub fn merge_instr(
     inputs: &(impl Inputs + ?Sized),
     options: &MergeOptions,
@@ -90,7 +93,7 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     strategy.finish(&context, worker, part)
 }
 
-/// Whose rules are followed.
+/// Chooses the strategy that the options ask for.
 fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
     let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
     match options.policy {
@@ -107,7 +110,7 @@ fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
     }
 }
 
-/// Whether value sites are merged by LLVM's rule although the policy is tolerant.
+/// Whether LLVM's rule applies to value sites although the policy is tolerant.
 fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
     let mut weights = (0..inputs.len()).map(|input| inputs.weight(input));
     options.value_weights == ValueWeights::AsLlvm
@@ -116,8 +119,9 @@ fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
         && weights.any(|weight| !weight.is_one())
 }
 
-/// [`merge_instr`] with [`Policy::Tolerant`] on one thread that does what several might: `schedule` lists (input, worker)
-/// in the order in which inputs are read. Workers are joined in order. For tests of what chance rarely does.
+/// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, in the way several threads might do it. `schedule`
+/// lists (input, worker) in the order in which inputs are read. Workers are joined in order. Tests use this to try
+/// schedules that threads rarely produce.
 ///
 /// # Errors
 /// As [`merge_instr`].
@@ -144,15 +148,15 @@ pub fn merge_scheduled(
     finish_tolerant(&context, worker, part)
 }
 
-/// What all workers share.
+/// The data that all workers share.
 pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
     pub(crate) strategy: &'c dyn Strategy,
-    /// Whether profiles of known layout are added without being parsed.
+    /// Whether profiles of a known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// Extra weight of each input; empty without normalising.
+    /// The factor for each input that makes all inputs count the same. Empty without that option.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }
@@ -164,15 +168,16 @@ impl<'c, 'i> Context<'c, 'i> {
         strategy: &'c dyn Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
-            // Names of virtual tables count in the order of inputs.
+            // The order of inputs decides the order of the names of virtual tables, so the fast path is off.
             fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::new(options.run.threads.count()),
             driver,
             options,
             strategy,
-            factors: match options.normalize {
-                true => normal_factors(driver, options)?,
-                false => Vec::new(),
+            factors: if options.normalize {
+                normal_factors(driver, options)?
+            } else {
+                Vec::new()
             },
             traces: Mutex::default(),
         })
@@ -193,12 +198,12 @@ impl Context<'_, '_> {
     }
 }
 
-/// The factor that brings each input's sum of counts to the largest sum of any.
+/// Returns a factor for each input that raises its sum of counts to the largest sum of any input.
 fn normal_factors(driver: &Driver<'_>, options: &MergeOptions) -> Result<Vec<Weight>, Cancelled> {
     let totals = options.run.threads.run(driver.inputs.len(), |input| {
         driver.check_cancelled()?;
         let mut buffer = Vec::new();
-        // What cannot be opened is reported when it is merged.
+        // An input that cannot be opened is reported when it is merged.
         let Ok(opened) = driver.open(input, &mut buffer) else {
             return Ok(0);
         };
@@ -265,7 +270,7 @@ fn finish_tolerant(
     })
 }
 
-/// Merges the heap profiles among the inputs, in their order.
+/// Merges the heap profiles among the inputs, in input order.
 fn merge_heap_inputs(
     context: &Context<'_, '_>,
     worker: &mut Worker<'_, '_>,
@@ -317,7 +322,10 @@ fn finish_group(
             0,
             crate::Action::Dropped,
             Reason::TooLarge,
-            format!("{refused} records found no room in the result"),
+            match refused {
+                1 => "1 record did not fit in the result, which is full".to_owned(),
+                _ => format!("{refused} records did not fit in the result, which is full"),
+            },
         ));
     }
     let mut profile = InstrProfile {
@@ -340,7 +348,7 @@ fn finish_group(
     })
 }
 
-/// The names of all functions of some results, to find names that a cut file has lost.
+/// Collects the names of all functions of some results. They replace the names that a cut file has lost.
 fn all_names(groups: &[Group]) -> SymbolTable {
     let mut names = SymbolTable::new();
     for group in groups {

@@ -1,4 +1,4 @@
-//! One input, record by record.
+//! Reads one input, record by record.
 use super::Context;
 use super::source::Source;
 use super::worker::Worker;
@@ -17,7 +17,7 @@ use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// A number for a program, from its build ids; 0 without.
+/// A number that stands for a program, made from its build ids; 0 if it has none.
 pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     if ids.is_empty() {
         return 0;
@@ -31,7 +31,7 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
-/// The sum of an input's sound counts, saturating.
+/// The sum of all sound counts of an input, saturating.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     let Ok(mut source) = Source::open(input, true, options) else {
         return 0;
@@ -60,14 +60,14 @@ pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     }
 }
 
-/// What happens to the records of one file on their way into the accumulator.
+/// Passes the records of one file to the accumulator.
 pub(super) struct Adder<'x> {
     input: usize,
     weight: Weight,
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether the records of this profile are in the accumulator from an earlier reading, and are only counted.
+    /// Whether an earlier reading has added the records of this profile already, so that they are only counted now.
     added: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'x> Adder<'x> {
         }
     }
 
-    /// The records that come now are of the program with these build ids.
+    /// Sets the program of the records that follow, by its build ids.
     pub(super) fn set_program(&mut self, ids: &[BuildId]) {
         self.origin = origin_of(ids);
     }
@@ -108,7 +108,7 @@ impl<'x> Adder<'x> {
         acc.add(incoming)
     }
 
-    /// Adds a record under the tolerant rules, if it is sound.
+    /// Adds a record under the tolerant rules, if the record is sound.
     #[allow(clippy::too_many_arguments, reason = "the parts of one loop")]
     fn take(
         &self,
@@ -157,12 +157,13 @@ impl<'x> Adder<'x> {
     }
 }
 
-/// What became of one file's records.
+/// What happened to the records of one file.
 #[derive(Default)]
 pub(crate) struct FileStats {
-    /// The profiles of the file that were read.
+    /// The profiles of the file that have been read.
     parts: Vec<Part>,
-    /// Set if reading stopped before a profile that has lost names, to go on when all names are known.
+    /// Set if reading stopped before a profile that has lost its names. Reading goes on when the names of all inputs
+    /// are known.
     is_pending: bool,
     kept: u64,
     dropped: u64,
@@ -172,9 +173,9 @@ pub(crate) struct FileStats {
     first_lost: Option<Error>,
 }
 
-/// One profile of a file: a raw file may hold several, of several programs.
+/// One profile of a file. A raw file may hold several profiles, of several programs.
 struct Part {
-    /// Its number in the file, from 1.
+    /// The number of the profile in the file, from 1.
     number: usize,
     group: usize,
     kind: InstrKind,
@@ -182,16 +183,18 @@ struct Part {
     vtable_names: Vec<Vec<u8>>,
 }
 
-/// An input of which some profile has lost its names.
+/// An input with a profile that has lost its names.
 pub(crate) struct PendingInput {
     pub(crate) input: usize,
-    /// How many of its profiles were read before that one.
+    /// How many profiles of the input were read before that one.
     pub(crate) profiles: usize,
 }
 
 impl Worker<'_, '_> {
-    /// Reads a file as far as it is sound. Without `names`, a profile that has lost names is left for later, when all names
-    /// are known, with all that comes after it; `done` profiles were then read before.
+    /// Reads a file as far as it is sound.
+    ///
+    /// Without `names`, reading stops before a profile that has lost its names; the rest is read when the names of all
+    /// inputs are known. `done` is the number of profiles that an earlier call has read.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -220,7 +223,7 @@ impl Worker<'_, '_> {
         let mut file = EventLog::default();
         let stats = self.read_records(input, &mut source, names, done, &mut file);
         if stats.is_pending {
-            // All that there is to report is reported when the rest is read.
+            // Everything is reported later, when the rest has been read.
             let profiles = stats.parts.len();
             self.pending.push(PendingInput { input, profiles });
             self.no_traces(input);
@@ -235,13 +238,13 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// An input without traces is done, or its traces come later.
+    /// Notes that an input has no traces, or that its traces come later.
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Adds the share of an indexed profile's records that no other worker takes.
+    /// Adds one share of an indexed profile's records. The other workers add the other shares.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -251,7 +254,7 @@ impl Worker<'_, '_> {
     ) -> (FileStats, EventLog) {
         let ids = profile.binary_ids().unwrap_or_default();
         let group = self.group(&ids);
-        // Not more than the file has room for, whatever it claims: a name takes 40 bytes at least.
+        // A name needs at least 40 bytes, so the file bounds the number of names, whatever its header states.
         let most = usize::try_from(profile.table().index_offset() / 40).unwrap_or(0);
         let names = usize::try_from(profile.name_count())
             .unwrap_or(usize::MAX)
@@ -270,7 +273,7 @@ impl Worker<'_, '_> {
         (stats, file)
     }
 
-    /// Takes what an indexed profile has beside records, which were read by shares.
+    /// Adds everything but the records of an indexed profile. The records were read in shares.
     pub(crate) fn conclude_shares(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -292,7 +295,7 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    /// The profile that is being read.
+    /// The profile of the file that is being read.
     fn part(&mut self, source: &mut Source<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
@@ -303,7 +306,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Adds the records of a file, but for those of the first `done` profiles, which are there.
+    /// Adds the records of a file. The records of the first `done` profiles were added before, and are only counted.
     fn read_records(
         &mut self,
         input: usize,
@@ -320,7 +323,7 @@ impl Worker<'_, '_> {
         loop {
             let result = source.get().read_record(&mut record);
             let last = stats.parts.last().map(|part| part.number);
-            // A raw file may hold profiles of several programs. After the last there is none.
+            // A raw file may hold profiles of several programs. After the last one, there is no current profile.
             if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
                 if names.is_none() && has_lost_names(source) {
                     stats.is_pending = true;
@@ -369,7 +372,7 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Takes what a file holds beside records, and counts it.
+    /// Adds everything but the records of a file, and counts the file.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -436,9 +439,10 @@ impl Worker<'_, '_> {
                 continue;
             }
             group.symbols.extend(reader.symbols());
-            let (kept, kind) = match separate {
-                true => (part.kept, part.kind),
-                false => (stats.kept, kind),
+            let (kept, kind) = if separate {
+                (part.kept, part.kind)
+            } else {
+                (stats.kept, kind)
             };
             if of_use(kept) {
                 group.seen.push(Seen { input, kind });
@@ -470,7 +474,8 @@ impl Worker<'_, '_> {
     }
 }
 
-/// Takes a reader's error into the file's events; of lost counters only the first is reported, and their number.
+/// Adds a reader's error to the file's events. Lost counters are reported in one event, with the first error and their
+/// number.
 fn note_error(input: usize, error: Error, stats: &mut FileStats, file: &mut EventLog) {
     let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
@@ -510,7 +515,7 @@ impl FileStats {
             if cut.is_some() {
                 message.push_str(", because its own are cut off");
             }
-            // One event for the cut and its repair, where the cut is.
+            // The cut and its repair become one event, at the offset of the cut.
             let here = event(Reason::NamesFromSibling, message);
             file.push(match cut {
                 Some(cut) => Event {
@@ -526,7 +531,7 @@ impl FileStats {
             let message = format!("the names of {} are cut off", functions(self.names_lost));
             file.push(
                 event(Reason::NamesLost, message)
-                    .hint("merge it together with a whole profile of the same program: names are taken from there"),
+                    .hint("merge it together with a complete profile of the same program, which has the names"),
             );
         }
         if values_lost > 0 {
@@ -541,10 +546,10 @@ impl FileStats {
     }
 }
 
-/// Whether an event says that a file ends within its names.
+/// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // Where a section does not fit the file, the header is as likely to be wrong.
+        // If a section is larger than the rest of the file, the file may be cut, but the header may also be wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })
@@ -578,7 +583,7 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
-                // The reader has reported what is wrong with them.
+                // Faults of this section were reported when the profile was read.
                 let _ = names.read_blob(section.bytes, section.offset);
                 list(&names)
             }
@@ -588,7 +593,8 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
     }
 }
 
-/// Gives raw traces the weight of their input; other files have weights of their own, which LLVM leaves alone.
+/// Multiplies the weight of raw traces by the weight of their input. Traces of other files have weights of their own,
+/// which LLVM does not change.
 pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {

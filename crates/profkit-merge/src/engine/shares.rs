@@ -1,5 +1,5 @@
-//! Large indexed inputs: each thread takes the names of its share of the hashes, from one input after the other, so
-//! that nothing has to be merged afterwards.
+//! Large indexed inputs: each thread takes the names of its share of the hashes from one input after the other. No two
+//! threads have the same name, so nothing has to be joined at the end.
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
@@ -7,14 +7,16 @@ use crate::inputs::Inputs;
 use profkit_data::detect::FileKind;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 
-/// From this size on an indexed input is worth the start of threads.
+/// Indexed inputs of at least this size are read by several threads. For smaller ones, starting the threads costs more
+/// than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// Up to so many inputs are all left to the threads.
+/// If at most this many inputs are left, all of them are left to the threads. If there are more, a raw input at this
+/// point is read first, because its layout may be that of the others.
 const FEW_INPUTS: usize = 8;
 
-/// Reads the leading inputs that are large indexed profiles into `worker`, and the first of many raw ones. Returns how
-/// many inputs that were.
+/// Reads the large indexed inputs at the start of the list into `worker`, and also the first raw input if there are
+/// many inputs. Returns the number of inputs that were read.
 ///
 /// # Errors
 /// If the merge is cancelled.
@@ -37,26 +39,25 @@ pub(super) fn run<'c, 'i>(
     let count = driver.inputs.len();
     while done < count {
         driver.check_cancelled()?;
-        // What cannot be opened is reported by the ordinary path, which also salvages what is left.
+        // The ordinary way reports an input that cannot be opened, and rescues what is left of a damaged one.
         let Ok(opened) = driver.open(done, &mut buffer) else {
             break;
         };
         let is_large = opened.bytes().len() >= MIN_BYTES && opened.kind == FileKind::InstrIndexed;
-        let profile = match is_large {
-            true => IndexedProfile::parse_with(opened.bytes(), &options),
-            false => {
-                let many = count - done > FEW_INPUTS;
-                let first_of_many = many && worker.fast && opened.kind == FileKind::InstrRaw;
-                opened.keep_open();
-                driver.close(opened, &mut buffer);
-                if first_of_many {
-                    // If others are of the same program, its layout is known when the threads start.
-                    let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
-                    driver.progress(done, outcome);
-                    done += 1;
-                }
-                break;
+        let profile = if is_large {
+            IndexedProfile::parse_with(opened.bytes(), &options)
+        } else {
+            let many = count - done > FEW_INPUTS;
+            let first_of_many = many && worker.fast && opened.kind == FileKind::InstrRaw;
+            opened.keep_open();
+            driver.close(opened, &mut buffer);
+            if first_of_many {
+                // If other inputs come from the same program, the threads know its layout from the start.
+                let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
+                driver.progress(done, outcome);
+                done += 1;
             }
+            break;
         };
         let Some(profile) = profile.ok().filter(|profile| !profile.is_damaged()) else {
             opened.keep_open();
@@ -76,7 +77,7 @@ pub(super) fn run<'c, 'i>(
         driver.close(opened, &mut buffer);
         done += 1;
     }
-    // Renaming takes names out of their share.
+    // A renamed function may belong to the share of another thread.
     let disjoint = context.options.remapping.is_none();
     for other in others {
         worker.absorb(other, disjoint);

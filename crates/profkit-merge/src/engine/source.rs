@@ -1,4 +1,4 @@
-//! Opening an input as what it is.
+//! Opens an input with the reader that its content requires.
 use super::Context;
 use crate::MergeOptions;
 use crate::driver::OpenedInput;
@@ -12,7 +12,7 @@ use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The reader of whatever kind the input is.
+/// The reader of an input, whatever its form.
 pub(crate) enum Source<'data> {
     Raw(Box<RawReader<'data>>),
     Indexed(Box<IndexedReader<'data>>),
@@ -20,7 +20,7 @@ pub(crate) enum Source<'data> {
 }
 
 impl<'data> Source<'data> {
-    /// Opens an input by its content; `tolerant` reads what is left of a damaged raw or indexed file.
+    /// Opens an input by its content. If `tolerant`, a damaged raw or indexed file is read as far as it is sound.
     pub(crate) fn open(
         input: &'data OpenedInput<'_>,
         tolerant: bool,
@@ -41,7 +41,7 @@ impl<'data> Source<'data> {
                 Ok(Source::Indexed(Box::new(profile.records())))
             }
             FileKind::InstrText => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
-            // LLVM looks at eight bytes.
+            // LLVM takes a file for text if its first eight bytes are text.
             _ if !tolerant && is_text(data) => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
             FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
                 .at(0)
@@ -67,7 +67,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Which profile of the file is being read.
+    /// The number of the profile in the file that is being read, from 1.
     pub(crate) fn profiles_seen(&self) -> usize {
         match self {
             Source::Raw(reader) => reader.profiles_seen(),
@@ -86,7 +86,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// What the profile that is being read counts.
+    /// What the current profile counts.
     pub(crate) fn current_kind(&mut self) -> InstrKind {
         match self {
             Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {
@@ -96,7 +96,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The temporal traces: those of the file, or if they are to be `separate`, those of each of its profiles.
+    /// The temporal traces of the file. If `separate`, there is one entry for each profile of a raw file.
     pub(crate) fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
         match self {
             Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
@@ -104,33 +104,35 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The number that orders the record read last among those of its file.
+    /// The place of the record that was read last, as a number that rises through the file.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
-            // Items are longer than 8 bytes, so that this is different for each name, also when only a share is read.
+            // An item of the table is longer than 8 bytes, so each name gets a different number, even if only a share
+            // of the names is read.
             Source::Indexed(reader) => reader.record_offset() >> 3,
             _ => ordinal,
         }
     }
 }
 
-/// `InstrProfReader::create` of LLVM says "unrecognized format" of all of these.
+/// The error for a file that is not an instrumentation profile. LLVM's text for all of them is "unrecognized format"
+/// (`InstrProfReader::create`).
 fn not_a_profile(kind: FileKind) -> Error {
     let error = |message: &'static str| Error::new(ErrorKind::UnrecognizedFormat, message);
     match kind {
         FileKind::MemProfRaw => {
             error("the file is a raw MemProf profile, not an instrumentation profile")
-                .with_hint("raw heap profiles are merged with the programs that they are of")
+                .with_hint("merge raw heap profiles together with the programs that wrote them")
         }
         kind if kind.is_sample() => {
             error("the file is a sample profile, not an instrumentation profile")
-                .with_hint("merge sample profiles on their own: what they count is something else")
+                .with_hint("merge sample profiles separately: they count samples, not executions")
         }
-        kind if kind.is_mip() => error("the file is a MIP file, which has a merge of its own")
+        kind if kind.is_mip() => error("the file is a MIP file, not an instrumentation profile")
             .with_hint("merge raw files of MIP into the profile of their build"),
         FileKind::MemProfYaml => {
             error("the file is a heap profile, not an instrumentation profile")
-                .with_hint("merge heap profiles on their own, or with profiles in indexed files")
+                .with_hint("merge heap profiles separately, or with indexed profiles")
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),
@@ -139,8 +141,8 @@ fn not_a_profile(kind: FileKind) -> Error {
     }
 }
 
-/// The error of an LLVM release that does not read this version, as [`MergeOptions::read_as`](crate::MergeOptions)
-/// asks for.
+/// Returns the error of an LLVM release that does not read this version, if
+/// [`MergeOptions::read_as`](crate::MergeOptions) names such a release.
 pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64) -> Option<Error> {
     let release = context.options.read_as?;
     let facts = release.facts()?;
@@ -158,7 +160,7 @@ pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64)
         .found(format_args!("version {version}"))
         .with_hint(format!("llvm-profdata of LLVM {release} does not read it"));
         match kind {
-            // LLVM 18 and later say what they found (`raw_profile_version_mismatch`).
+            // LLVM 18 and later print the version that they found (`raw_profile_version_mismatch`).
             FileKind::InstrRaw if release >= Release::new(18) => {
                 error.llvm_detail(version_mismatch(version, facts.raw))
             }

@@ -1,4 +1,5 @@
-//! Whose rules a merge follows: what becomes of inputs and faults, how inputs are dealt out, and how workers are joined.
+//! The rules of a merge: what happens to inputs and faults, how inputs are dealt out to workers, and how workers are
+//! joined.
 use super::worker::Worker;
 use super::{Context, MergeOutcome};
 use crate::accumulate::Rules;
@@ -13,18 +14,19 @@ use std::io;
 
 /// The rules of a merge: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
 pub(crate) trait Strategy: Sync {
-    /// How records are added.
+    /// The rules for adding records.
     fn rules(&self) -> Rules {
         Rules::TOLERANT
     }
 
-    /// How many of LLVM's writers there are, of which each has inputs and samples temporal traces of its own. `None` if
-    /// the order of inputs does not matter, so that whoever is free takes the next one.
+    /// The number of LLVM's writers. Each has inputs of its own and samples its own temporal traces. `None` if the
+    /// order of inputs does not matter; then a worker that is free takes the next input.
     fn writers(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a fault is reported for the input that it is met with; if not, it is found when all are known.
+    /// Whether a fault is reported while its input is read. If not, faults are found at the end, when all inputs are
+    /// known.
     fn faults_have_inputs(&self) -> bool {
         false
     }
@@ -37,12 +39,12 @@ pub(crate) trait Strategy: Sync {
         }
     }
 
-    /// Where a worker's events go.
+    /// Returns the log for a worker's events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Reads an input record by record, and adds what the rules accept.
+    /// Reads an input record by record, and adds the records that the rules accept.
     fn read(
         &self,
         worker: &mut Worker<'_, '_>,
@@ -52,7 +54,8 @@ pub(crate) trait Strategy: Sync {
         read_any(worker, input, part)
     }
 
-    /// The kind of a worker's inputs together with one more raw profile; `None` if that cannot be added by its layout.
+    /// The kind of a worker's inputs together with one more raw profile. `None` if that profile cannot be added by its
+    /// layout.
     fn kind_with(
         &self,
         context: &Context<'_, '_>,
@@ -64,7 +67,7 @@ pub(crate) trait Strategy: Sync {
         Some(before)
     }
 
-    /// An input without temporal traces is done.
+    /// Notes that an input has no temporal traces.
     fn no_traces(&self, worker: &mut Worker<'_, '_>, input: usize) {
         worker.no_traces(input);
     }
@@ -94,10 +97,10 @@ pub(crate) trait Strategy: Sync {
         Vec::new()
     }
 
-    /// Adds what a later worker has.
+    /// Adds the state of a later worker.
     ///
     /// # Errors
-    /// If the inputs do not go together.
+    /// If the inputs cannot be merged with each other.
     fn join<'c, 'i>(
         &self,
         into: &mut Worker<'c, 'i>,
@@ -107,10 +110,10 @@ pub(crate) trait Strategy: Sync {
         Ok(())
     }
 
-    /// Makes results of what all workers have.
+    /// Makes the result from the joined worker.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no result.
     fn finish(
         &self,
         context: &Context<'_, '_>,
@@ -121,17 +124,18 @@ pub(crate) trait Strategy: Sync {
     }
 }
 
-/// [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
+/// The strategy for [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
 #[derive(Debug)]
 pub(crate) struct Tolerant;
 
 impl Strategy for Tolerant {}
 
-/// [`Policy::Tolerant`](crate::Policy::Tolerant) with [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm): a worker
-/// for each of LLVM's writers, joined as they are.
+/// The strategy for [`Policy::Tolerant`](crate::Policy::Tolerant) with
+/// [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm). There is one worker for each of LLVM's writers, and workers
+/// are joined as LLVM joins its writers.
 #[derive(Debug)]
 pub(crate) struct AsWriters {
-    /// How many writers.
+    /// The number of writers.
     pub(crate) writers: usize,
 }
 
@@ -144,7 +148,7 @@ impl Strategy for AsWriters {
         Some(self.writers)
     }
 
-    /// Where values came in another order than the inputs, the inputs are read again without adding up by layout.
+    /// If values were added in another order than that of the inputs, the inputs are read again without the fast path.
     fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
         worker.add_layout_sums();
         if worker.in_order {
@@ -155,7 +159,8 @@ impl Strategy for AsWriters {
     }
 }
 
-/// Reads an instrumentation profile as far as it is sound, and puts a heap profile aside: those are merged in order.
+/// Reads an instrumentation profile as far as it is sound. A heap profile is left for later, because heap profiles are
+/// merged in input order.
 fn read_any(
     worker: &mut Worker<'_, '_>,
     input: &OpenedInput<'_>,

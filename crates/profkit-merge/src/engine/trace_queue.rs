@@ -1,4 +1,4 @@
-//! Temporal traces on their way into reservoirs, one per result.
+//! Temporal traces that wait for their reservoir. Each result has one.
 use super::Context;
 use crate::options::MergeOptions;
 use crate::traces::Reservoir;
@@ -7,10 +7,10 @@ use profkit_data::instr::TemporalTraces;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-/// Traces of an input, with the build ids of the result that they go to.
+/// The traces of an input, with the build ids of the result that they belong to.
 pub(crate) type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
 
-/// A reservoir for each result, by its build ids.
+/// One reservoir for each result, by the build ids of the result.
 #[derive(Default)]
 pub(crate) struct Reservoirs(BTreeMap<Vec<BuildId>, Reservoir>);
 
@@ -33,21 +33,22 @@ impl Reservoirs {
         }
     }
 
-    /// Adds what another of LLVM's writers sampled.
+    /// Adds the sample of another of LLVM's writers.
     pub(crate) fn absorb(&mut self, other: Reservoirs, options: &MergeOptions) {
         for (group, reservoir) in other.0 {
             self.feed(&group, reservoir.finish(), options);
         }
     }
 
-    /// The sample of a result.
+    /// Removes and returns the sample of a result.
     pub(crate) fn take(&mut self, group: &[BuildId]) -> TemporalTraces {
         let reservoir = self.0.remove(group);
         reservoir.map(Reservoir::finish).unwrap_or_default()
     }
 }
 
-/// Traces of inputs that are done before an earlier one is: reservoirs are fed in input order.
+/// Traces of inputs that were read before an earlier input was. They wait here, because reservoirs must receive traces
+/// in input order.
 #[derive(Default)]
 pub(crate) struct TraceQueue {
     next: usize,
@@ -56,7 +57,8 @@ pub(crate) struct TraceQueue {
 }
 
 impl Context<'_, '_> {
-    /// Takes the traces of an input that is done. Each of LLVM's writers (`worker`) samples its own.
+    /// Adds the traces of an input that was read. If there are several of LLVM's writers, each samples its own into
+    /// `worker`.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
         if self.strategy.writers().is_some() {
             for (group, traces) in parts {
@@ -77,7 +79,7 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Takes the traces of an input that was left for later.
+    /// Adds the traces of an input that was left for later.
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
         let reservoirs = match self.strategy.writers() {

@@ -1,15 +1,17 @@
-//! Which indexed version fits what the inputs carry.
+//! Finds the indexed version that fits the hashes of the inputs.
 //!
-//! A compiler that reads a front-end profile takes the *version* of the indexed file for the way in which functions
-//! were hashed (docs/formats, `FrontEndScheme`). A raw file knows its raw version only, which several releases share,
-//! so that the version is the newest whose scheme every release that writes that raw version uses.
+//! A compiler that reads a front-end profile concludes from the *version* of the indexed file how functions were hashed
+//! (docs/formats, `FrontEndScheme`). A raw file states only its raw version, which several releases share. So the
+//! version must be the newest one whose scheme is that of every release with this raw version.
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
-use profkit_data::instr::releases::{FrontEndScheme, RELEASES};
+use profkit_data::instr::releases::{FrontEndScheme, RELEASES, Release, ReleaseFacts, raw_writers};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-/// Where front-end inputs come from: raw (true) or indexed, and the version; with the first such input.
+/// The origins of front-end inputs: whether the input is raw, and its version. Each origin has the first input that it
+/// occurs in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     front_end: BTreeMap<(bool, u32), usize>,
@@ -36,22 +38,23 @@ impl Generations {
     }
 }
 
-/// The oldest version that profkit writes; versions 1 to 4 carry the same scheme.
+/// The oldest version that profkit writes. Versions 1 to 4 stand for the same scheme.
 const OLDEST_WRITTEN: u32 = 3;
 
-/// A version and what to say about it.
+/// The version to write, and notes for the user.
 pub(crate) struct Suggestion {
     pub(crate) version: u32,
     pub(crate) notes: Vec<Event>,
 }
 
-/// The indexed version that carries the scheme of a raw version's releases: the newest that the oldest such release
-/// writes, or where schemes differ among them (raw 4, 5 and 10) that of the newest release. `true` if they differ.
+/// Returns the indexed version that stands for the scheme of a raw version. If all releases with this raw version use
+/// one scheme, this is the newest version that the oldest of them reads. If their schemes differ (raw 4, 5 and 10), it
+/// is the version of the newest release, and the second value is `true`.
 fn of_raw(version: u32) -> (u32, bool) {
     let releases = || RELEASES.iter().filter(|facts| facts.reads_raw(version));
     let newest = releases().map(|facts| facts.indexed).max();
     let Some(newest) = newest else {
-        // Raw 3, 6 and 11 and later have no release of their own in the table, or one that we cannot write.
+        // No release has raw version 3 or 6, and the table has no release with raw version 12 or later.
         return (
             if version < 7 {
                 4
@@ -67,7 +70,7 @@ fn of_raw(version: u32) -> (u32, bool) {
     if differ {
         return (newest, true);
     }
-    // All agree: what the oldest reads, all read.
+    // All releases agree, so the version that the oldest reads serves all of them.
     let oldest = releases().map(|facts| facts.indexed).min();
     (
         oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest),
@@ -75,9 +78,52 @@ fn of_raw(version: u32) -> (u32, bool) {
     )
 }
 
+/// Where the hashes of one indexed version come from.
+struct Origin {
+    /// The first input with these hashes.
+    input: usize,
+    /// The releases of clang that may have made them.
+    clangs: RangeInclusive<Release>,
+}
+
+impl Origin {
+    fn unite(&mut self, other: &Origin) {
+        self.input = self.input.min(other.input);
+        let first = *self.clangs.start().min(other.clangs.start());
+        self.clangs = first..=*self.clangs.end().max(other.clangs.end());
+    }
+
+    fn clang_text(&self) -> String {
+        let (first, last) = (self.clangs.start(), self.clangs.end());
+        let ends = |facts: Option<&ReleaseFacts>, release| {
+            facts.map(|facts| facts.release) == Some(release)
+        };
+        if first == last {
+            first.to_string()
+        } else if ends(RELEASES.last(), *last) {
+            format!("{first} or later")
+        } else if ends(RELEASES.first(), *first) {
+            format!("{last} or before")
+        } else {
+            format!("{first} to {last}")
+        }
+    }
+}
+
+/// The releases of clang with the scheme of an indexed version.
+fn clangs_of(version: u32) -> RangeInclusive<Release> {
+    let scheme = FrontEndScheme::of_indexed_version(version);
+    let mut releases = RELEASES
+        .iter()
+        .filter(|facts| facts.front_end_scheme() == scheme)
+        .map(|facts| facts.release);
+    let first = releases.next().unwrap_or(RELEASES[0].release);
+    first..=releases.next_back().unwrap_or(first)
+}
+
 pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     let mut notes = Vec::new();
-    let mut versions: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut origins: BTreeMap<u32, Origin> = BTreeMap::new();
     for (&(is_raw, version), &input) in &generations.front_end {
         let fitting = if is_raw {
             let (fitting, ambiguous) = of_raw(version);
@@ -88,31 +134,33 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         } else {
             version.min(indexed::VERSION_LAST)
         };
-        let first = versions.entry(fitting).or_insert(input);
-        *first = (*first).min(input);
+        let writers = if is_raw { raw_writers(version) } else { None };
+        let origin = Origin {
+            input,
+            clangs: writers.unwrap_or_else(|| clangs_of(fitting)),
+        };
+        origins
+            .entry(fitting)
+            .and_modify(|other| other.unite(&origin))
+            .or_insert(origin);
     }
-    let Some(&newest) = versions.keys().last() else {
+    let Some((&newest, newest_origin)) = origins.last_key_value() else {
         return Suggestion {
             version: indexed::VERSION_LAST,
             notes,
         };
     };
     let scheme = FrontEndScheme::of_indexed_version(newest);
-    for (&version, &input) in &versions {
+    for (&version, origin) in &origins {
         if FrontEndScheme::of_indexed_version(version) != scheme {
-            notes.push(
-                Event::new(
-                    input,
-                    Action::Kept,
-                    Reason::HashGenerations,
-                    "its front-end hashes are of another generation of clang than those of other inputs",
-                )
-                .sides(
-                    format_args!("hashes as of indexed version {version}"),
-                    format_args!("as of version {newest}"),
-                )
-                .hint("a compiler can use only one generation of a profile: merge files of each compiler separately"),
+            let message = format!(
+                "its function hashes come from an older clang ({}) than those of the other inputs ({}); a compiler can use only one of the two",
+                origin.clang_text(),
+                newest_origin.clang_text()
             );
+            let (action, reason) = (Action::Kept, Reason::HashGenerations);
+            let note = Event::new(origin.input, action, reason, message);
+            notes.push(note.hint("merge the files of each compiler separately"));
         }
     }
     Suggestion {
@@ -173,7 +221,7 @@ mod tests {
     fn what_a_raw_version_cannot_tell_is_noted() {
         let (version, notes) = suggestion(&[(true, 10)]);
         assert_eq!(version, 13);
-        insta::assert_snapshot!(notes.join("\n"), @": kept: raw version 10 does not tell which clang hashed the functions; indexed version 13 is right for the newest");
+        insta::assert_snapshot!(notes.join("\n"), @": kept, but raw version 10 does not tell which clang hashed the functions; indexed version 13 is right for the newest");
         assert_eq!(suggestion(&[(true, 5)]).0, 7);
         assert_eq!(suggestion(&[(true, 4)]).0, 5);
     }
@@ -183,8 +231,8 @@ mod tests {
         let (version, notes) = suggestion(&[(false, 12), (false, 13), (true, 8)]);
         assert_eq!(version, 13);
         insta::assert_snapshot!(notes.join("\n"), @"
-        : kept: its front-end hashes are of another generation of clang than those of other inputs: found hashes as of indexed version 7, expected as of version 13
-        : kept: its front-end hashes are of another generation of clang than those of other inputs: found hashes as of indexed version 12, expected as of version 13
+        : kept, but its function hashes come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler can use only one of the two
+        : kept, but its function hashes come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler can use only one of the two
         ");
     }
 }

@@ -1,8 +1,8 @@
-//! Names of virtual tables, which LLVM's writer keeps in a set of strings.
+//! The names of virtual tables. LLVM's writer keeps them in a set of strings.
 use profkit_data::llvm_order::string_set_order;
 use rustc_hash::FxHashSet;
 
-/// Names without repetitions, in the order in which they came.
+/// Names without repetitions, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct VtableNames {
     names: Vec<Vec<u8>>,
@@ -10,7 +10,7 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input, in the order of its file: LLVM's reader has them in a set too.
+    /// Adds the names of an input in the order in which LLVM's reader would list them; it keeps them in a set, too.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));
@@ -26,7 +26,8 @@ impl VtableNames {
         other.names.iter().for_each(|name| self.insert(name));
     }
 
-    /// The names: as LLVM's set yields them if they came `in_order`, else sorted, as threads may have mixed them.
+    /// Returns the names. If they were added `in_order`, they have the order of LLVM's set. If not, threads may have
+    /// mixed them, and they are sorted.
     pub(crate) fn finish(mut self, in_order: bool) -> Vec<Vec<u8>> {
         if !in_order {
             self.names.sort_unstable();

@@ -1,4 +1,4 @@
-//! What one worker has merged.
+//! The state of one worker of a merge.
 use super::memprof::MemProfs;
 use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
@@ -18,14 +18,14 @@ use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
-/// What goes into one result.
+/// The data that become one merged profile.
 pub(crate) struct Group {
-    /// The build ids that the result is for; empty if results are not separate.
+    /// The build ids of the merged profile. Empty if all inputs are merged to one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Accumulators of other names, which need not be merged with `acc`.
+    /// Accumulators whose names are not in `acc` and not in each other, so they need not be joined.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// Sums of profiles of known layouts, until they go into `acc`.
+    /// Sums of profiles with a known layout. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
@@ -49,8 +49,8 @@ impl Group {
         }
     }
 
-    /// Puts the sums of layouts into the accumulator. Returns whether that is what adding the profiles one by one, in
-    /// order, would have given under LLVM's rules; with the tolerant ones it always is.
+    /// Adds the sums of layouts to the accumulator. Under LLVM's rules, returns whether adding the profiles one by one,
+    /// in order, would have given the same result. Under the tolerant rules the result is always the same.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -79,7 +79,7 @@ impl Group {
                 },
                 site_rule: SiteRule::Canonical,
             };
-            // LLVM's sums of values depend on the order of inputs, and so does who is at fault.
+            // LLVM's sums of values depend on the order of inputs, and so does the input that is reported for a fault.
             if context.strategy.rules().sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
@@ -87,7 +87,7 @@ impl Group {
             as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
         });
         for blob in sums.vtable_names() {
-            // The layout was learned from a profile whose names could be read.
+            // Errors cannot occur here: the layout was learned from a profile whose names could be read.
             let mut names = SymbolTable::new();
             let _ = names.read_blob(blob, 0);
             self.symbols.extend(&names);
@@ -95,7 +95,7 @@ impl Group {
         as_in_order
     }
 
-    /// `disjoint`: the other group holds names that this one has not.
+    /// Adds another group of the same build ids. `disjoint` means that no name is in both groups.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
@@ -118,26 +118,27 @@ impl Group {
     }
 }
 
-/// What one worker has merged: the inputs of a thread, or those of one of LLVM's writers.
+/// The state of one worker: it has merged the inputs of a thread, or those of one of LLVM's writers.
 pub(crate) struct Worker<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
-    /// Whether profiles of known layout are added without being parsed.
+    /// Whether profiles of a known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    /// Inputs that have lost names, to be read when all names are known.
+    /// Inputs with lost names. They are read when the names of all inputs are known.
     pub(crate) pending: Vec<PendingInput>,
-    /// Heap profiles among the inputs.
+    /// The heap profiles among the inputs.
     pub(crate) heap: Vec<usize>,
-    /// With LLVM's policy: what its writer knows about kinds.
+    /// With LLVM's policy: the kind of the inputs so far, as LLVM's writer joins kinds.
     pub(crate) llvm_kind: InstrKind,
     /// With LLVM's policy: errors of whole files, which LLVM prints last.
     pub(crate) file_errors: Vec<Event>,
-    /// With LLVM's policy: faults that were found when writers were joined, which LLVM prints before these.
+    /// With LLVM's policy: faults that were found when writers were joined. LLVM prints them before `file_errors`.
     pub(crate) join_faults: Vec<Event>,
-    /// If the worker is one of LLVM's writers: its traces.
+    /// The sampled traces, if the worker stands for one of LLVM's writers.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding by layout gave what adding one by one gives; see [`Group::add_layout_sums`].
+    /// Whether adding profiles by their layout gave the same result as adding them one by one; see
+    /// [`Group::add_layout_sums`].
     pub(crate) in_order: bool,
     pub(crate) record: Record,
 }
@@ -160,7 +161,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds a raw file that holds one profile of a usual sort by its layout. Returns whether it did.
+    /// Adds a raw file by its layout, if the file holds one profile and nothing unusual. Returns whether it was added.
     pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
         let input = opened.index;
         let Ok(mut profile) = RawProfile::parse(opened.bytes()) else {
@@ -183,7 +184,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         let word = profile.dialect().version_word();
         let kind = InstrKind::from_version_word(word);
         if word & variant::TEMPORAL != 0 {
-            // Traces come from the time stamps of all records.
+            // Traces are made from the time stamps of all records, so every record must be read.
             return false;
         }
         let strategy = context.strategy;
@@ -217,18 +218,18 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the order of inputs cannot matter for what is in the sums: there is one layout, without values.
+    /// Whether the sums cannot depend on the order of inputs, because there is only one layout and it has no values.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())
     }
 
-    /// Whether all inputs were added by their layout.
+    /// Whether the fast path has added all inputs.
     pub(crate) fn has_sums_only(&self) -> bool {
         self.groups.iter().all(|group| group.acc.is_empty())
     }
 
-    /// Takes the sums of another worker.
+    /// Moves the sums of another worker into this one.
     pub(crate) fn take_sums(&mut self, other: &mut Worker<'_, '_>) {
         for group in &mut other.groups {
             let sums = std::mem::take(&mut group.sums);
@@ -239,14 +240,14 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Puts all sums of layouts into the accumulators; see [`Group::add_layout_sums`].
+    /// Adds all sums of layouts to the accumulators; see [`Group::add_layout_sums`].
     pub(crate) fn add_layout_sums(&mut self) {
         for group in &mut self.groups {
             self.in_order &= group.add_layout_sums(self.context);
         }
     }
 
-    /// The group that inputs with these build ids go to.
+    /// The index of the group for inputs with these build ids.
     pub(crate) fn group(&mut self, ids: &[BuildId]) -> usize {
         let mut key = Vec::new();
         if self.context.options.separate_by_build_id {
@@ -261,7 +262,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.groups.len() - 1
     }
 
-    /// Adds all that another worker of the tolerant policy has; see [`Group::absorb`].
+    /// Adds the state of another worker under the tolerant rules; see [`Group::absorb`].
     pub(crate) fn absorb(&mut self, other: Worker<'_, '_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
@@ -277,7 +278,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         );
     }
 
-    /// Adds what another worker has beside records.
+    /// Adds everything but the records of another worker.
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,
@@ -291,7 +292,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.reservoirs.absorb(reservoirs, self.context.options);
     }
 
-    /// Reads the inputs that have lost names, with the names of all others at hand.
+    /// Reads the inputs with lost names, using the names of all other inputs.
     ///
     /// # Errors
     /// If the merge is cancelled.

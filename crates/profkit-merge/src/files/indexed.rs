@@ -1,18 +1,17 @@
-//! Writing indexed profiles with several threads; the bytes are those of
-//! [`IndexedPlan::write`].
+//! Writes indexed profiles with several threads. The bytes are those of [`IndexedPlan::write`].
 use crate::driver::Threads;
 use profkit_data::bytes::Sink;
 use profkit_data::instr::indexed::{IndexedPlan, Summaries};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// Outputs below this are written by one thread: starting others would cost more than it saves.
+/// Outputs smaller than this are written by one thread: starting others would cost more than it saves.
 const PARALLEL_FROM: u64 = 4 << 20;
-/// How much a thread encodes at a time. The output waits in memory as one such piece per thread.
+/// How many bytes a thread encodes at a time. Each thread needs memory for one such piece.
 const PIECE: u64 = 1 << 20;
-/// So many parts of the functions are summarised per thread, so that none waits long for the others.
+/// For the summary, the functions are split into this many parts per thread, so that no thread waits long for another.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Writes what was planned, on the threads that the merge had.
+/// Writes a planned profile on the threads of the merge.
 ///
 /// # Errors
 /// As [`IndexedPlan::write`].

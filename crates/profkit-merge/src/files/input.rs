@@ -1,4 +1,4 @@
-//! Opening inputs.
+//! Opens inputs.
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
@@ -9,11 +9,11 @@ use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
 
-/// Files at least this large are mapped. Below it, one `read` into a buffer that is reused costs less than the page
-/// faults and the unmapping; raising it costs memory, one buffer of this size per thread.
+/// Files of at least this size are mapped. Smaller files are read into a buffer that is used again, which costs less
+/// than page faults and unmapping. Raising it costs memory: one buffer of this size per thread.
 const MAP_FROM: u64 = 16 << 20;
 
-/// What standard input is called in messages.
+/// The name of standard input in messages.
 pub const STDIN_NAME: &str = "<stdin>";
 
 /// Whether a path means standard input or output.
@@ -59,7 +59,7 @@ impl Input {
         })
     }
 
-    /// What the file is called in messages.
+    /// The name of the file in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,9 +84,9 @@ impl Deref for Input {
 /// A file that cannot be opened or read.
 #[derive(Debug)]
 pub struct ReadError {
-    /// What the file is called in messages.
+    /// The name of the file in messages.
     pub name: String,
-    /// Why.
+    /// Why it cannot be opened or read.
     pub error: io::Error,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// A file that is open already, as the only input of a merge.
+/// An open file as the only input of a merge.
 #[derive(Debug)]
 pub struct SingleInput<'a>(pub &'a Input);
 
@@ -116,11 +116,11 @@ impl Inputs for SingleInput<'_> {
     }
 }
 
-/// Reads a file into `buffer` (its contents are replaced), or maps it if it is large. Pipes and other files that do
-/// not know their size are read, and so is whatever cannot be mapped. `-` is standard input.
+/// Reads a file into `buffer`, replacing its contents, or maps the file if it is large. Pipes, other files without a
+/// known size, and files that cannot be mapped are read. `-` is standard input.
 ///
 /// # Errors
-/// If the file cannot be opened or read; a folder is an error too.
+/// If the file cannot be opened or read. A folder is also an error.
 pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     buffer.clear();
     if is_stdio(path) {
@@ -134,14 +134,15 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
         return Ok(Some(map));
     }
     if let Ok(len) = usize::try_from(metadata.len().min(MAP_FROM)) {
-        // One more byte than the file has, so that its end is seen without growing the buffer.
+        // The buffer has room for one byte more than the file, so that the end of the file is seen without growing the
+        // buffer.
         buffer.reserve(len + 1);
     }
     file.read_to_end(buffer)?;
     Ok(None)
 }
 
-/// Opens a file as one input of a merge: [`read_into`] with what [`Inputs::open`] gives.
+/// Opens a file as one input of a merge: [`read_into`] in the form that [`Inputs::open`] returns.
 ///
 /// # Errors
 /// As [`read_into`].

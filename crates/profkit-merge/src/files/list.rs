@@ -1,4 +1,4 @@
-//! What to merge: files, folders, lists and weights, as a flat list of files.
+//! Collects what to merge: turns files, folders, lists and weights into a flat list of files.
 use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
 use rustc_hash::FxHashMap;
@@ -14,9 +14,9 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// How many files that are named more than once get a note of their own.
+/// How many files that are named more than once get a note of their own. Raising it makes the output longer.
 const MOST_REPEATED: usize = 10;
-/// How deep folders may nest before we take it for a loop.
+/// Folders that nest deeper than this are taken for a loop of links.
 const MOST_FOLDERS: usize = 256;
 
 /// One file to merge.
@@ -24,9 +24,9 @@ const MOST_FOLDERS: usize = 256;
 pub struct InputFile {
     /// Its path; `-` is standard input.
     pub path: PathBuf,
-    /// What the file is called in messages.
+    /// The name of the file in messages.
     pub name: String,
-    /// How often its counts count.
+    /// The factor that multiplies the counts of the file.
     pub weight: Weight,
 }
 
@@ -41,12 +41,12 @@ impl InputFile {
     }
 }
 
-/// All inputs, in the order in which they were named, files of a folder sorted by path.
+/// All inputs, in the order in which they were named. The files of a folder are sorted by path.
 #[derive(Debug, Default)]
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    /// What is odd about the inputs but does not keep them from being merged.
+    /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
     /// Index into `counted`.
     seen: FxHashMap<FileId, usize>,
@@ -57,42 +57,42 @@ pub struct InputList {
     stdin: OnceLock<io::Result<Vec<u8>>>,
 }
 
-/// Something about the inputs that is odd but does not keep them from being merged.
+/// An unusual fact about the inputs that does not prevent the merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputNote {
-    /// A file is an input and the output: it is read first, then replaced.
+    /// A file is both an input and the output: it is read first, then replaced.
     OutputIsInput {
         /// The name of the input.
         name: String,
     },
-    /// A file is left out, because it is the output and was found in a folder that is an input.
+    /// A file in an input folder is left out, because it is the output.
     OutputInFolder {
         /// The file.
         path: PathBuf,
     },
-    /// A folder holds no files to merge.
+    /// A folder has no files to merge.
     EmptyFolder {
         /// The name of the input.
         name: String,
     },
-    /// A file is named several times, and its counts are added as often.
+    /// A file is named several times, and its counts are added each time.
     Repeated {
-        /// Its path as named first.
+        /// The path by which it is named first.
         path: PathBuf,
-        /// Another path that leads to it.
+        /// Another path to the same file.
         other: Option<PathBuf>,
         /// How often it is named.
         times: u64,
     },
-    /// So many more files are named several times.
+    /// The number of further files that are named several times.
     MoreRepeated(u64),
 }
 
-/// An input that was named and does not exist.
+/// An input that was named but does not exist.
 #[derive(Debug)]
 pub struct MissingInput {
-    /// The line of a list that named it: "LIST:7".
+    /// The line that named the input, as "LIST:7"; `None` if the command line named it.
     pub at: Option<String>,
     /// The name of the input.
     pub name: String,
@@ -109,24 +109,24 @@ impl fmt::Display for MissingInput {
     }
 }
 
-/// Why there is no list of inputs.
+/// Why the inputs could not be collected.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListError {
-    /// The text before the comma of an argument is not a weight: what is wrong with it.
+    /// The text before the comma of an argument is not a weight. Holds the message.
     Weight(String),
     /// Standard input is named twice.
     StdinTwice,
     /// A list cannot be read.
     List {
-        /// What the list is called.
+        /// The name of the list in messages.
         name: String,
-        /// Why.
+        /// Why it cannot be read.
         error: io::Error,
     },
-    /// A line of a list cannot be understood.
+    /// A line of a list is not valid.
     Line {
-        /// "LIST:7".
+        /// The place of the line, as "LIST:7".
         at: String,
         /// What is wrong with it.
         problem: String,
@@ -135,24 +135,24 @@ pub enum ListError {
     Folder {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be read.
         error: io::Error,
     },
-    /// Files that were named are not there.
+    /// Some of the named files do not exist.
     Missing(Vec<MissingInput>),
 }
 
 impl ListError {
-    /// Whether the command line is wrong, and not a file.
+    /// Whether the command line is wrong, rather than a file.
     pub fn is_usage(&self) -> bool {
         matches!(self, ListError::Weight(_) | ListError::StdinTwice)
     }
 
-    /// What to do about it.
+    /// What the user can do, if there is a step that helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ListError::Weight(_) => Some(LINE_HINT),
-            ListError::StdinTwice => Some("- may stand for one profile or one list, not for both"),
+            ListError::StdinTwice => Some("use - only once: for one profile or for one list"),
             ListError::Line { .. } => Some(LIST_HINT),
             ListError::Missing(_) => {
                 Some("nothing was merged, because some of the named inputs do not exist")
@@ -192,16 +192,16 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and how often it was named.
+/// A file, and how many times it was named.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
-    /// Another path that leads to it.
+    /// Another path to the same file.
     other: Option<PathBuf>,
     times: u64,
 }
 
-/// The same for two paths that lead to the same file.
+/// A key that is equal for two paths to the same file.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg(unix)]
 struct FileId(u64, u64);
@@ -223,8 +223,8 @@ impl FileId {
 }
 
 impl InputList {
-    /// Files by their paths, each counted once; `-` is standard input. Whether they are there is found out when they
-    /// are read: a file that is not is reported and left out.
+    /// The files at these paths, each with weight 1; `-` is standard input. Nothing is opened here: a file that does
+    /// not exist is reported and left out when the merge reads it.
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let paths = paths.into_iter();
         InputList {
@@ -235,11 +235,11 @@ impl InputList {
         }
     }
 
-    /// Collects the inputs named on the command line and in list files. `output` is where the merged profile will
-    /// go: a folder that is an input may hold the one of an earlier run.
+    /// Collects the inputs named on the command line and in list files. `output` is the path of the merged profile: if
+    /// an input folder holds a file at that path from an earlier run, the file is left out.
     ///
     /// # Errors
-    /// A list that cannot be read or understood, a weight that is none, and every named file that does not exist.
+    /// If a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
         let output = output
             .and_then(|path| fs::metadata(path).ok())
@@ -292,7 +292,7 @@ impl InputList {
         Ok(())
     }
 
-    /// Adds a file or folder that was named: on the command line, or `at` a line of a list.
+    /// Adds a file or folder that was named on the command line, or in the line `at` of a list.
     fn add(&mut self, input: InputFile, at: Option<&str>) -> Result<()> {
         if is_stdio(&input.path) {
             self.take_stdin()?;
@@ -387,7 +387,7 @@ impl InputList {
 
 type WalkError = (PathBuf, io::Error);
 
-/// Adds the regular files below a folder. Links are followed; what is no regular file is passed over.
+/// Adds the regular files in a folder and the folders below it. Links are followed. Other kinds of files are ignored.
 fn walk(
     folder: &Path,
     depth: usize,
@@ -396,7 +396,7 @@ fn walk(
     let failed = |error| (folder.to_owned(), error);
     if depth == MOST_FOLDERS {
         return Err(failed(io::Error::other(
-            "folders nest too deeply, or a link leads back to where it is",
+            "folders nest too deeply, or a link leads back to a folder above it",
         )));
     }
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -406,7 +406,7 @@ fn walk(
         let (is_file, is_folder) = if file_type.is_symlink() {
             match fs::metadata(&path) {
                 Ok(metadata) => (metadata.is_file(), metadata.is_dir()),
-                // A link that leads nowhere.
+                // The target of the link does not exist.
                 Err(_) => (false, false),
             }
         } else {
@@ -421,25 +421,26 @@ fn walk(
     Ok(())
 }
 
-/// Whether a file is what another profkit is just writing ([`Output`](super::Output)), or left when it was killed.
+/// Whether a file is a temporary file of a running profkit ([`Output`](super::Output)), or of one that was killed.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(b".tmp")
 }
 
-/// A line of a list that says something.
+/// A line of a list that is neither empty nor a comment.
 #[derive(Debug)]
 pub struct ListEntry {
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What it names, or why it names nothing.
+    /// The input that the line names, or why the line is not valid.
     pub input: std::result::Result<InputFile, String>,
 }
 
-/// Reads a list: `PATH` or `WEIGHT,PATH` on each line, white space around it dropped, empty lines and lines that begin with
-/// `#` skipped. Paths are relative to the working folder, not to the list (as LLVM has it).
+/// Reads a list. Each line is `PATH` or `WEIGHT,PATH`; white space around it is dropped. Empty lines and lines that
+/// begin with `#` are skipped. Paths are relative to the working folder, not to the list, as in LLVM.
 ///
-/// `exists` says whether there is a file of a name: such a name is never split.
+/// `exists` returns whether a file of a name exists. If the whole line is the name of a file, it is not split at a
+/// comma.
 pub fn parse_list(
     bytes: &[u8],
     exists: impl Fn(&OsStr) -> bool,
@@ -482,11 +483,11 @@ fn exists(path: &OsStr) -> bool {
     fs::metadata(path).is_ok()
 }
 
-/// Splits `WEIGHT,PATH`. What stands before the comma is a weight only if it looks like a number, and a file that
-/// exists under the whole name wins.
+/// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if no file
+/// exists under the whole name.
 ///
 /// # Errors
-/// If what looks like a number is no weight.
+/// If that text looks like a number but is not a valid weight.
 fn split_weight(
     text: &OsStr,
     exists: impl Fn(&OsStr) -> bool,
@@ -509,7 +510,7 @@ fn split_weight(
     }
 }
 
-/// The text, if it looks like a number: a path may have a comma too.
+/// Returns the text if it looks like a number. A path may contain a comma, too.
 fn number(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
@@ -518,7 +519,7 @@ fn number(text: &[u8]) -> Option<&str> {
     (digits && rest && !letter).then_some(text)
 }
 
-/// Some of the inputs.
+/// A selection of the inputs.
 pub struct Subset<'a> {
     inputs: &'a dyn Inputs,
     indexes: Vec<usize>,
@@ -531,7 +532,7 @@ impl fmt::Debug for Subset<'_> {
 }
 
 impl<'a> Subset<'a> {
-    /// The inputs with these indexes.
+    /// Selects the inputs with these indexes.
     pub fn new(inputs: &'a dyn Inputs, indexes: Vec<usize>) -> Self {
         Subset { inputs, indexes }
     }
@@ -587,7 +588,7 @@ impl Inputs for InputList {
             return Err(io::ErrorKind::NotFound.into());
         };
         if is_stdio(&file.path) {
-            // Kept here, so that it can be opened again like a file.
+            // The bytes are kept, so that standard input can be opened again like a file.
             let stdin = self.stdin.get_or_init(|| {
                 let mut bytes = Vec::new();
                 read_into(&file.path, &mut bytes)?;

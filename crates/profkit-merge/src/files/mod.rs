@@ -1,8 +1,8 @@
-//! Files in and out: inputs named on a command line, in lists and in folders; outputs that appear whole or not at all;
-//! indexed profiles written with several threads.
+//! Files in and out: inputs named on a command line, in lists and in folders; outputs that are written completely or
+//! not at all; indexed profiles written with several threads.
 //!
-//! `-` is standard input or output everywhere. Errors are values with a `Display` in plain English; which exit code they
-//! are worth is the front end's matter.
+//! `-` is standard input or output everywhere. Errors are values with a `Display` in plain English. The front end
+//! decides their exit code.
 mod indexed;
 mod input;
 mod list;

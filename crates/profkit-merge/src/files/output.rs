@@ -1,4 +1,4 @@
-//! Writing outputs: whole or not at all.
+//! Writes outputs, completely or not at all.
 use super::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
@@ -8,26 +8,25 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
+/// How many bytes are collected before a write. A larger buffer costs memory and is not measurably faster.
 const BUFFER: usize = 256 << 10;
-/// How many symbolic links are followed, as Linux does.
+/// How many symbolic links are followed; Linux has the same limit.
 const MOST_LINKS: usize = 40;
 
-/// What sort of bytes an output gets.
+/// What kind of content an output receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Not for eyes: refused on a terminal.
+    /// Binary content, which is not written to a terminal.
     Binary,
-    /// Text. Names in it come from files: on a terminal control characters are escaped.
+    /// Text. It may contain names from files, so control characters are escaped on a terminal.
     Text,
 }
 
-/// An output that can be written, as far as can be known before the first byte.
+/// An output that can be written, as far as this can be known before the first byte.
 ///
-/// A regular file appears whole or not at all: the bytes go to a temporary file in the same folder, which is renamed
-/// over the target when all is written. The permissions of a target that is there are kept, and a symbolic link is
-/// followed. What is no regular file (`/dev/stdout`, `/dev/null`, a FIFO) is written directly, and so is whatever
-/// lies in `/dev` or `/proc`.
+/// A regular file appears completely or not at all: the bytes go to a temporary file in the same folder, which replaces
+/// the target at the end. An existing target keeps its permissions, and a symbolic link is followed. Other kinds of
+/// files (`/dev/stdout`, `/dev/null`, a FIFO) and all files in `/dev` and `/proc` are written directly.
 #[derive(Clone, Debug)]
 pub struct Output {
     name: String,
@@ -47,11 +46,11 @@ enum Target {
 }
 
 impl Output {
-    /// Checks that an output can be written, and writes nothing yet. `-` is standard output.
+    /// Checks that an output can be written. Nothing is written yet. `-` is standard output.
     ///
     /// # Errors
-    /// If the output is a terminal that must not get this content, a folder, a file that may not be written, or in a
-    /// folder that takes no files.
+    /// If the output is a terminal and the content is binary, if it is a folder, if the file may not be written, or if
+    /// no file can be created in its folder.
     pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
         let name = profkit_data::path_text(path);
         if name.is_empty() {
@@ -68,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Whether a terminal gets the text as it is, control characters included, as from LLVM's tools.
+    /// Sets whether a terminal receives the text unchanged, with control characters, as LLVM's tools do it.
     #[must_use]
     pub fn as_is(mut self, as_is: bool) -> Self {
         self.as_is = as_is;
@@ -85,7 +84,7 @@ impl Output {
                     Target::Direct(path.to_owned())
                 }
                 Ok(metadata) => {
-                    // Opened for nothing but to fail for folders and files that we may not write.
+                    // The file is opened only to get the error for folders and for files that the user may not write.
                     OpenOptions::new()
                         .write(true)
                         .open(path)
@@ -108,10 +107,10 @@ impl Output {
         Ok(target)
     }
 
-    /// Fills the output with what `write` writes, and returns how many bytes that were.
+    /// Calls `write` to fill the output, and returns the number of bytes.
     ///
     /// # Errors
-    /// What `write` returns, and whatever keeps the bytes from being written. An existing target is then as it was.
+    /// The error of `write`, or the reason why the bytes could not be written. An existing target is then unchanged.
     pub fn write(
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
@@ -163,7 +162,7 @@ impl Output {
         }
     }
 
-    /// What the output is called in messages.
+    /// The name of the output in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -176,19 +175,19 @@ fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<(), Outpu
     Ok(())
 }
 
-/// Whether the path is in `/dev` or `/proc`. Such a path must not be replaced, even if it leads to a regular file:
-/// the shell may have opened that file as our standard output.
+/// Whether the path is in `/dev` or `/proc`. Such a path must not be replaced, even if it leads to a regular file: the
+/// shell may have opened that file as our standard output.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }
 
-/// The file that symbolic links lead to, which need not exist.
+/// Follows symbolic links to the file at their end. That file need not exist.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {
             Ok(link) => path = folder_of(&path).join(link),
-            // No link, or nothing there.
+            // The path is not a link, or does not exist.
             Err(_) => return Ok(path),
         }
     }
@@ -207,7 +206,7 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // As any program creates files: the umask takes away what the user does not want.
+        // The permissions that any new file gets: the user's umask applies.
         builder.permissions(Permissions::from_mode(0o666));
     }
     let prefix = match target.file_name() {
@@ -228,31 +227,31 @@ fn cannot_create(path: &Path, error: io::Error) -> OutputProblem {
     }
 }
 
-/// An output that is not written: its name and why.
+/// The name of an output that could not be written, and the reason.
 #[derive(Debug)]
 pub struct OutputError {
     name: String,
     problem: OutputProblem,
 }
 
-/// Why an output is not written.
+/// Why an output could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutputProblem {
-    /// Its path is empty.
+    /// The path is empty.
     EmptyPath,
-    /// It is a terminal, and the content is binary.
+    /// The output is a terminal, and the content is binary.
     Terminal,
     /// No file can be created in the folder.
     Create {
-        /// Why; perhaps wrapped by `tempfile`.
+        /// The system's error, perhaps inside an error of `tempfile`.
         error: io::Error,
         /// The folder.
         folder: PathBuf,
     },
-    /// The file cannot be opened, or did not take the bytes.
+    /// The file could not be opened, or the bytes could not be written.
     Io(io::Error),
-    /// The model cannot be written in this form.
+    /// The model has something that this form cannot express.
     Data(Error),
 }
 
@@ -262,17 +261,17 @@ impl OutputError {
         OutputError { name, problem }
     }
 
-    /// What the output is called in messages.
+    /// The name of the output in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why it is not written.
+    /// Why it could not be written.
     pub fn problem(&self) -> &OutputProblem {
         &self.problem
     }
 
-    /// The system's error, if it was the system that refused.
+    /// The system's error, if the system rejected the output.
     pub fn system(&self) -> Option<&io::Error> {
         match &self.problem {
             OutputProblem::Create { error, .. } | OutputProblem::Io(error) => Some(error),
@@ -280,13 +279,13 @@ impl OutputError {
         }
     }
 
-    /// Whether the reader of a pipe is gone.
+    /// Whether the output is a pipe that nobody reads any more.
     pub fn is_broken_pipe(&self) -> bool {
         self.system()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What to do about it.
+    /// What the user can do, if there is a step that helps.
     pub fn hint(&self) -> Option<String> {
         match &self.problem {
             OutputProblem::Terminal => Some("name a file with -o FILE, or ask for text".to_owned()),
@@ -321,11 +320,11 @@ impl fmt::Display for OutputError {
 
 impl std::error::Error for OutputError {}
 
-/// Fills a writer with what `write` writes, gathered into large pieces, and returns how many bytes that were. `name` is
-/// what messages call it.
+/// Calls `write` to fill a writer, in large pieces, and returns the number of bytes. `name` is the name of the writer
+/// in messages.
 ///
 /// # Errors
-/// What `write` returns, or why the writer did not take the bytes.
+/// The error of `write`, or the reason why the writer did not accept the bytes.
 pub fn write_to<W: Write>(
     name: &str,
     to: W,
@@ -337,7 +336,7 @@ pub fn write_to<W: Write>(
     }
 }
 
-/// Lets `write` fill `file`, through a screen if control characters are to be escaped.
+/// Calls `write` to fill `file`. If `screen`, control characters are escaped.
 fn fill_file(
     file: impl Write,
     escape: bool,
@@ -349,7 +348,7 @@ fn fill_file(
     fill(file, write).map(|(bytes, _)| bytes)
 }
 
-/// Lets `write` fill `file`, and says which side failed if one did.
+/// Calls `write` to fill `file`. If that fails, the error tells which of the two failed.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
@@ -371,7 +370,7 @@ fn fill<W: Write>(
     Ok((sink.bytes, file))
 }
 
-/// A sink over a file, which keeps the system's error for the message.
+/// A sink over a file. It keeps the system's error for the message.
 struct FileSink<W: Write> {
     file: BufWriter<W>,
     bytes: u64,

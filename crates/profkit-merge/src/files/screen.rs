@@ -1,5 +1,4 @@
-//! Text on its way to a terminal. Names and paths come from files: a control character in one of them must not reach a
-//! terminal.
+//! Text for a terminal. It may contain names and paths from files, whose control characters must not reach a terminal.
 use std::io::{self, Write};
 
 /// A writer that escapes control characters, except for line feeds and tabs.
@@ -11,14 +10,15 @@ pub struct Screen<W> {
 
 #[derive(Clone, Copy, Debug)]
 enum Escape {
-    /// `\u{1b}`, as Rust has it.
+    /// Escapes as in Rust: `\u{1b}`.
     Text,
-    /// `\u001b`. Only what JSON itself leaves as it is comes here: DEL and the control characters from U+0080.
+    /// Escapes as in JSON: `\u001b`. JSON itself leaves only DEL and the control characters from U+0080 unescaped, so
+    /// only those are met here.
     Json,
 }
 
 impl<W: Write> Screen<W> {
-    /// For text.
+    /// A writer for text.
     pub fn text(to: W) -> Self {
         Screen {
             to,
@@ -26,7 +26,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// For JSON.
+    /// A writer for JSON.
     pub fn json(to: W) -> Self {
         Screen {
             to,
@@ -34,7 +34,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes text of our own in a colour (an SGR code of a terminal).
+    /// Writes our own text in a colour, given as the SGR code of a terminal.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -8,12 +8,12 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// Takes the layout of a profile. `None` if anything is wrong with its metadata, or if profiles of its sort are
-    /// read the ordinary way.
+    /// Learns the layout of a profile. `None` if its metadata are damaged, or if such profiles must be read the
+    /// ordinary way.
     pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
-            // Each on its own: `has` asks for all flags of a set.
+            // Each flag is tested separately: `has` is true only if all flags of a set are there.
             || dialect.has(variant::TEMPORAL)
             || (dialect.has(variant::DBG_CORRELATE) && profile.metadata().is_none())
         {
@@ -75,9 +75,10 @@ impl Layout {
             vtables: profile.vtables().collect(),
             vtable_names: sections.vtable_names.bytes.into(),
             fixed: fixed_words(profile.layout(), profile.has_relative_counters()),
-            addresses: match with_values.is_empty() {
-                true => AddressMap::default(),
-                false => AddressMap::of(profile),
+            addresses: if with_values.is_empty() {
+                AddressMap::default()
+            } else {
+                AddressMap::of(profile)
             },
             records,
             function_pointers,
@@ -94,8 +95,8 @@ impl Layout {
     }
 }
 
-/// Names by their hashes; of names with one hash the first. Hashing is most of what learning costs, while the other
-/// threads of a merge wait for this layout: it is shared out.
+/// Maps hashes to names; if several names have one hash, the first is used. Hashing takes most of the time of learning,
+/// and the other threads of a merge wait for it, so several threads share it.
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
@@ -122,10 +123,11 @@ fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     by_hash
 }
 
-/// Fewer names than this are not worth a thread: hashing them takes about as long as starting it.
+/// The fewest names for which a thread is started. Hashing fewer takes about as long as starting the thread.
 const MIN_SHARE: usize = 1024;
 
-/// Ones where a data record is the same in every run, as words in native byte order: they only mask other words.
+/// Masks with ones for the bits of a data record that are the same in every run. The words are in native byte order,
+/// because they only mask other words.
 fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {
     let mut bytes = vec![0xff; layout.stride];
     for range in layout.moving_fields(relative_counters) {

@@ -1,12 +1,11 @@
-//! The same-binary fast path: raw profiles whose metadata equal those already seen are not parsed again.
+//! The same-binary fast path: a raw profile whose metadata equal those of an earlier profile is not parsed again.
 //!
-//! A [`Layout`] is what all raw profiles of one program have in common: header, data records, names. The first
-//! profile of a program is learned; each further one is compared with it (everything but the addresses that move with
-//! the address space), and its counters are added to one array. Value data are decoded against the known records.
+//! A [`Layout`] is the part that all raw profiles of one program have in common: header, data records, names. It is
+//! learned from the first profile of a program. Each further profile is compared with it, except for the addresses that
+//! differ from run to run, and its counters are added to one array. Value data are decoded against the known records.
 //!
-//! Whatever is unusual (several profiles in a file, a cut file, an implausible counter, time stamps, sums near the
-//! largest count) is refused here, before anything was added, and takes the ordinary path: both paths give the same
-//! result.
+//! Unusual profiles are rejected before anything is added, and take the ordinary path: several profiles in a file, a
+//! cut file, an implausible counter, time stamps, sums near the largest count. Both paths give the same result.
 mod learn;
 mod same;
 mod sums;
@@ -24,28 +23,28 @@ pub(crate) use sums::LayoutSums;
 /// What all raw profiles of one program share.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The header, without what moves with the address space.
+    /// The header, without the fields that differ from run to run.
     header: RawHeader,
-    /// `origin_of` its build ids.
+    /// The number of the program: `origin_of` its build ids.
     origin: u32,
     relative_counters: bool,
-    /// The metadata that were joined to the profile, if it had none of its own.
+    /// The id of the metadata that were joined to the profile, if it had none of its own.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
     names: Box<[u8]>,
     vtables: Vec<RawVTable>,
     vtable_names: Box<[u8]>,
-    /// Which bits of a data record, as words in file order, are the same in every run.
+    /// Masks for the words of a data record: the bits that are the same in every run.
     fixed: Vec<u64>,
     records: Vec<LayoutRecord>,
     /// Names of the records, one after the other.
     name_bytes: Vec<u8>,
-    /// FunctionPointer of each record, in the run that was learned.
+    /// The FunctionPointer of each record, from the run that was learned.
     function_pointers: Vec<u64>,
-    /// Records with value sites, by index, in order.
+    /// The indexes of the records with value sites, rising.
     with_values: Vec<u32>,
-    /// Functions and vtables at the addresses of the run that was learned.
+    /// The functions and virtual tables, by their addresses in the run that was learned.
     addresses: AddressMap,
 }
 
@@ -56,20 +55,21 @@ struct LayoutRecord {
     func_hash: FuncHash,
     name_start: u32,
     name_len: u32,
-    /// In counters, not bytes.
+    /// Counted in counters, not in bytes.
     counters_start: u32,
     counters_len: u32,
     bitmap_start: u32,
     bitmap_len: u32,
 }
 
-/// The layouts that are known, shared by all threads.
+/// The known layouts. All threads share them.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
-    /// Held by the thread that learns the layout of a key, so that others wait for it instead of doing the same.
+    /// A lock for each key. A thread holds it while it learns a layout, so that other threads wait instead of learning
+    /// the same layout.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
-    /// How many threads the merge has: all of them learn, as the others wait.
+    /// The number of threads of the merge. All of them help to learn a layout, since the others wait for it.
     threads: usize,
 }
 
@@ -79,8 +79,8 @@ struct Known {
     bytes: usize,
 }
 
-/// How many bytes of metadata are kept, but for the last layout. A merge of more distinct programs than fit reads the rest the ordinary way:
-/// more memory would make only those programs faster of which there are several profiles.
+/// How many bytes of metadata are kept, not counting the last layout. Profiles of further programs are read the
+/// ordinary way. Raising it costs memory, and helps only programs with several profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
@@ -91,8 +91,8 @@ impl Layouts {
         }
     }
 
-    /// The layout that a profile has, with how far its addresses are from those that were learned; learned now if it
-    /// is new. `None` for a profile that must be read the ordinary way.
+    /// Finds the layout of a profile, and the distance of its addresses from the learned ones. A new layout is learned
+    /// now. `None` if the profile must be read the ordinary way.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         let key = key_of(profile);
         if let Some(found) = self.find(key, profile) {
@@ -114,14 +114,14 @@ impl Layouts {
         Some((layout, Slide(0)))
     }
 
-    /// How many layouts are known.
+    /// The number of known layouts.
     pub(crate) fn count(&self) -> usize {
         let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        // The comparison reads megabytes: not under the lock.
+        // The comparison reads megabytes, so the lock is not held during it.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
         candidates
             .iter()
@@ -129,7 +129,7 @@ impl Layouts {
     }
 }
 
-/// How far the addresses of a run are from those of the run that was learned (`run − learned`, wrapping).
+/// The distance of a run's addresses from those of the run that was learned (`run − learned`, wrapping).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slide(u64);
 
@@ -148,7 +148,8 @@ fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     header
 }
 
-/// A number that differs for most pairs of programs: not a comparison, only where to look.
+/// A number that differs for most pairs of programs. It only narrows the search; equal numbers do not prove equal
+/// layouts.
 fn key_of(profile: &RawProfile<'_>) -> u64 {
     let header = fixed_header(profile);
     let mut hasher = FxHasher::default();

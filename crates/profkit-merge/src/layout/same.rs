@@ -1,13 +1,13 @@
-//! Whether a profile has a known layout.
+//! Compares a profile with a known layout.
 use super::{Layout, Slide, fixed_header};
 use profkit_data::instr::raw::{PointerWidth, RawProfile};
 
 impl Layout {
-    /// How far the addresses of a profile of this layout have moved; `None` if it has another layout.
+    /// Returns the distance of the profile's addresses from the learned ones, if the profile has this layout.
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
-            // Their records and names are not copies, but the same bytes.
+            // The records and names of both profiles are the same bytes in memory, so they need not be compared.
             let same = profile.metadata().is_some_and(|joined| joined.id() == id)
                 && self.header == fixed_header(profile)
                 && *self.binary_ids == *sections.binary_ids.bytes;
@@ -43,7 +43,7 @@ impl Layout {
         }
     }
 
-    /// Compares records of `WORDS` words, without a branch in a record, so that the loop is vectorised.
+    /// Compares records of `WORDS` words. There is no branch within a record, so the compiler can vectorise the loop.
     fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
         let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else {
             return false;
@@ -52,7 +52,7 @@ impl Layout {
         let (theirs, _) = data.as_chunks::<8>();
         let (mine, _) = mine.as_chunks::<WORDS>();
         let (theirs, _) = theirs.as_chunks::<WORDS>();
-        // In blocks, so that a layout that differs is left early.
+        // The records are compared in blocks, so that a different layout is noticed early.
         mine.chunks(64)
             .zip(theirs.chunks(64))
             .all(|(mine, theirs)| {
@@ -70,7 +70,8 @@ impl Layout {
             })
     }
 
-    /// Up to version 7 counter pointers are addresses: what must be the same is their distance from the section.
+    /// Up to version 7 counter pointers are addresses. They may differ, but their distances from the start of the
+    /// section must be equal.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
         self.records
@@ -82,8 +83,8 @@ impl Layout {
             })
     }
 
-    /// The one distance between all function addresses of this run and of that which was learned; `None` if there is
-    /// more than one.
+    /// Returns the distance between the function addresses of this run and those of the learned run; `None` if the
+    /// distances are not all equal.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());
@@ -123,7 +124,7 @@ impl Layout {
     }
 }
 
-/// The bits of an address.
+/// A mask with the bits of an address.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
     if pointer_bytes == 4 {
         u64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! Sums of the profiles of one layout.
+//! The sums of the profiles of one layout.
 use super::values::ValueSums;
 use super::{Layout, Layouts};
 use crate::Weight;
@@ -10,11 +10,11 @@ use profkit_data::instr::ValueData;
 use profkit_data::instr::raw::RawProfile;
 use std::sync::Arc;
 
-/// One thread's sums: an entry a layout that it met.
+/// The sums of one thread, with one entry for each layout.
 #[derive(Debug, Default)]
 pub(crate) struct LayoutSums {
     sums: Vec<Sums>,
-    /// Values of the profile that is being added, one entry per record with sites.
+    /// The values of the profile that is being added: one entry per record with value sites.
     staged: Vec<ValueData>,
     scratch: Scratch,
 }
@@ -25,15 +25,15 @@ struct Sums {
     counts: Vec<u64>,
     bitmap: Vec<u8>,
     values: ValueSums,
-    /// How many profiles went in.
+    /// How many profiles were added.
     profiles: u64,
-    /// The first input that went in.
+    /// The first input that was added.
     first_input: usize,
-    /// No sum is above this.
+    /// An upper bound of all sums.
     bound: u64,
 }
 
-/// One record's sums over the profiles of a layout.
+/// The sums of one record over the profiles of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SummedRecord<'a> {
     pub(crate) name: &'a [u8],
@@ -42,19 +42,19 @@ pub(crate) struct SummedRecord<'a> {
     pub(crate) counts: &'a [u64],
     pub(crate) bitmap: &'a [u8],
     pub(crate) values: Option<&'a ValueData>,
-    /// How many profiles went in.
+    /// How many profiles were added.
     pub(crate) profiles: u64,
-    /// The first input that went in.
+    /// The first input that was added.
     pub(crate) first_input: usize,
-    /// Which record of the profile.
+    /// The index of the record in the profile.
     pub(crate) index: usize,
-    /// A number for the program, by its build ids; 0 without.
+    /// A number that stands for the program, made from its build ids; 0 if it has none.
     pub(crate) origin: u32,
 }
 
 impl LayoutSums {
-    /// Adds the only profile of a file, if it is of a usual sort, known or not. Returns how many records that were;
-    /// `None`, with nothing added, for any other profile or if something follows it.
+    /// Adds a file that holds a single profile, and learns its layout if it is new. Returns the number of records.
+    /// `None`, with nothing added, if the profile must be read the ordinary way.
     pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,
@@ -104,22 +104,23 @@ impl LayoutSums {
         Some(layout.records.len())
     }
 
-    /// Whether there are value profiles in these sums.
+    /// Whether these sums have value profiles.
     pub(crate) fn have_values(&self) -> bool {
         let mut sums = self.sums.iter();
         sums.any(|sums| !sums.layout.with_values.is_empty())
     }
 
-    /// Adds the sums of another thread, as [`SiteRule::Canonical`] has it.
+    /// Adds the sums of another thread. Values are added by [`SiteRule::Canonical`].
     pub(crate) fn absorb(&mut self, other: LayoutSums) {
         for theirs in other.sums {
             let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
-            // Sums near the largest count are brought together by the accumulator, which cuts and reports.
+            // Sums that could exceed the largest count stay separate. The accumulator adds them later, cuts them, and
+            // reports that.
             let fits = |sums: &&mut Sums| {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            // Damaged value data may have other sites: which of them come first is for the accumulator to decide.
+            // Damaged value data may have other sites. The accumulator decides later which of them came first.
             let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
             match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),
@@ -128,12 +129,12 @@ impl LayoutSums {
         }
     }
 
-    /// The blobs of virtual tables' names of all layouts.
+    /// The compressed names of virtual tables, of all layouts.
     pub(crate) fn vtable_names(&self) -> impl Iterator<Item = &[u8]> {
         self.sums.iter().map(|sums| &*sums.layout.vtable_names)
     }
 
-    /// Gives every record of every layout, layouts in the order in which they were met.
+    /// Calls `each` for every record of every layout. Layouts come in the order in which they were first seen.
     pub(crate) fn for_each_record(&self, mut take: impl FnMut(SummedRecord<'_>)) {
         for sums in self.sums.iter().filter(|sums| sums.profiles > 0) {
             let mut values = sums
@@ -209,7 +210,7 @@ impl Sums {
         }
         let (counters, _) = counters.as_chunks::<8>();
         let pairs = self.counts.iter_mut().zip(counters);
-        // Wrapping, because `bound` says that no sum gets near the end; plain loops, so that they are vectorised.
+        // The sums cannot wrap, because `bound` limits them. Plain wrapping loops can be vectorised.
         match (dialect.endian, weight.is_one()) {
             (Endian::Little, true) => {
                 pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))
@@ -224,7 +225,8 @@ impl Sums {
     }
 }
 
-/// All bits of all counters: at least the largest. `None` if one may be implausible.
+/// Returns the bits of all counters, joined by OR: a number that no counter exceeds. `None` if a counter may be
+/// implausible.
 fn largest_bits(profile: &RawProfile<'_>, counters: &[u8]) -> Option<u64> {
     let dialect = profile.dialect();
     if dialect.has(variant::BYTE_COVERAGE) {

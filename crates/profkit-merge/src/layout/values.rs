@@ -1,4 +1,4 @@
-//! Value data of profiles of one layout: decoded against the known records, then added.
+//! The value data of profiles of one layout: they are decoded against the known records, then added.
 use super::same::mask;
 use super::{Layout, Slide};
 use crate::Weight;
@@ -8,18 +8,18 @@ use profkit_data::bytes::Cursor;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{KindValues, ValueData, value_data};
 
-/// Sums of values: one entry per record with sites; none before the first profile.
+/// Sums of values, with one entry per record with value sites. Empty before the first profile.
 #[derive(Debug, Default)]
 pub(super) struct ValueSums {
     sums: Vec<ValueData>,
-    /// What the addresses of the last profile were resolved to, in the order of its values, one list a record: runs
-    /// of one program mostly see the same targets at a site.
+    /// The addresses of the last profile with their functions: a list for each record, in the order of its values. Runs
+    /// of one program mostly have the same targets at a site, so most addresses are found here.
     resolved: Vec<Vec<Resolved>>,
-    /// Where the values of the last profile went in `sums`, likewise.
+    /// For each value of the last profile, in the same order, the place in `sums` where it was added.
     places: Vec<Vec<u32>>,
 }
 
-/// An address of the learned run, with the name hash of what lies there.
+/// An address of the learned run, with the name hash of the function or table at that address.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: u32,
@@ -32,10 +32,11 @@ impl ValueSums {
         &self.sums
     }
 
-    /// Decodes the value data of a profile, with name hashes in place of addresses, one entry per record that has
-    /// sites.
-    /// Returns all bits of their counts; `None` if they are damaged, followed by something else than padding, or have
-    /// other sites than those that were added before.
+    /// Decodes the value data of a profile into `staged`: name hashes replace addresses, and each record with value
+    /// sites has one entry.
+    ///
+    /// Returns the bits of all counts, joined by OR. `None` if the value data are damaged, if something other than
+    /// padding follows them, or if their sites are not those of the profiles that were added before.
     pub(super) fn stage(
         &mut self,
         layout: &Layout,
@@ -56,7 +57,7 @@ impl ValueSums {
                 for entry in sites.entries_mut() {
                     bits |= entry.count;
                     if kind != value_kind::MEM_OP_SIZE {
-                        // No address of a 32-bit program; the ordinary way knows no target for it.
+                        // A 32-bit program does not have this address. The ordinary way finds no target for it either.
                         if entry.value & !mask != 0 {
                             return None;
                         }
@@ -81,7 +82,7 @@ impl ValueSums {
             })
     }
 
-    /// Adds the sums of another thread, which are not weighted again.
+    /// Adds the sums of another thread. They are weighted already.
     pub(super) fn absorb(&mut self, other: &ValueSums, scratch: &mut Scratch) {
         if self.sums.is_empty() {
             self.sums.clone_from(&other.sums);
@@ -94,7 +95,7 @@ impl ValueSums {
         }
     }
 
-    /// Adds what was staged.
+    /// Adds the values of the profile that was decoded last.
     pub(super) fn add(
         &mut self,
         staged: &[ValueData],
@@ -122,7 +123,8 @@ impl ValueSums {
                 places.resize(places.len().max(before + count), 0);
                 let places = places.get_mut(before..before + count).unwrap_or_default();
                 before += count;
-                // The second profile brings the sites into the order of sums.
+                // The values of the first profile keep its own order. `merge_kind` sorts them when the second profile
+                // is added.
                 if profiles == 1 || !add_in_place(mine, theirs, weight, places) {
                     merge_kind(mine, theirs, weight, rule, scratch);
                 }
@@ -131,7 +133,7 @@ impl ValueSums {
     }
 }
 
-/// The name hash of an address of the learned run, which is the `place`-th address of its record.
+/// Returns the name hash for an address of the learned run. The address is the `place`-th address of its record.
 #[inline]
 fn resolve(
     layout: &Layout,
@@ -161,11 +163,11 @@ fn resolve(
     name_hash
 }
 
-/// Adds counts of values that are there already, which most are after some profiles. `false`, with no sum changed, if
-/// a site has a value that is new or occurs twice, or many values: [`merge_kind`] then does it. `places` has an entry a
-/// value: where the value at this place went last time.
+/// Adds the counts of values that the sums have already. After some profiles, that is most values. `places` has an
+/// entry for each value: where the value at this place was added last time.
 ///
-/// Sums near the end of 64 bits are not met here: the caller keeps a bound.
+/// Returns `false` and changes no sum if a value of a site is new or occurs twice, or if a site has many values;
+/// [`merge_kind`] must then add them. The caller keeps a bound, so the sums do not overflow.
 fn add_in_place(
     mine: &mut KindValues,
     theirs: &KindValues,
@@ -188,7 +190,7 @@ fn add_in_place(
                 sums.get(start + index)
                     .is_some_and(|sum| sum.value == entry.value)
             };
-            // The first of equal values is the largest, and stays so.
+            // The first of several equal values has the largest count, and still has it after the addition.
             let last = (*place as usize).checked_sub(start);
             let last =
                 last.filter(|&index| index < mine.len() && (index == 0 || !is_there(&(index - 1))));

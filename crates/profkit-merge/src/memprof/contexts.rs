@@ -1,4 +1,4 @@
-//! Raw dumps, added up by stack of addresses.
+//! Raw heap dumps, added up by call stack.
 use profkit_data::id_type;
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
@@ -9,31 +9,31 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// A program or library that addresses are of.
+/// The program, library or mapping that an address belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Module {
-    /// One with a build id: addresses are those it is linked at.
+    /// A module with a build id. Addresses are those of the linked file.
     Linked {
         /// The build id.
         build_id: BuildId,
     },
-    /// A mapping without build id, as in raw versions 1 and 2: addresses are offsets in its file.
+    /// A mapping without build id, as in raw versions 1 and 2. Addresses are offsets in the mapped file.
     Mapping {
-        /// Which one of its process, from 0; the first is the program's.
+        /// The number of the mapping in its process, from 0; 0 is the program itself.
         number: usize,
         /// The offset of the mapping in its file.
         file_offset: u64,
-        /// Bytes of the mapping.
+        /// The size of the mapping in bytes.
         len: u64,
-        /// Where it was mapped, if that says something: below 4 GiB, programs that are not moved.
+        /// The start of the mapping, if it is below 4 GiB: then the program was loaded where it was linked.
         fixed: Option<u64>,
     },
-    /// Addresses outside of all mappings.
+    /// No module: the address is outside of all mappings.
     None,
 }
 
 id_type! {
-    /// A module, by its place among the modules of its contexts.
+    /// A module, by its index among the modules of its contexts.
     pub struct ModuleId of "modules of heap dumps";
 }
 
@@ -43,32 +43,32 @@ id_type! {
 }
 
 id_type! {
-    /// A context.
+    /// A context: a call stack with its figures.
     struct ContextId of "contexts of heap dumps";
 }
 
-/// The modules of some contexts.
+/// The modules that contexts refer to.
 pub type Modules = IndexVec<ModuleId, Module>;
 
-/// The addresses of some contexts: the module, and the address in it.
+/// The addresses that contexts refer to: the module, and the address in it.
 pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 
-/// What is wrong with some dumps.
+/// A fault of one or several dumps.
 #[derive(Clone, Debug)]
 pub struct Skipped {
-    /// Why.
+    /// What is wrong.
     pub error: Error,
-    /// How many blocks were added of the dump before that.
+    /// How many blocks of the dump were added before the fault.
     pub kept: usize,
-    /// Whether anything is left out. Dumps that contradict each other are added whole, and reported.
+    /// Whether something was left out. If dumps contradict each other, they are reported, but nothing is left out.
     pub lost: bool,
 }
 
-/// Ids that stand for another stack than before in the same file.
+/// Stack ids that two dumps of one file use for different stacks.
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first one, and the offset of its dump.
+    /// The first such id, and the offset of its dump.
     first: Option<(u64, u64)>,
 }
 
@@ -94,20 +94,20 @@ impl Clashes {
     }
 }
 
-/// Contexts of one or many dumps.
+/// The contexts of one or many dumps.
 #[derive(Clone, Debug, Default)]
 pub struct RawContexts {
     modules: Modules,
     module_ids: FxHashMap<Module, ModuleId>,
     addresses: Addresses,
     address_ids: FxHashMap<(ModuleId, u64), AddressId>,
-    /// Addresses in the order in which LLVM symbolises them.
+    /// The addresses in the order in which LLVM symbolises them.
     symbolize_order: Vec<AddressId>,
     ordered: FxHashSet<AddressId>,
     stacks: IndexVec<StackId, Arc<[AddressId]>>,
     stack_ids: FxHashMap<Arc<[AddressId]>, StackId>,
     contexts: IndexVec<ContextId, Context>,
-    /// The context of each stack that has one.
+    /// The context of each stack; `None` for a stack without allocations.
     context_of: IndexVec<StackId, Option<ContextId>>,
     dumps: usize,
     newest_version: u32,
@@ -128,14 +128,14 @@ pub struct ContextRef<'a> {
     pub addresses: &'a [AddressId],
     /// The figures.
     pub block: &'a MemInfoBlock,
-    /// Accesses by place.
+    /// The number of accesses for each part of the blocks.
     pub histogram: &'a [u64],
 }
 
 impl RawContexts {
-    /// Adds all dumps of a file. A fault in one of them is reported, and the others are added.
+    /// Adds all dumps of a file. A fault in one of them is reported, and the other dumps are still added.
     pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
-        // Stack ids are those of the process: a later dump may leave out a stack that an earlier one had.
+        // Stack ids belong to the process: a later dump may leave out a stack that an earlier dump had.
         let mut stacks = FxHashMap::default();
         let mut clashes = Clashes::default();
         for dump in profile.dumps() {
@@ -232,7 +232,7 @@ impl RawContexts {
         damage.map_or(Ok(()), Err)
     }
 
-    /// The order in which LLVM meets new addresses: by its hash map of stack ids.
+    /// Notes the order in which LLVM meets new addresses: that of its hash map from stack ids.
     fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, StackId>) {
         let stack_of = |id: &u64| stacks.get(id).copied();
         let is_new = |stack: StackId| {
@@ -301,13 +301,14 @@ impl RawContexts {
         stack
     }
 
-    /// Adds contexts whose inputs came later. Sums of neighbouring inputs may be added up in any grouping.
+    /// Adds the contexts of later inputs. The grouping does not matter: sums of neighbouring inputs may be added in any
+    /// grouping.
     pub fn absorb(&mut self, later: RawContexts) {
         if self.modules.is_empty() && self.dumps == 0 {
             *self = later;
             return;
         }
-        // The ids that the other's modules, addresses and stacks have here.
+        // These map the ids of the other's modules, addresses and stacks to ids here.
         let modules: IndexVec<ModuleId, ModuleId> = later
             .modules
             .into_iter()
@@ -339,7 +340,7 @@ impl RawContexts {
         self.newest_version = self.newest_version.max(later.newest_version);
     }
 
-    /// The modules that addresses are of.
+    /// The modules of the addresses.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
@@ -349,12 +350,12 @@ impl RawContexts {
         &self.addresses
     }
 
-    /// All addresses in the order in which LLVM symbolises them, which tables of frames show.
+    /// All addresses in the order in which LLVM symbolises them. Tables of frames show this order.
     pub fn symbolize_order(&self) -> &[AddressId] {
         &self.symbolize_order
     }
 
-    /// The contexts, in the order in which they were met.
+    /// The contexts, in the order in which they were first seen.
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = ContextRef<'_>> {
         self.contexts.iter().map(|context| ContextRef {
             addresses: &self.stacks[context.stack],
@@ -363,7 +364,7 @@ impl RawContexts {
         })
     }
 
-    /// All call stacks, those without allocations too.
+    /// All call stacks, including those without allocations.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = &[AddressId]> {
         self.stacks.iter().map(AsRef::as_ref)
     }
@@ -373,13 +374,13 @@ impl RawContexts {
         self.dumps
     }
 
-    /// The newest raw version that was met; 0 if none was.
+    /// The newest raw version among the dumps; 0 if there are none.
     pub fn newest_version(&self) -> u32 {
         self.newest_version
     }
 }
 
-/// The longer histogram takes up the shorter one.
+/// Adds two histograms. The result is as long as the longer one.
 fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     if later.len() > own.len() {
         std::mem::swap(own, &mut later);
@@ -395,7 +396,7 @@ struct Segments {
     none: ModuleId,
 }
 
-/// How an address of the process becomes an address in its module.
+/// The two numbers that turn an address of the process into an address of its module.
 #[derive(Clone, Copy)]
 struct Base {
     /// Subtracted from the address.
@@ -412,21 +413,19 @@ impl Segments {
                 start, end, offset, ..
             } = segment;
             let linked = dump.version().has_build_id_size();
-            let base = match linked {
-                true => Base {
+            let base = if linked {
+                Base {
                     minus: offset,
                     plus: 0,
-                },
-                false => Base {
+                }
+            } else {
+                Base {
                     minus: start,
                     plus: offset,
-                },
+                }
             };
-            let module = match segment.build_id.0.is_empty() {
-                false => Module::Linked {
-                    build_id: segment.build_id,
-                },
-                true => Module::Mapping {
+            let module = if segment.build_id.0.is_empty() {
+                Module::Mapping {
                     number,
                     file_offset: if linked {
                         start.wrapping_sub(offset)
@@ -435,7 +434,11 @@ impl Segments {
                     },
                     len: end.saturating_sub(start),
                     fixed: Some(start).filter(|&start| start < 1 << 32),
-                },
+                }
+            } else {
+                Module::Linked {
+                    build_id: segment.build_id,
+                }
             };
             sorted.push((start, end, contexts.module(module), base));
         }
@@ -446,8 +449,9 @@ impl Segments {
         })
     }
 
-    /// The module of an address, and the address in it. A mapping's first address is not in it, and the one after its
-    /// last is, as in LLVM (`RawMemProfReader::getModuleOffset`).
+    /// Returns the module of an address, and the address in that module. As in LLVM
+    /// (`RawMemProfReader::getModuleOffset`), the first address of a mapping does not belong to it, but the address
+    /// after its last byte does.
     fn place(&self, pc: u64) -> (ModuleId, u64) {
         let after = self.sorted.partition_point(|&(start, ..)| start < pc);
         match after.checked_sub(1).and_then(|at| self.sorted.get(at)) {

@@ -1,4 +1,4 @@
-//! Heap profiles on the driver: raw dumps by address, profiles as YAML one by one.
+//! Heap profiles on the driver. Raw dumps are added up by address; YAML profiles are kept one by one.
 use super::{ContextRule, MemProfSum, RawContexts};
 use crate::Inputs;
 use crate::driver::{
@@ -10,21 +10,22 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// How many faults of one file are reported one by one: the first ones explain the others.
+/// How many faults of one file are reported separately. The first faults usually explain the others. Raising it makes
+/// reports of damaged files longer.
 const MOST_FAULTS: u64 = 10;
 
-/// Heap profiles of many inputs. Raw dumps know addresses only: symbolise [`contexts`](Self::contexts), then let
-/// [`sum`](Self::sum) add the profiles that came as YAML.
+/// The heap profiles of many inputs. Raw dumps have addresses only, so symbolise [`contexts`](Self::contexts) first;
+/// then [`sum`](Self::sum) adds the YAML profiles to the result.
 #[derive(Clone, Debug, Default)]
 pub struct HeapParts {
     /// The contexts of all raw dumps, by address.
     pub contexts: RawContexts,
-    /// The profiles of inputs that are YAML, in their order.
+    /// The YAML profiles, in input order.
     pub profiles: Vec<MemProfile>,
 }
 
 impl HeapParts {
-    /// The sum of the raw dumps, which are symbolised now, and of all profiles.
+    /// Adds the symbolised raw dumps and all YAML profiles.
     pub fn sum(&self, symbolized: MemProfile) -> MemProfile {
         if self.profiles.is_empty() {
             return symbolized;
@@ -37,18 +38,18 @@ impl HeapParts {
         sum.finish()
     }
 
-    /// Whether there is nothing of any input.
+    /// Whether no input had anything that could be added.
     pub fn is_empty(&self) -> bool {
         self.contexts.dumps() == 0 && self.profiles.is_empty()
     }
 }
 
-/// What a merge of heap profiles gives.
+/// The result of a merge of heap profiles.
 #[derive(Clone, Debug, Default)]
 pub struct HeapOutcome {
-    /// What is to be symbolised and summed.
+    /// The merged parts, which must still be symbolised and summed.
     pub parts: HeapParts,
-    /// What was done with the inputs; [`Report::heap`] is there.
+    /// What was done with the inputs. [`Report::heap`] is always set.
     pub report: Report,
 }
 
@@ -74,7 +75,7 @@ pub fn merge_heap(
     })
 }
 
-/// Whether an input is a heap profile of its own: raw, or YAML with one of LLVM's keys.
+/// Whether an input is a heap profile: a raw dump, or YAML with one of LLVM's keys.
 pub(crate) fn is_heap_profile(input: &OpenedInput<'_>) -> bool {
     match input.kind {
         FileKind::MemProfRaw => true,
@@ -88,10 +89,10 @@ fn is_heap_yaml(bytes: &[u8]) -> bool {
     yaml::is_yaml(bytes) && keys.iter().any(has)
 }
 
-/// Heap profiles on the driver.
+/// The merge of heap profiles, as a kind of merge on the driver.
 pub(crate) struct Heap;
 
-/// What one worker has merged.
+/// The state of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct HeapWorker {
     pub(crate) parts: HeapParts,
@@ -108,7 +109,7 @@ impl HeapWorker {
         }
     }
 
-    /// Adds all that is sound of a raw file. Returns whether anything is.
+    /// Adds all sound parts of a raw file. Returns whether there are any.
     fn add_raw(&mut self, profile: &RawMemProf<'_>, faults: &mut Faults) -> bool {
         let before = self.parts.contexts.dumps();
         let mut kept = false;
@@ -138,7 +139,7 @@ impl HeapWorker {
     }
 }
 
-/// What is wrong with a file: the first faults, and how many there are.
+/// The faults of a file: the first of them, and their number.
 #[derive(Default)]
 struct Faults {
     first: Vec<Error>,
@@ -158,7 +159,7 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Timestamps, CPUs and overlaps depend on the order of inputs.
+    /// Workers need neighbouring inputs, because timestamps, CPUs and overlaps depend on the order of inputs.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }
@@ -191,7 +192,7 @@ impl MergeKind for Heap {
         if more > 0 {
             let error = Error::new(
                 ErrorKind::Malformed,
-                format!("there are {more} more faults of dumps like these"),
+                format!("the dumps have {more} more faults like these"),
             )
             .within(Structure::RawMemProf)
             .with_hint("the file is damaged in many places: profile the program again");

@@ -1,19 +1,19 @@
 //! Merging heap profiles ([`merge_heap`]).
 //!
-//! Raw dumps are added up by stack of addresses ([`RawContexts`]): addresses are known by build id and place in the
-//! module, so that runs at other addresses meet. Symbolised once, the sum becomes a profile. Profiles are added up by
-//! call stack ([`MemProfSum`]).
+//! Raw dumps are added up by call stack ([`RawContexts`]). An address is stored as a build id and a place in the module,
+//! so that runs that were loaded at different addresses have the same stacks. The sum is symbolised once and becomes a
+//! profile. Profiles are added up by call stack, too ([`MemProfSum`]).
 //!
 //! Blocks are added as LLVM adds them (`MemInfoBlock::Merge`), in the order of inputs. Totals, counts, minima and maxima
-//! do not depend on that order; the last timestamps and CPUs, and the counts of overlaps and same CPUs do, as in LLVM.
-//! Weights do not apply, as in LLVM.
+//! do not depend on that order. As in LLVM, the last timestamps and CPUs do, and also the counts of overlaps and same
+//! CPUs; and weights do not apply.
 //!
 //! # What differs from LLVM
 //! | matter | LLVM | here |
 //! |---|---|---|
 //! | the second and later profiles of a merge | dropped in 21 and 22 | added |
-//! | the same context in two profiles | stands there twice (up to 20) | added up |
-//! | most accesses, largest size (14, 15) | the smaller one is taken | the larger one |
+//! | the same context in two profiles | occurs twice (up to 20) | added up |
+//! | most accesses, largest size (14, 15) | the smaller value is kept | the larger value is kept |
 mod contexts;
 mod engine;
 mod place;

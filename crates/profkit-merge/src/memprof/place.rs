@@ -1,4 +1,4 @@
-//! The MemProf section of an indexed profile.
+//! Writes heap profiles to the MemProf section of an indexed profile.
 use super::{ContextRule, MemProfSum};
 use profkit_data::Error;
 use profkit_data::instr::InstrProfile;
@@ -8,49 +8,50 @@ use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section
 use profkit_data::memprof::{IdScheme, MemProfile};
 use std::fmt;
 
-/// The last release with the older ids of frames.
+/// The last LLVM release that uses the older ids of frames.
 const LAST_COMBINED_IDS: u8 = 19;
 
-/// How a MemProf section is to be written.
+/// How to write a MemProf section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SectionChoice {
-    /// This version; without it one that the readers of the indexed version know.
+    /// The version of the section. `None` chooses a version that the readers of the indexed version know.
     pub version: Option<u32>,
-    /// Write all fields.
+    /// Whether all fields are written.
     pub full_schema: bool,
-    /// The release that is to read it.
+    /// The LLVM release that must be able to read the section.
     pub release: Option<Release>,
 }
 
 impl SectionChoice {
-    /// The newest version that fits, with the usual fields.
+    /// Chooses the newest version that fits, with the usual fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the version.
+    /// Sets the version of the section.
     #[must_use]
     pub fn version(mut self, version: Option<u32>) -> Self {
         self.version = version;
         self
     }
 
-    /// Writes all fields.
+    /// Sets whether all fields are written.
     #[must_use]
     pub fn full_schema(mut self, full: bool) -> Self {
         self.full_schema = full;
         self
     }
 
-    /// Sets the release that is to read it.
+    /// Sets the LLVM release that must be able to read the section.
     #[must_use]
     pub fn release(mut self, release: Option<Release>) -> Self {
         self.release = release;
         self
     }
 
-    /// The section's form in an indexed file; `None` if that has no place for heap profiles.
+    /// Returns the form of the section in an indexed file; `None` if the indexed version has no place for heap
+    /// profiles.
     fn options(
         self,
         indexed: &IndexedWriteOptions,
@@ -89,11 +90,11 @@ impl SectionChoice {
     }
 }
 
-/// Why heap profiles cannot be put into an indexed profile.
+/// Why a heap profile cannot be written to an indexed profile.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SectionError {
-    /// No LLVM that reads the indexed version reads the version of the section that was asked for.
+    /// No LLVM release reads both the indexed version and the version of the section that was asked for.
     UnknownVersion {
         /// The version that was asked for.
         asked: u32,
@@ -105,17 +106,17 @@ pub enum SectionError {
         /// The version of the indexed file.
         indexed: u32,
     },
-    /// The section that is there cannot be read, or the new one not be written.
+    /// The present section cannot be read, or the new one cannot be written.
     Section(Error),
 }
 
 impl SectionError {
-    /// What to do about it.
+    /// What the user can do, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SectionError::UnknownVersion { .. } => None,
             SectionError::NoPlace { .. } => {
-                Some("LLVM 15 is the oldest release whose indexed profiles have them")
+                Some("LLVM 15 is the oldest release whose indexed profiles can hold heap profiles")
             }
             SectionError::Section(error) => error.hint(),
         }
@@ -127,7 +128,7 @@ impl fmt::Display for SectionError {
         match self {
             SectionError::UnknownVersion { asked, indexed } => write!(
                 f,
-                "--memprof-version {asked}: no LLVM that reads indexed version {indexed} reads it"
+                "no LLVM release reads both indexed version {indexed} and MemProf version {asked}"
             ),
             SectionError::NoPlace { indexed } => write!(
                 f,
@@ -140,12 +141,14 @@ impl fmt::Display for SectionError {
 
 impl std::error::Error for SectionError {}
 
-/// Puts a heap profile into the MemProf section of an instrumentation profile, added to what is there, in a form that
-/// the readers of the indexed version know. Without a heap profile the section that is there is written anew if its readers do not
-/// know its version, or another is asked for.
+/// Adds a heap profile to the MemProf section of an instrumentation profile. The section is written in a form that the
+/// readers of the indexed version know.
+///
+/// Without a heap profile, the present section is rewritten only if its readers do not know its version, or if another
+/// version is asked for.
 ///
 /// # Errors
-/// If there is no such form, or the section that is there cannot be read.
+/// If no form fits, or if the present section cannot be read.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,

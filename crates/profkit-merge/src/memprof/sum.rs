@@ -1,24 +1,24 @@
-//! Profiles, added up by call stack.
+//! Heap profiles with functions, added up by call stack.
 use profkit_data::memprof::{AllocSite, CallSite, FrameId, MemProfile, Record, StackId};
 use rustc_hash::FxHashMap;
 
-/// What becomes of a context that is there already.
+/// What to do with a context that the sum has already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextRule {
-    /// The figures are added up. A profile may have a context several times (calls of one place that a compiler
-    /// doubled): each is added to that of the same number, so that one profile alone stays as it is.
+    /// Add its figures. A profile may have a context several times, because compilers may copy a call. The first copy
+    /// is then added to the first, the second to the second, and so on; so a single profile stays unchanged.
     #[default]
     Add,
-    /// It stands there once more, as LLVM 19 has it.
+    /// Append it as another context, as LLVM 19 does.
     Append,
 }
 
-/// The sum of profiles.
+/// The sum of heap profiles.
 #[derive(Clone, Debug, Default)]
 pub struct MemProfSum {
     rule: ContextRule,
     profile: MemProfile,
-    /// Function, call stack and how many such sites came before, to the index of the site.
+    /// Maps a function, a call stack, and the number of earlier sites with the same two, to the index of the site.
     alloc_sites: FxHashMap<(u64, StackId, u32), usize>,
     call_sites: FxHashMap<(u64, StackId, u32), usize>,
     added: usize,
@@ -33,11 +33,11 @@ impl MemProfSum {
         }
     }
 
-    /// Adds a profile whose runs came later than those added so far.
+    /// Adds a profile. Its runs must be later than those of the profiles that were added before.
     pub fn add(&mut self, later: &MemProfile) {
         self.added += 1;
         let mut scratch = Vec::new();
-        // Frames and stacks in the order of the profile, used or not.
+        // All frames and stacks are added in the order of the profile, even those that no record uses.
         for &frame in later.frames() {
             self.profile.add_frame(frame);
         }
@@ -114,12 +114,12 @@ impl MemProfSum {
         }
     }
 
-    /// How many profiles were added.
+    /// The number of profiles that were added.
     pub fn added(&self) -> usize {
         self.added
     }
 
-    /// The sum.
+    /// Returns the sum.
     pub fn finish(self) -> MemProfile {
         self.profile
     }

@@ -1,9 +1,9 @@
-//! From return-address samples to call edges.
+//! Turns return-address samples into call edges.
 use profkit_data::mip::{CallEdge, FunctionId, MipProfile, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Adds samples as call edges. Returns the weight of those whose callee is no function of the profile.
+/// Adds samples as call edges. Returns the weight of the samples whose callee is not a function of the profile.
 pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
     if samples.is_empty() {
         return 0;
@@ -28,10 +28,10 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
             unknown = unknown.saturating_add(weight);
             continue;
         };
-        // Code and records of an image are less than 2 GiB apart.
+        // The code and the records of an image are less than 2 GiB apart, so the 32-bit offset has a sign.
         let distance = i64::from(sample.return_offset.cast_signed());
         let address = section.wrapping_add_signed(distance);
-        // The call itself lies before the address, which may be the first of the next function.
+        // The call instruction ends at the return address. That address may already belong to the next function.
         let call = address.wrapping_sub(1);
         let before = callers.partition_point(|&(start, ..)| start <= call);
         let caller = before
@@ -43,7 +43,7 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // Addresses of other images mean nothing, and differ from run to run.
+            // The address is in another image. It differs from run to run, so it is left out.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);
@@ -53,7 +53,7 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
     unknown
 }
 
-/// What is called from where: caller, call site, callee.
+/// A call edge: caller, call site, callee. The caller is `None` if it is not a function of the profile.
 pub(super) type EdgeKey = (Option<FunctionId>, u32, FunctionId);
 
 pub(super) type EdgeMap = BTreeMap<EdgeKey, u64>;

@@ -1,4 +1,4 @@
-//! MIP files on the driver: raw files summed up by target, profiles by identity.
+//! MIP files on the driver: raw files are added up for each target, profiles for each identity.
 use super::plan::RecordPlan;
 use super::profile::{Refused, add_profile};
 use super::sums::RecordSums;
@@ -15,27 +15,27 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 
-/// A profile to merge into.
+/// A profile that inputs are merged into.
 #[derive(Clone, Debug)]
 pub struct MipTarget {
-    /// What reports call it.
+    /// The name of the profile in reports.
     pub name: String,
-    /// Its functions, and what earlier runs did.
+    /// The functions, and the counts of earlier runs.
     pub profile: MipProfile,
 }
 
-/// How to merge.
+/// Options of [`merge_mip`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MipMergeOptions {
     /// Threads, progress, cancelling.
     pub run: RunOptions,
-    /// Whether a profile among the inputs whose build has no target becomes one.
+    /// Whether profiles among the inputs become new targets if their build has no target yet.
     pub take_profiles: bool,
 }
 
 impl MipMergeOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,14 +47,14 @@ impl MipMergeOptions {
         self
     }
 
-    /// Sets the number of threads; by default one per core.
+    /// Sets the number of threads. The default is one per core.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);
         self
     }
 
-    /// Lets profiles among the inputs become targets.
+    /// Sets whether profiles among the inputs become new targets.
     #[must_use]
     pub fn take_profiles(mut self, take: bool) -> Self {
         self.take_profiles = take;
@@ -62,23 +62,25 @@ impl MipMergeOptions {
     }
 }
 
-/// What came out.
+/// The result of a MIP merge.
 #[derive(Clone, Debug)]
 pub struct MipOutcome {
-    /// The targets in their order, then profiles that became targets, by identity. [`MipDetails::targets`] is in the
-    /// same order.
+    /// The targets in their order, then the profiles that became targets, sorted by identity. [`MipDetails::targets`]
+    /// has the same order.
     pub targets: Vec<MipTarget>,
-    /// What happened; [`Report::mip`] is there.
+    /// What was done with the inputs. [`Report::mip`] is always set.
     pub report: Report,
 }
 
-/// A worker takes so many inputs at once: few enough to share the last ones out, enough not to fight for the counter.
+/// How many inputs a worker takes at once. Raising it balances the work less evenly at the end; lowering it lets
+/// workers wait for each other more often.
 const TAKEN_AT_ONCE: usize = 16;
-/// How many functions of one profile are named that are not those of its target.
+/// How many functions of one profile are reported by name if they differ from those of the target. Raising it makes
+/// reports longer.
 const MOST_NAMED: usize = 3;
 
-/// Merges raw files and profiles into the targets of their build. Targets must differ in their identity; if several
-/// are the same, the first takes all.
+/// Merges raw files and profiles into the targets of their build. Targets must differ in their identity. If several
+/// have the same identity, everything goes into the first.
 ///
 /// # Errors
 /// If the merge was cancelled.
@@ -101,7 +103,7 @@ fn merge(
     let mut profiles = Profiles::default();
     let mut details = MipDetails::default();
     if options.take_profiles && targets.is_empty() {
-        // Raw files can be added when it is known which profiles they go into.
+        // Raw files can be added only after the profiles that they belong to are known.
         let kind = ProfilesFirst;
         let (worker, report) = driver.merge(&kind, &all)?;
         part.absorb(report);
@@ -130,12 +132,12 @@ fn merge(
     Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// Profiles among the inputs, by identity.
+/// The profiles among the inputs, by identity.
 #[derive(Default)]
 struct Profiles {
-    /// The sum of each identity, with the input that came first.
+    /// The sum of each identity, with its first input.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// The first profile of each identity without what runs did, where profiles are to become targets.
+    /// The first profile of each identity, without the counts of runs. Filled only if profiles may become targets.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -148,7 +150,7 @@ impl Profiles {
         refused.len() as u64
     }
 
-    /// Remembers a profile as what raw files of its identity may go into.
+    /// Keeps a profile, without its counts, as a possible target for raw files of its identity.
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
         match self.bases.entry(profile.identity.clone()) {
             Entry::Occupied(place) if place.get().0 < input => {}
@@ -159,7 +161,7 @@ impl Profiles {
         }
     }
 
-    /// The targets that raw files may go into, by identity.
+    /// Returns the possible targets for raw files, sorted by identity.
     fn targets(&mut self) -> Vec<MipTarget> {
         let bases = std::mem::take(&mut self.bases).into_iter();
         let mut targets: Vec<_> = bases
@@ -183,7 +185,7 @@ impl Profiles {
                 }
                 Entry::Occupied(mut place) => {
                     let (first, mine) = place.get_mut();
-                    // What came first wins where functions contradict each other.
+                    // If functions contradict each other, the earlier input wins.
                     let (mut base, more) = if *first <= input {
                         (std::mem::take(mine), profile)
                     } else {
@@ -206,7 +208,7 @@ struct ProfilesFirst;
 struct FirstWorker {
     profiles: Profiles,
     details: MipDetails,
-    /// Inputs that are no profiles.
+    /// Inputs that are not profiles.
     pending: Vec<usize>,
 }
 
@@ -264,7 +266,7 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// A profile that was made of a map alone does not know its build id: it takes that of the first raw file.
+/// Sets the build id of a profile that was made from a map alone: it gets the build id of the first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
@@ -279,14 +281,14 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
                 ImageId::ModuleHash(_) => None,
             }
         });
-        // What is wrong with an input is reported when it is merged.
+        // A fault of the input is reported when it is merged.
         let Ok(Some(id)) = first_id else { continue };
         if id.0.is_empty() {
             return;
         }
         target.profile.identity = Identity::BuildId(id);
         let message = format!(
-            "{} takes {} from here, because it was made of a map without its binary",
+            "{} gets {} from this file, because it was made from a map without a binary",
             target.name, target.profile.identity
         );
         let (action, reason) = (Action::Kept, Reason::BuildIdTaken);
@@ -295,7 +297,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-/// Targets by identity.
+/// Finds targets by their identity.
 struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
@@ -331,7 +333,7 @@ impl Index {
     }
 }
 
-/// MIP on the driver.
+/// The MIP merge, as a kind of merge on the driver.
 struct Mip<'a> {
     targets: &'a [MipTarget],
     plans: &'a [RecordPlan],
@@ -339,9 +341,9 @@ struct Mip<'a> {
     take_profiles: bool,
 }
 
-/// What one worker has merged.
+/// The state of one worker.
 struct MipWorker {
-    /// By target.
+    /// One entry per target.
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
@@ -409,7 +411,7 @@ impl MergeKind for Mip<'_> {
     }
 }
 
-/// What became of an input of which so many things were added, and so many not.
+/// The outcome of an input, given how many of its parts were added and how many were lost.
 fn outcome_of(kept: u64, lost: u64) -> Outcome {
     match (kept, lost) {
         (_, 0) => Outcome::Kept,
@@ -484,10 +486,10 @@ impl Mip<'_> {
     #[cold]
     fn other_build(&self, part: &RawPart<'_>) -> Error {
         let expected = match self.targets {
-            [] => "a profile of it".to_owned(),
+            [] => "a profile with this id".to_owned(),
             [only] => only.profile.identity.to_string(),
             [first, ..] => format!(
-                "{} or that of one of {} other profiles",
+                "{}, or the id of one of {} other profiles",
                 first.profile.identity,
                 self.targets.len() - 1
             ),
@@ -497,7 +499,7 @@ impl Mip<'_> {
         } else {
             "give the profile of its own link unit"
         };
-        Error::new(ErrorKind::Unsupported, "a raw file of another build")
+        Error::new(ErrorKind::Unsupported, "wrong build")
             .at(part.offset)
             .within(Structure::MipRaw)
             .found(part.id.to_identity())
@@ -520,7 +522,7 @@ impl Mip<'_> {
             }
         };
         if !self.take_profiles && self.index.find_identity(&profile.identity).is_none() {
-            let error = Error::new(ErrorKind::Unsupported, "a profile of another build")
+            let error = Error::new(ErrorKind::Unsupported, "wrong build")
                 .at(0)
                 .within(Structure::MipProfile)
                 .found(&profile.identity)
@@ -542,7 +544,7 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Adds the sums over other inputs.
+    /// Adds the numbers of another worker.
     fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;
@@ -565,7 +567,7 @@ fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPa
     part.log.push(event_of(input, action, reason, error));
 }
 
-/// The event of a reader's error. LLVM knows nothing of MIP, and has no code for it.
+/// Makes an event from a reader's error. It has no code of LLVM, because LLVM has no MIP.
 fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Event {
     Event {
         llvm: None,
@@ -581,13 +583,14 @@ fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart
     report_refused(input, refused, part);
 }
 
-/// Reports what of a profile was not added.
+/// Reports the parts of a profile that were not added.
 fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     for (index, one) in refused.iter().enumerate() {
         let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
         let event = match one {
             Refused::Profile { found, expected } => {
-                event(Reason::OtherLayout, "a profile of another build").sides(found, expected)
+                event(Reason::OtherLayout, "the profile belongs to another build")
+                    .sides(found, expected)
             }
             Refused::Function {
                 name,
@@ -595,7 +598,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 expected,
             } if index < MOST_NAMED => event(
                 Reason::SignatureChanged,
-                "it was compiled differently from that of the profile",
+                "its code differs from that in the profile",
             )
             .function(name)
             .sides(
@@ -611,7 +614,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     }
 }
 
-/// Whether a part's records are laid out as the profile says.
+/// Checks that the records of a raw file have the layout of the profile.
 fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(), Error> {
     let v8 = part.version == profkit_abi::mip::v8::VERSION;
     let size = part.records_size;
@@ -622,29 +625,29 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
     };
     match profile.section_size {
         Some(expected) if expected != size && !v8 => {
-            return Err(mismatch("records of another size")
+            return Err(mismatch("the records have the wrong size")
                 .found(format_args!("{size} bytes"))
-                .expected(format_args!("{expected}, as the binary has")));
+                .expected(format_args!("{expected} bytes, the size in the binary")));
         }
         _ if size < plan.end() => {
-            return Err(mismatch("fewer records than the profile has")
+            return Err(mismatch("too few records")
                 .found(format_args!("{size} bytes"))
-                .expected(format_args!("at least {}", plan.end())));
+                .expected(format_args!("at least {} bytes", plan.end())));
         }
         _ => {}
     }
     let modes = part.modes.union(profile.modes());
     if modes != part.modes {
-        return Err(mismatch("records of another mode")
-            .found(format_args!("{:#x}", part.modes.0))
-            .expected(format_args!("bits of {:#x}", modes.0)));
+        return Err(mismatch("the records lack a mode of the profile")
+            .found(format_args!("mode bits {:#x}", part.modes.0))
+            .expected(format_args!("all bits of {:#x}", modes.0)));
     }
     if v8 && let Err(at) = RecordSums::check_v8(plan, part.records) {
         return Err(
-            Error::new(ErrorKind::Malformed, "a record that nothing writes")
+            Error::new(ErrorKind::Malformed, "invalid value of a record")
                 .at(at as u64)
                 .within(Structure::MipRaw)
-                .expected("bytes of 0x00 or 0xff, and a count with an ordinal"),
+                .expected("a byte of 0x00 or 0xff, or a count with an ordinal"),
         );
     }
     Ok(())
@@ -657,12 +660,12 @@ fn not_mip(kind: FileKind) -> Error {
     } else if kind == FileKind::ObjectFile {
         (
             kind.description(),
-            "binaries are given with --binary; raw files are what the program wrote when it ran",
+            "name binaries with --binary; a raw file is a file that the program wrote when it ran",
         )
     } else {
         (
             kind.description(),
-            "raw files are what an instrumented program writes when it ends, default.mipraw",
+            "a raw file is the file that an instrumented program writes when it ends, by default default.mipraw",
         )
     };
     Error::new(ErrorKind::BadMagic, "not a MIP raw file or profile")
@@ -672,7 +675,7 @@ fn not_mip(kind: FileKind) -> Error {
         .with_hint(hint)
 }
 
-/// Puts everything into the targets.
+/// Adds all sums to their targets, and makes the report.
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],

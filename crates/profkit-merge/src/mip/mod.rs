@@ -1,10 +1,10 @@
 //! Merging MIP: raw files into the profile of their image, and profiles of one image into one.
 //!
-//! Raw files of one image hold the same records at the same places, so that they are not parsed record by record: from
-//! a profile's functions a *plan* is made once, which parts of the record section are coverage bytes, unary bytes or
-//! counts with ordinals, and each file is added to plain arrays part by part ([`RecordSums`]). Every worker has
-//! arrays of its own; at the end they are added up and go into the profile. All sums are commutative, so that neither order
-//! nor threads change a result.
+//! Raw files of one image have the same records at the same places, so they are not parsed record by record. Instead,
+//! the profile's functions are turned once into a *plan*: which parts of the record section are coverage bytes, unary
+//! bytes, or counts with ordinals. Each file is then added part by part to plain arrays ([`RecordSums`]). Every worker
+//! has arrays of its own; at the end they are added up and written to the profile. All sums are commutative, so neither
+//! the order of inputs nor the number of threads changes the result.
 mod edges;
 mod engine;
 mod plan;

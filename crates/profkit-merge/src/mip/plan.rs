@@ -1,19 +1,19 @@
-//! Where in a record section what kind of record is.
+//! Finds out which parts of a record section hold which kind of record.
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{EntryKind, FunctionId, MipProfile, Modes};
 
-/// What bytes of a record section mean.
+/// What the bytes of a record mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A byte per slot, 0 where something was run.
+    /// One byte per slot; 0 if the code was run.
     Coverage,
-    /// A byte per slot, whose cleared bits count.
+    /// One byte per slot; the number of cleared bits is the count.
     Unary,
-    /// Eight bytes per slot: count and ordinal.
+    /// Eight bytes per slot: a count and an ordinal.
     Calls,
 }
 
-/// Bytes of one kind that follow each other, and the first of their slots.
+/// A run of bytes of one kind, and the first of their slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub kind: Kind,
@@ -27,18 +27,18 @@ pub(super) struct Segment {
 pub(super) struct Slots {
     pub kind: Kind,
     pub entry: usize,
-    /// The first of its blocks' slots, of kind [`Kind::Coverage`].
+    /// The first slot of its blocks. Blocks have the kind [`Kind::Coverage`].
     pub blocks: usize,
     pub block_count: usize,
-    /// Where its record ends.
+    /// The offset of the end of its record.
     pub end: u64,
 }
 
-/// How the record section of an image is laid out, made once of its profile.
+/// The layout of an image's record section, made once from the profile of the image.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
     pub(super) segments: Vec<Segment>,
-    /// In the order of the profile's functions.
+    /// The slots of the functions, in the order of the profile.
     pub(super) functions: IndexVec<FunctionId, Slots>,
     pub(super) coverage: usize,
     pub(super) unary: usize,
@@ -47,7 +47,7 @@ pub struct RecordPlan {
 }
 
 impl RecordPlan {
-    /// The plan for a profile's functions. Functions that share a record share its slots.
+    /// Makes the plan for a profile's functions. Functions that share a record share its slots.
     pub fn new(profile: &MipProfile) -> Self {
         let mut order: Vec<FunctionId> = profile.functions.ids().collect();
         order.sort_by_key(|&id| {
@@ -94,7 +94,8 @@ impl RecordPlan {
     /// Adds the record of a function.
     fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
         let Ok(offset) = usize::try_from(record) else {
-            // Beyond what this machine can hold: no raw file reaches there, and the size check says so.
+            // The offset does not fit the memory of this machine. No raw file is that long, so the check of the size
+            // rejects all raw files.
             self.end = u64::MAX;
             return Slots {
                 kind: Kind::Coverage,
@@ -131,7 +132,7 @@ impl RecordPlan {
         }
     }
 
-    /// Adds bytes to the last segment if they continue it, else a segment. Returns their first slot.
+    /// Appends bytes to the last segment if they continue it; if not, starts a new segment. Returns the first slot.
     fn segment(&mut self, kind: Kind, offset: usize, len: usize) -> usize {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),
@@ -152,13 +153,13 @@ impl RecordPlan {
         slot
     }
 
-    /// Where the last record ends that is whole in so many bytes.
+    /// Returns the end of the last record that lies completely in the given number of bytes.
     pub(super) fn whole_records(&self, bytes: u64) -> u64 {
         let ends = self.functions.iter().map(|slots| slots.end);
         ends.filter(|&end| end <= bytes).max().unwrap_or(0)
     }
 
-    /// How many bytes of a record section records need.
+    /// The smallest size in bytes of a record section that has all records.
     pub fn end(&self) -> u64 {
         self.end
     }

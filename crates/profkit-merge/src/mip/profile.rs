@@ -1,4 +1,4 @@
-//! Adding profiles of one image.
+//! Adds profiles of one image to each other.
 use super::edges::{EdgeMap, key, sorted};
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{Function, FunctionId, MipProfile};
@@ -6,32 +6,32 @@ use profkit_data::tables::{StackId, Tables};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Why something of a profile was not added.
+/// Why a profile, or a function of a profile, was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nothing was added: it is of another image, or that image's records lie elsewhere.
+    /// Nothing was added: the profile is of another image, or its records lie at another place.
     Profile {
-        /// What this profile has.
+        /// The identity or place of the profile that was to be added.
         found: String,
-        /// What the other has.
+        /// The identity or place of the other profile.
         expected: String,
     },
-    /// A function was not added: as compiled it is not the same.
+    /// A function was not added, because its code differs.
     Function {
-        /// Its name.
+        /// The name of the function.
         name: Vec<u8>,
         /// Its control-flow signature in the profile that was to be added.
         found: u32,
-        /// That in the other.
+        /// Its control-flow signature in the other profile.
         expected: u32,
     },
 }
 
-/// Adds a profile to another of the same image. Counts are added, of ordinals the smallest is kept.
+/// Adds a profile to another one of the same image. Counts are added; the smaller ordinal is kept.
 ///
-/// Profiles that have the same functions keep their order; else the union of both is sorted by record. With
-/// [`MipProfile::default`] as identity this is commutative and associative, as long as nothing is refused: of functions
-/// that contradict each other, those of `into` stay.
+/// If both profiles have the same functions, their order stays. If not, the functions of both are sorted by record.
+/// With [`MipProfile::default`] as identity this is commutative and associative, as long as nothing is rejected: if
+/// functions contradict each other, those of `into` stay.
 pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     let empty = MipProfile::default();
     if *from == empty {
@@ -54,7 +54,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             .iter()
             .zip(&from.functions)
             .all(|(one, two)| one.same_code(two));
-    // Where each function of `from` is in `into`.
+    // The place in `into` of each function of `from`.
     let places: IndexVec<FunctionId, Option<FunctionId>> = if same {
         for (function, more) in into.functions.iter_mut().zip(&from.functions) {
             add_function(function, more);
@@ -76,7 +76,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             None => None,
             Some(caller) => match places[caller] {
                 Some(caller) => Some(caller),
-                // Its function was refused.
+                // The calling function was not added, so its calls are not added either.
                 None => continue,
             },
         };
@@ -126,7 +126,8 @@ fn add_function(function: &mut Function, more: &Function) {
     }
 }
 
-/// Adds functions by key, then sorts all by it. Returns where those of `from` are, if they were added.
+/// Adds functions by their key, then sorts all functions by it. Returns the new place of each function of `from`, or
+/// `None` if the function was not added.
 fn unite(
     into: &mut MipProfile,
     from: &MipProfile,
@@ -172,7 +173,7 @@ fn unite(
     let mut order: Vec<FunctionId> = into.functions.ids().collect();
     order.sort_by(|&one, &two| into.functions[one].key().cmp(&into.functions[two].key()));
     let mut sorted = IndexVec::with_capacity(order.len());
-    // Where each function is now.
+    // The new place of each function.
     let mut moved: IndexVec<FunctionId, FunctionId> = into.functions.ids().collect();
     for id in order {
         moved[id] = sorted.push(std::mem::take(&mut into.functions[id]));
@@ -188,7 +189,8 @@ fn unite(
     places
 }
 
-/// Copies a stack into other tables. Tables that are full lose the location, which nothing depends on.
+/// Copies a stack to other tables. If the tables are full, the function has no location, which does not affect its
+/// counts.
 fn copy_stack(stack: Option<StackId>, from: &Tables, into: &mut Tables) -> Option<StackId> {
     let frames: Vec<_> = from
         .frames(stack)

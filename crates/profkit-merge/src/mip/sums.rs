@@ -1,24 +1,24 @@
-//! Sums of records as plain arrays.
+//! The sums of records, as plain arrays.
 use super::plan::{Kind, RecordPlan, Segment, Slots};
 use profkit_data::mip::{MipProfile, RawPart, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// How many files are added to bytes before these have to be emptied into wider numbers.
+/// How many files can be added to the byte sums before they must be moved to wider numbers.
 const MOST_PENDING: u8 = u8::MAX;
 
-/// What runs of one image did, summed up.
+/// The summed records of runs of one image.
 #[derive(Clone, Debug)]
 pub struct RecordSums {
-    /// Runs whose records are in the sums.
+    /// The number of runs that were added.
     runs: u64,
-    /// Slots of coverage: files since the last [`widen`](Self::widen) in which they are covered.
+    /// For each coverage slot: how many files covered it since the last [`widen`](Self::widen).
     pending: Vec<u8>,
     pending_files: u8,
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// Files that are cut short: where their records end, and how many runs.
+    /// For files that are cut short: the offset where their records end, and the number of runs.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }
@@ -35,7 +35,7 @@ struct CallsSum {
     order_sum: u64,
     called: u32,
     order_runs: u32,
-    /// All ones if there is none.
+    /// All bits are set if there is none.
     order_min: u32,
 }
 
@@ -48,7 +48,8 @@ impl CallsSum {
         order_min: u32::MAX,
     };
 
-    /// Version 9: calls are the count plus one. A count that says "never" beside an ordinal has wrapped around.
+    /// Adds a record of version 9, which holds the number of calls minus one. A record with an ordinal was called; if
+    /// its count still means "never called", the count has wrapped around.
     #[inline(always)]
     fn add(&mut self, count: u32, ordinal: u32) {
         let ordered = ordinal != u32::MAX;
@@ -62,7 +63,7 @@ impl CallsSum {
 }
 
 impl RecordSums {
-    /// No run.
+    /// Sums without any run.
     pub fn new(plan: &RecordPlan) -> Self {
         RecordSums {
             runs: 0,
@@ -76,8 +77,9 @@ impl RecordSums {
         }
     }
 
-    /// Whether the records of a file of version 8, which has no checksum, can be those of the plan: bytes are touched
-    /// or not, and a count comes with an ordinal. Returns the offset of the first that cannot.
+    /// Checks that the records of a file of version 8 can be those of the plan, because this version has no checksum. A
+    /// byte must be set or untouched, and a count must come with an ordinal. The error is the offset of the first
+    /// record that fails.
     pub fn check_v8(plan: &RecordPlan, records: &[u8]) -> Result<(), usize> {
         for segment in &plan.segments {
             let bytes = clip(records, segment);
@@ -101,14 +103,14 @@ impl RecordSums {
         Ok(())
     }
 
-    /// Adds a part of a raw file, whose records must be laid out as the plan says. Of one that is cut short, the
-    /// records that are whole.
+    /// Adds a part of a raw file. Its records must have the layout of the plan. If the part is cut short, only complete
+    /// records are added.
     pub fn add(&mut self, plan: &RecordPlan, part: &RawPart<'_>) {
         let runs = u64::from(part.runs);
         self.runs = self.runs.saturating_add(runs);
         let mut records = part.records;
         if part.damage.is_some() {
-            // Of a record that is cut, nothing is used.
+            // A record that is cut is not used at all.
             let whole = plan.whole_records(records.len() as u64);
             records = usize::try_from(whole)
                 .ok()
@@ -137,7 +139,7 @@ impl RecordSums {
             Kind::Coverage => {
                 let sums = self.pending.get_mut(slot..).unwrap_or_default();
                 for (sum, &byte) in sums.iter_mut().zip(bytes) {
-                    // Emptied before it can overflow.
+                    // This cannot overflow: `widen` is called in time.
                     *sum = sum.wrapping_add(u8::from(byte == 0));
                 }
             }
@@ -152,7 +154,7 @@ impl RecordSums {
                 let (records, _) = bytes.as_chunks::<8>();
                 let sums = self.calls.get_mut(slot..).unwrap_or_default();
                 if v8 {
-                    // There the count itself is the number of calls.
+                    // In version 8 the count itself is the number of calls.
                     for (sum, record) in sums.iter_mut().zip(records) {
                         let (count, ordinal) = words(record);
                         if count != u32::MAX {
@@ -169,7 +171,7 @@ impl RecordSums {
         }
     }
 
-    /// Empties the narrow sums into the wide ones.
+    /// Moves the byte sums to wider numbers.
     fn widen(&mut self) {
         for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
             *wide += u64::from(std::mem::take(narrow));
@@ -177,7 +179,7 @@ impl RecordSums {
         self.pending_files = 0;
     }
 
-    /// Adds another's sums, of the same plan.
+    /// Adds the sums of another worker. Both must have the same plan.
     pub fn join(&mut self, mut other: RecordSums) {
         self.widen();
         other.widen();
@@ -206,13 +208,13 @@ impl RecordSums {
         }
     }
 
-    /// How many runs are in it.
+    /// The number of runs that were added.
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// Adds the sums to the profile that the plan was made of. Returns the weight of samples of calls whose callee is
-    /// no function of it.
+    /// Adds the sums to the profile that the plan was made from. Returns the weight of the samples whose callee is not
+    /// a function of that profile.
     pub fn add_to(mut self, plan: &RecordPlan, profile: &mut MipProfile) -> u64 {
         self.widen();
         profile.runs = profile.runs.saturating_add(self.runs);
@@ -258,7 +260,7 @@ impl RecordSums {
     }
 }
 
-/// The bytes of a segment, as far as the records reach; of a count with an ordinal nothing or both.
+/// The bytes of a segment, as far as the records reach. A count with an ordinal is taken completely or not at all.
 fn clip<'data>(records: &'data [u8], segment: &Segment) -> &'data [u8] {
     let rest = records.get(segment.offset..).unwrap_or_default();
     rest.get(..segment.len).unwrap_or(rest)

@@ -78,7 +78,8 @@ fn the_published_vector_of_version_8() {
     let (profile, report) = merged(&empty, &files([V8_RAW.to_vec()]));
     assert!(report.is_clean(), "{}", events(&report));
     let after = bytes(&profile);
-    // The published MD5s, bb20819943ea3f34… and 9e0678cc43b9eec8…, as this repository's hash of names has them.
+    // The published MD5s begin with bb20819943ea3f34 and 9e0678cc43b9eec8. Our hash of names is the first half of an
+    // MD5.
     let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
     assert_eq!(
         md5(&before),
@@ -92,7 +93,7 @@ fn the_published_vector_of_version_8() {
     assert_eq!(changed, [0x4c, 0x50]);
 }
 
-/// What the records of runs say, record by record.
+/// Adds the records of runs in the simplest way, one record at a time.
 fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile {
     let mut profile = profile.clone();
     for raw in runs {
@@ -166,7 +167,7 @@ fn any_runs() -> impl Strategy<Value = (MipImage, Vec<Vec<u8>>)> {
                 let called: Vec<_> = called
                     .into_iter()
                     .map(|(index, calls, ordinal)| match ordinal {
-                        // A run that ended between count and ordinal; a count that wrapped around.
+                        // 0 stands for a run that ended before it wrote the ordinal, 8 for a count that wrapped around.
                         0 => (index, calls, u32::MAX),
                         8 => (index, 0, 8),
                         _ => (index, calls, ordinal),
@@ -228,7 +229,8 @@ proptest! {
     }
 }
 
-/// Some functions of the mixed image with counts, calls between them, and a source location each.
+/// Makes a profile with some functions of the mixed image. They have counts, call each other, and have one source
+/// location each.
 fn part_of(kept: u16, count: u64) -> MipProfile {
     let mut profile = profile_of(&mixed_image());
     profile.runs = count;
@@ -270,7 +272,7 @@ fn part_of(kept: u16, count: u64) -> MipProfile {
     profile
 }
 
-/// A profile but for the order in which its tables were filled.
+/// A profile in a form that does not depend on the order in which its tables were filled.
 fn shape(profile: &MipProfile) -> impl PartialEq + std::fmt::Debug + use<> {
     let functions: Vec<_> = profile
         .functions
@@ -310,7 +312,7 @@ fn samples_become_call_edges() {
         u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff).unwrap()
     };
     let samples = [
-        // main calls two at 0x15, twice; two ends with a call of main, which never returns; libc calls main.
+        // main calls two at 0x15, twice. two ends with a call of main, which never returns. libc calls main.
         (12, back(MipImage::TEXT + 0x15)),
         (12, back(MipImage::TEXT + 0x15)),
         (0, back(MipImage::TEXT + 0x80)),
@@ -379,28 +381,28 @@ fn what_is_dropped_and_why() {
 1.mipraw: dropped: the file is empty
   hint: the program ended before it wrote its records, or another program still has the file open
 2.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a program or object file
-  hint: binaries are given with --binary; raw files are what the program wrote when it ran
+  hint: name binaries with --binary; a raw file is a file that the program wrote when it ran
 3.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a map
   hint: create a profile from the map first
 4.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
-  hint: raw files are what an instrumented program writes when it ends, default.mipraw
-5.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
+  hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
+5.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
-6.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
+6.mipraw: dropped: wrong build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
-7.mipraw: dropped: records of another size in raw file at offset 0x0: found 20 bytes, expected 25, as the binary has
+7.mipraw: dropped: the records have the wrong size in raw file at offset 0x0: found 20 bytes, expected 25 bytes, the size in the binary
 8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
-9.mipraw: dropped: records of another mode in raw file at offset 0x0: found 0x1, expected bits of 0x3f
+9.mipraw: dropped: the records lack a mode of the profile in raw file at offset 0x0: found mode bits 0x1, expected all bits of 0x3f
 10.mipraw: repaired: the end is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
 11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
-12.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
+12.mipraw: dropped: wrong build in raw file at offset 0x0: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
   hint: give the profile of its own link unit
-13.mipraw: dropped: a profile of another build in MIP profile at offset 0x0: found build id 0102
+13.mipraw: dropped: wrong build in MIP profile at offset 0x0: found build id 0102
   hint: profiles of several builds go into a folder: -p FOLDER
-14.mipraw: dropped function `_ZN3one3twoEi`: it was compiled differently from that of the profile: found signature 0x7, expected 0x1000
+14.mipraw: dropped function `_ZN3one3twoEi`: its code differs from that in the profile: found signature 0x7, expected 0x1000
 unreadable: dropped: cannot be read: no luck
 ");
     assert!(!report.is_clean());
@@ -409,7 +411,7 @@ unreadable: dropped: cannot be read: no luck
         .iter()
         .map(|function| (function.raw_runs, function.called_runs))
         .collect();
-    // The file that is cut short has the record of main but not those after it.
+    // The file that is cut short has the record of main, but not the records after it.
     assert_eq!(counts, [(3, 3), (2, 0), (2, 0), (2, 0), (2, 2)]);
     let totals = report.totals;
     let files = [
@@ -434,9 +436,9 @@ fn records_of_version_8_that_nothing_writes() {
     let (profile, report) = merged(&empty, &files([raw, short, hash]));
     assert_eq!(profile, empty);
     insta::assert_snapshot!(events(&report), @r"
-0.mipraw: dropped: a record that nothing writes in raw file at offset 0x21: expected bytes of 0x00 or 0xff, and a count with an ordinal
-1.mipraw: dropped: fewer records than the profile has in raw file at offset 0x0: found 33 bytes, expected at least 34
-2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found module hash 0xdeadbe00, expected module hash 0xdeadbeef
+0.mipraw: dropped: invalid value of a record in raw file at offset 0x21: expected a byte of 0x00 or 0xff, or a count with an ordinal
+1.mipraw: dropped: too few records in raw file at offset 0x0: found 33 bytes, expected at least 34 bytes
+2.mipraw: dropped: wrong build in raw file at offset 0x0: found module hash 0xdeadbe00, expected module hash 0xdeadbeef
   hint: give the profile of its own link unit
 ");
 }
@@ -445,7 +447,7 @@ fn records_of_version_8_that_nothing_writes() {
 fn calls_of_version_8_are_the_count_itself() {
     let mut map = V8_MAP.to_vec();
     map[8] = 0xc;
-    // foo's record at 0x20, main's at 0x28.
+    // The record of foo is at 0x20, the record of main at 0x28.
     map[0x48] = 0x80;
     let mut raw = V8_RAW[..32].to_vec();
     raw[8] = 0xc;
@@ -464,7 +466,7 @@ fn calls_of_version_8_are_the_count_itself() {
     assert!(!profile.functions.as_slice()[1].is_covered());
     raw[0x2c] = 0;
     let (_, report) = merged(&empty, &files([raw]));
-    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: a record that nothing writes in raw file at offset 0x28: expected bytes of 0x00 or 0xff, and a count with an ordinal");
+    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: invalid value of a record in raw file at offset 0x28: expected a byte of 0x00 or 0xff, or a count with an ordinal");
 }
 
 #[test]
@@ -482,9 +484,9 @@ fn a_profile_without_build_id_takes_the_first() {
     assert_eq!(profile.runs, 1);
     insta::assert_snapshot!(events(&report), @r"
 0.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
-  hint: raw files are what an instrumented program writes when it ends, default.mipraw
-1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from here, because it was made of a map without its binary
-2.mipraw: dropped: a raw file of another build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
+  hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
+1.mipraw: kept: out.mip gets build id abababababababababababababababababababab from this file, because it was made from a map without a binary
+2.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
   hint: give the profile of its own build, or its binary with --binary
 ");
 }
@@ -516,7 +518,7 @@ fn several_builds_at_once_each_to_its_own() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Any number of threads gives the same bytes and the same report, whatever is wrong with inputs.
+    /// Any number of threads gives the same bytes and the same report, even if inputs are damaged.
     #[test]
     fn threads_do_not_change_bytes(
         runs in proptest::collection::vec((0u8..6, 0usize..5, 1u32..9), 1..80),
@@ -563,7 +565,7 @@ proptest! {
     }
 }
 
-/// Inputs of which one may be unreadable.
+/// Inputs in memory. One of them may be unreadable.
 struct Owned<'a>(&'a [(String, Weight, Vec<u8>)]);
 
 impl Inputs for Owned<'_> {

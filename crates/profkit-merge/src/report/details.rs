@@ -1,49 +1,49 @@
-//! What only some kinds of profiles have to report.
+//! The parts of a report that only some kinds of merges have.
 use serde::Serialize;
 
-/// What a merge of MIP files has to report beside what every merge has.
+/// The part of the report that only MIP merges have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MipDetails {
-    /// Raw parts that were added: a raw file holds one per run, or the sum of several runs.
+    /// Raw parts that were added. A raw file has one part per run, or one part for the sum of several runs.
     pub raw_parts: u64,
     /// Profiles among the inputs that were added.
     pub profiles: u64,
     /// Runs that were added.
     pub runs: u64,
-    /// Samples that were left out, because what they call is not a function of the profile.
+    /// Samples that were left out, because the function that they call is not in the profile.
     pub samples_dropped: u64,
-    /// The profiles that inputs went into.
+    /// The profiles that inputs were merged into.
     pub targets: Vec<TargetReport>,
 }
 
-/// One MIP profile that inputs went into.
+/// One MIP profile that inputs were merged into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TargetReport {
-    /// What it is called.
+    /// The name of the profile.
     pub name: String,
-    /// Its build id or module hash, in words.
+    /// Its build id or module hash, as text.
     pub identity: String,
     /// Runs that were added.
     pub runs_added: u64,
-    /// Runs it has now.
+    /// Runs that the profile has after the merge.
     pub runs: u64,
-    /// Functions it has.
+    /// Functions that the profile has.
     pub functions: u64,
-    /// Functions that a run entered.
+    /// Functions that at least one run entered.
     pub covered: u64,
 }
 
-/// What heap profiles have to report.
+/// The part of the report that only heap profiles have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeapDetails {
-    /// Inputs that are raw heap dumps or heap profiles as YAML.
+    /// Inputs that are raw heap dumps or YAML heap profiles.
     pub files: u64,
-    /// Inputs of which nothing is in the result.
+    /// Inputs of which nothing could be added.
     pub files_dropped: u64,
-    /// Raw dumps that were added: a raw file may hold several.
+    /// Raw dumps that were added. A raw file may have several.
     pub dumps: u64,
-    /// The newest raw version of these dumps; 0 without any.
+    /// The newest raw version of these dumps; 0 if there are none.
     pub newest_raw_version: u32,
-    /// Profiles as YAML that were added.
+    /// YAML profiles that were added.
     pub profiles: u64,
 }

@@ -1,4 +1,4 @@
-//! From inputs to a result.
+//! Merges sample profiles: from the inputs to the result.
 use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
 use super::strategy::strategy;
@@ -13,33 +13,35 @@ use profkit_data::sample::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A merged profile and what there is to say about it.
+/// A merged profile, with the report of the merge.
 #[derive(Clone, Debug)]
 pub struct SampleOutcome {
-    /// The sum.
+    /// The merged profile.
     pub profile: SampleProfile,
     /// What was kept, repaired and dropped.
     pub report: Report,
 }
 
-/// A merge that has no result.
+/// Why a merge has no result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SampleMergeError {
     /// No input was named.
     NoInputs,
-    /// Some inputs have something that others have not, and cannot be merged with them.
+    /// Only some inputs have a property that either all must have or none.
     Kinds {
-        /// What it is.
+        /// The property.
         what: SampleConflict,
-        /// The first input that has it, by index and name.
+        /// The first input that has it: index and name.
         with: (usize, String),
-        /// The first that has not.
+        /// The first input that does not have it.
         without: (usize, String),
     },
-    /// An input is damaged, under [`Policy::Llvm`](crate::Policy::Llvm), which stops there: its index and what is wrong with it.
+    /// An input is damaged, and [`Policy::Llvm`](crate::Policy::Llvm) ends the merge there: its index, and what is
+    /// wrong with it.
     Damaged(usize, Box<profkit_data::Error>),
-    /// An input cannot be read, under [`Policy::Llvm`](crate::Policy::Llvm): its index, and what the system says.
+    /// An input cannot be read, and [`Policy::Llvm`](crate::Policy::Llvm) ends the merge there: its index, and the
+    /// system's error.
     Unreadable(usize, Arc<std::io::Error>),
     /// No input could be used; the report says why for each.
     NothingLeft(Box<Report>),
@@ -53,7 +55,7 @@ impl From<Cancelled> for SampleMergeError {
     }
 }
 
-/// What keeps sample profiles from being merged.
+/// A property that either all inputs must have, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleConflict {
     /// Calling contexts.
@@ -63,17 +65,19 @@ pub enum SampleConflict {
 }
 
 impl SampleMergeError {
-    /// What to do about it.
+    /// What the user can do, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SampleMergeError::Kinds {
                 what: SampleConflict::Contexts,
                 ..
-            } => Some("nest the contexts of profiles that have them, then merge"),
+            } => Some("convert the profiles with contexts to nested profiles first, then merge"),
             SampleMergeError::Kinds {
                 what: SampleConflict::Probes,
                 ..
-            } => Some("lines and probes count different places; merge those of one sort only"),
+            } => Some(
+                "profiles of lines and of probes count different places: merge each sort separately",
+            ),
             SampleMergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())
             }
@@ -149,7 +153,7 @@ fn merge(
     add_up(&kind, worker.into_pieces(), part)
 }
 
-/// Adds up pieces in the order of their inputs, and does what is done with the sum.
+/// Adds up pieces in the order of their inputs, and finishes the sum.
 pub(super) fn add_up(
     kind: &SampleKind<'_, '_>,
     pieces: impl Iterator<Item = Piece>,
@@ -169,7 +173,7 @@ pub(super) fn add_up(
     Ok(SampleOutcome { profile, report })
 }
 
-/// What is done with the sum.
+/// Applies the options that concern the sum: layout, cold contexts, filters.
 fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mut Report) {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -199,7 +203,7 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     report.totals.functions = profile.functions().len() as u64;
 }
 
-/// The least of the counts that hold this share of all samples, in millionths (`getColdCountThreshold`).
+/// The smallest of the counts that together hold this share of all samples, in millionths (`getColdCountThreshold`).
 fn cold_threshold(profile: &SampleProfile, cutoff: u32) -> u64 {
     let summary = sample::summarize(profile);
     let entry = summary

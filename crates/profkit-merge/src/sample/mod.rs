@@ -1,10 +1,10 @@
 //! Merging sample profiles: many inputs to one [`SampleProfile`](profkit_data::sample::SampleProfile), with the same
 //! [`Report`](crate::Report) as for instrumentation profiles.
 //!
-//! Readers add what they read to the sum directly, function by function, so that memory is that of the result and does
-//! not grow with the number of inputs. Each worker has a sum of its own over inputs that follow one another; these are
-//! added up in order. Where the order of inputs matters (a function whose checksums differ: the first one stays), only
-//! the inputs in question are read again, one by one.
+//! Readers add functions directly to the sum, so the memory depends on the size of the result and not on the number of
+//! inputs. Each worker sums up neighbouring inputs, and these sums are then added in order. If the order of inputs
+//! matters (when the checksums of a function differ, the first one stays), the inputs concerned are read again, one by
+//! one.
 mod engine;
 mod options;
 mod ordered;

@@ -9,11 +9,15 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct SampleMergeOptions {
-    /// [`Policy::Tolerant`] keeps what is sound of damaged inputs, and takes a name and its hash for one function.
-    /// [`Policy::Llvm`] leaves damaged inputs out whole, lets hashes stand for functions but not for what they call or
-    /// inline, and renames as LLVM's tool does: contexts, checksums and vtables of renamed profiles are lost, and
-    /// discriminators of lines are cut to the bits of `read.fs_pass` in any profile. Whether the result is of FS-AFDO is
-    /// up to the last input of an encoding that has no word for it, and to those after it.
+    /// What to do with damaged inputs, and how to match names.
+    ///
+    /// [`Policy::Tolerant`] keeps the sound parts of damaged inputs, and treats a name and its hash as the same
+    /// function.
+    ///
+    /// [`Policy::Llvm`] does what LLVM's tool does. Damaged inputs are left out completely. A hash stands for a
+    /// function at the top level, but not for a function that is called or inlined. Profiles that are renamed lose
+    /// contexts, checksums and vtables, and the discriminators of all profiles are cut to the bits of `read.fs_pass`.
+    /// Whether the result counts as FS-AFDO depends on the order of inputs.
     pub policy: Policy,
     /// How inputs are read.
     pub read: SampleReadOptions,
@@ -21,23 +25,23 @@ pub struct SampleMergeOptions {
     pub run: RunOptions,
     /// New names for functions.
     pub remapping: Option<Remapping>,
-    /// What is done with cold contexts.
+    /// What to do with cold contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
-    /// The layout of the result; that of the inputs without it.
+    /// The layout of the result; `None` keeps the layout of the inputs.
     pub layout: Option<SampleLayout>,
-    /// Functions that stay in the result.
+    /// Selects the functions that stay in the result; `None` keeps all.
     pub filter: Option<NameFilter>,
-    /// Leaves out the lists of the programs' symbols.
+    /// Whether the lists of the programs' symbols are left out.
     pub drop_symbols: bool,
-    /// With [`SampleLayout::Nest`]: functions that go below a caller stay on their own too
+    /// With [`SampleLayout::Nest`]: whether a function that is moved below a caller also stays as a function of its own
     /// (`-generate-merged-base-profiles`).
     pub keep_bases: bool,
-    /// With [`Policy::Llvm`]: a damaged input ends the merge, as LLVM's default failure mode has it.
+    /// With [`Policy::Llvm`]: whether a damaged input ends the merge, as in LLVM's default failure mode.
     pub stop_at_fault: bool,
 }
 
 impl SampleMergeOptions {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -49,7 +53,7 @@ impl SampleMergeOptions {
         self
     }
 
-    /// Sets the number of threads; by default one per core, but no more than inputs.
+    /// Sets the number of threads. The default is one per core, but not more than there are inputs.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);

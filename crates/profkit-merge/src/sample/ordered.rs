@@ -1,5 +1,5 @@
-//! The sum of inputs in their order: sums of inputs that follow one another are added as they are, and single inputs are
-//! read on their own first where the order matters.
+//! Adds inputs in their order. A sum of neighbouring inputs is added as a whole. If the order of its inputs matters,
+//! they are read again and added one by one.
 use super::engine::{SampleConflict, SampleMergeError};
 use super::worker::{Piece, SampleKind, Sum, fs_word};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
@@ -10,16 +10,16 @@ use profkit_data::sample::{
     scale,
 };
 
-/// Sums up inputs in their order.
+/// The sum of inputs, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// For probes and for contexts: the first input that has them, and the first that has not.
+    /// For probes and for contexts: the first input that has them, and the first input that does not.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
-    /// See [`fs_word`].
+    /// Whether LLVM would call the result FS-AFDO; see [`fs_word`].
     is_fs: Option<bool>,
-    /// The largest count at most, and whether there are checksums, if that is known.
+    /// An upper bound of all counts, and whether there are checksums; `None` if that is not known.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -37,15 +37,15 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    /// Adds the inputs that come next.
+    /// Adds the next inputs.
     ///
     /// # Errors
-    /// If they do not go with those before, or are faulty under a policy that ends there.
+    /// If they cannot be merged with the earlier inputs, or if one is damaged and the policy ends the merge there.
     pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
-                // Only these inputs are read again.
+                // Only the inputs of this sum are read again.
                 Err(inputs) => (inputs, false),
             },
             Piece::Again(inputs) => (inputs, false),
@@ -81,11 +81,11 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of some inputs. If the order of inputs matters in it, nothing is added and the inputs are given
-    /// back.
+    /// Adds the sum of some inputs. If the order of these inputs matters, nothing is added, and their indexes are
+    /// returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
-            // Nothing of any input: there is nothing that could be in another order.
+            // No input of this sum has a function, so their order does not matter.
             self.is_fs = sum.is_fs.or(self.is_fs);
             self.part.absorb(sum.part);
             return self.add_profile(sum.profile).ok_or(sum.inputs);
@@ -109,7 +109,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(())
     }
 
-    /// `None` for too many names.
+    /// Adds a profile; `None` if there are too many names.
     fn add_profile(&mut self, profile: SampleProfile) -> Option<()> {
         if self.profile.names.is_empty() && self.profile.symbols.is_empty() {
             let kind = self.profile.kind | profile.kind;
@@ -120,7 +120,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether counts could exceed 64 bits, or checksums differ, if a profile were added.
+    /// Whether counts could exceed 64 bits, or checksums would differ, if the profile were added.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;
@@ -139,7 +139,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         has_checksums && checksums_differ(&self.profile, other)
     }
 
-    /// The sum, and what there is to report.
+    /// Returns the sum, and its part of the report.
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
@@ -147,7 +147,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    /// Reads an input on its own, then adds it.
+    /// Reads an input into a profile of its own, then adds that profile.
     fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {
@@ -197,10 +197,10 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                             index,
                             Action::Dropped,
                             Reason::ChecksumMismatch,
-                            "the checksum differs from that of an input before",
+                            "its checksum differs from that in an earlier input",
                         )
                         .function(&name)
-                        .hint("the profiles are of different builds of the function"),
+                        .hint("the function was changed between two builds: merge only profiles of one build"),
                     );
                 } else if outcome.overflows > 0 {
                     totals.records_overflowed += 1;
@@ -209,7 +209,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                             index,
                             Action::Repaired,
                             Reason::CounterOverflow,
-                            "a count reached the largest number",
+                            "a count reached the largest count and stays there",
                         )
                         .function(&name),
                     );
@@ -221,7 +221,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                 index,
                 Action::Dropped,
                 Reason::TooLarge,
-                "more than 2^32 names",
+                "the result would have more than 2^32 names",
             );
             self.part.log.push(event);
         }
@@ -230,7 +230,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
 
     fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
         let [probes, contexts] = family(kind);
-        // LLVM asks for probes first.
+        // LLVM checks probes first.
         for (what, has, seen) in [
             (SampleConflict::Probes, probes, 0),
             (SampleConflict::Contexts, contexts, 1),
@@ -254,7 +254,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     }
 }
 
-/// The kinds that must be the same in all inputs: probes, then contexts. LLVM asks for probes first.
+/// The two properties that all inputs must share: probes, then contexts. LLVM checks probes first.
 pub(super) fn family(kind: ProfileKind) -> [bool; 2] {
     [
         kind.contains(ProfileKind::PROBE_BASED),

@@ -1,5 +1,5 @@
-//! Whose rules a merge of sample profiles follows: what becomes of inputs that cannot be read or have faults, and of
-//! functions that are known by their hash.
+//! The rules of a merge of sample profiles: what happens to inputs that cannot be read or have faults, and to functions
+//! of which only the hash is known.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use crate::driver::{Outcome, unreadable};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 /// The rules of a merge: [`Tolerant`] or [`AsLlvm`].
 pub(super) trait Strategy: Sync {
-    /// Where events go.
+    /// Returns the log for events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// The event of an input that cannot be opened or read, which is left out.
+    /// Returns the event of an input that cannot be opened or read, and is left out.
     ///
     /// # Errors
     /// If the merge ends there.
@@ -33,7 +33,7 @@ pub(super) trait Strategy: Sync {
         true
     }
 
-    /// What becomes of an input that was read, and the events of its faults.
+    /// Returns the outcome of an input that was read, and the events of its faults.
     ///
     /// # Errors
     /// If the merge ends there.
@@ -45,38 +45,39 @@ pub(super) trait Strategy: Sync {
         Ok(judge_by_functions(index, report))
     }
 
-    /// Whether an input with so many functions decides of which kind the others must be.
+    /// Whether an input with this number of functions decides which properties the others must have.
     fn decides_kind(&self, functions: u64) -> bool {
         functions > 0
     }
 
-    /// Whose bits of discriminators are kept by renaming, which then loses contexts, checksums and vtables. `None` if
-    /// renaming loses nothing.
+    /// The pass whose bits of discriminators stay when functions are renamed. Renaming then also loses contexts,
+    /// checksums and vtables. `None` if renaming loses nothing.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }
 
-    /// Gives functions of an input that is to be added the names that they have in the sum.
+    /// Replaces the names of an input's functions by the names that the same functions have in the sum.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         let _ = (sum, input);
     }
 
-    /// Whether a sum of inputs must not be added as a whole, because its names depend on the order of inputs.
+    /// Whether a sum must not be added as a whole, because its names depend on the order of inputs.
     fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         let _ = (sum, other);
         false
     }
 
-    /// Does what is done when all inputs are added. `is_fs` is the last word of inputs on FS-AFDO.
+    /// Finishes the profile after all inputs were added. `is_fs` is what the last inputs state about FS-AFDO; see
+    /// [`fs_word`](super::worker::fs_word).
     fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, totals: &mut Totals);
 
-    /// Whether a merge of which no input could be used has a result.
+    /// Whether a merge has a result even if no input could be used.
     fn has_empty_result(&self) -> bool {
         false
     }
 }
 
-/// The rules that options ask for.
+/// Chooses the rules that the options ask for.
 pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     match options.policy {
         Policy::Tolerant => Box::new(Tolerant),
@@ -87,7 +88,7 @@ pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     }
 }
 
-/// [`Policy::Tolerant`].
+/// The rules of [`Policy::Tolerant`].
 struct Tolerant;
 
 impl Strategy for Tolerant {
@@ -99,9 +100,9 @@ impl Strategy for Tolerant {
     }
 }
 
-/// [`Policy::Llvm`].
+/// The rules of [`Policy::Llvm`].
 struct AsLlvm {
-    /// A damaged input ends the merge.
+    /// Whether a damaged input ends the merge.
     stop_at_fault: bool,
     fs_pass: FsPass,
 }
@@ -128,7 +129,7 @@ impl Strategy for AsLlvm {
         let Some(error) = first_fault(report) else {
             return Ok(judge_by_functions(index, report));
         };
-        // LLVM's reader of text ends the tool at a bad line, in every failure mode.
+        // LLVM's text reader ends the tool at an invalid line, in every failure mode.
         if self.stop_at_fault || error.line_column().is_some() {
             return Err(SampleMergeError::Damaged(index, Box::new(error)));
         }
@@ -144,8 +145,8 @@ impl Strategy for AsLlvm {
         Some(self.fs_pass)
     }
 
-    /// LLVM's map of functions is keyed by hash: a function that is spelled in one input and a hash in another is one,
-    /// under the name that came first.
+    /// LLVM finds functions by their hash. If one input has the name of a function and another only its hash, LLVM
+    /// treats them as one function and keeps the name that came first.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         if !(sum.kind | input.kind).contains(ProfileKind::MD5_NAMES) {
             return;
@@ -168,7 +169,7 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// Some functions are named by name, some by hash: the name that came first stays.
+    /// If some functions have names and others only hashes, the form that came first stays.
     fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         if !(sum.kind | other.kind).contains(ProfileKind::MD5_NAMES) {
             return false;
@@ -178,7 +179,7 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// The last word counts.
+    /// The last input that states something decides.
     fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, _: &mut Totals) {
         if is_fs == Some(false) {
             profile.kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
@@ -190,7 +191,7 @@ impl Strategy for AsLlvm {
     }
 }
 
-/// Keeps what is sound: all of an input without faults, nothing of one without functions.
+/// Accepts the sound functions of an input. An input with faults and without sound functions is dropped.
 fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
     let (action, outcome) = match (report.fault_count, report.functions) {
         (0, _) => return (Outcome::Kept, Vec::new()),
@@ -201,7 +202,7 @@ fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>
     (outcome, report.faults.iter().map(event).collect())
 }
 
-/// The first fault, or that a count was too large, which LLVM's readers take for one.
+/// Returns the first fault. LLVM's readers also treat a count that is too large as a fault.
 fn first_fault(report: &ReadReport) -> Option<Error> {
     if let Some(error) = report.faults.first() {
         return Some(error.clone());

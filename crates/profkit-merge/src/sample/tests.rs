@@ -17,7 +17,7 @@ fn input(name: &str, weight: u64, text: &str) -> Input {
     (name.to_owned(), Weight::integer(weight), bytes)
 }
 
-/// Inputs that lie in memory, as a sized type.
+/// Inputs in memory, as a sized type.
 struct List<'a>(&'a [Input]);
 
 impl Inputs for List<'_> {
@@ -61,8 +61,8 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// Inputs of which many do not go well with others: other checksums or none, counts near the largest, hashes for
-/// names, damage, other kinds, fractions of weights.
+/// An input that does not fit others well, depending on `kind`: it may have another checksum or none, counts near the
+/// largest, hashes instead of names, damage, or another property. The test also uses fractions as weights.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {
@@ -93,7 +93,7 @@ fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     }
 }
 
-/// Everything that a merge says.
+/// The profile and the report of a merge, or its error, as text.
 fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     match outcome {
         Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
@@ -101,7 +101,7 @@ fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     }
 }
 
-/// The merge of inputs that are read one by one, each on its own.
+/// Merges inputs one by one, each read into a profile of its own.
 fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);
@@ -119,7 +119,8 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Sums of neighbours give what adding one by one gives, whatever is odd about inputs, for any number of threads.
+    /// Sums of neighbouring inputs give the same result as adding inputs one by one, even for inputs that do not fit,
+    /// and for any number of threads.
     #[test]
     fn sums_of_neighbours_are_sums_one_by_one(
         kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),
@@ -134,7 +135,7 @@ proptest! {
                     1 => Weight::integer(3),
                     _ => Weight::ONE,
                 };
-                // Few of the kinds at a time, so that most merges come to an end.
+                // A case uses only some of the kinds, so that most merges have a result.
                 let kind = match few {
                     0 => kind,
                     1 => kind % 3,
@@ -158,7 +159,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Order, threads and grouping change nothing; merging nothing is the identity; a weight is so many copies.
+    /// Order, threads and grouping change nothing. Merging a single profile changes nothing. A weight has the effect of
+    /// as many copies.
     #[test]
     fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
         let shape = SampleShape::ALL[shape];
@@ -191,7 +193,7 @@ proptest! {
         prop_assert_eq!(merged(&weighted, &options), merged(&copies, &options));
     }
 
-    /// A flat profile stays as it is when laid out flat again.
+    /// Flattening a flat profile changes nothing.
     #[test]
     fn flattening_twice_is_flattening_once(seed in 0u64..1000) {
         let mut options = SampleMergeOptions::new();
@@ -237,7 +239,7 @@ fn a_hash_and_its_name_are_one_function() {
         "main:60:4\n 1: 20 puts:20\n 3: helper:40\n  1: 40\n"
     );
     assert!(!outcome.profile.kind.contains(ProfileKind::MD5_NAMES));
-    // LLVM takes functions for the same, but not what is in them.
+    // LLVM joins the functions, but not the functions that are inlined into them.
     options.policy = Policy::Llvm;
     let outcome = merge_sample(&List(&inputs), &options).unwrap();
     let [function] = outcome.profile.functions() else {
@@ -307,7 +309,7 @@ fn another_checksum_is_another_build_and_is_dropped() {
         assert_eq!((event.input, event.reason), (1, Reason::ChecksumMismatch));
         assert_eq!(
             event.to_string(),
-            "b: dropped function `f`: the checksum differs from that of an input before"
+            "b: dropped function `f`: its checksum differs from that in an earlier input"
         );
     }
 }

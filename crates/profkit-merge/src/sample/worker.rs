@@ -1,4 +1,4 @@
-//! Sample profiles on the driver: each worker reads inputs that follow one another into one sum.
+//! Sample profiles on the driver: each worker sums up neighbouring inputs.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
@@ -11,70 +11,71 @@ use profkit_data::sample::{
 };
 use std::io;
 
-/// How many inputs a thread is started for at least.
+/// A thread is started only if it gets at least this many inputs.
 const INPUTS_PER_THREAD: usize = 2;
-/// After so many inputs that cannot be added to a sum, a worker leaves the rest to be read in order: sums would be short,
-/// and each takes memory.
+/// After this many inputs that cannot be added to a sum, a worker leaves its other inputs to be read in order. Raising
+/// it makes more and shorter sums, each of which takes memory.
 const MOST_ODD: usize = 4;
 
-/// Sample profiles on the driver.
+/// The merge of sample profiles, as a kind of merge on the driver.
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
     pub(super) strategy: &'d dyn Strategy,
 }
 
-/// Inputs that follow one another.
+/// A group of neighbouring inputs.
 #[allow(clippy::large_enum_variant, reason = "a worker has few of them")]
 pub(super) enum Piece {
-    /// Their sum.
+    /// The inputs were read, and this is their sum.
     Sum(Sum),
-    /// They are yet to be read, in their order, when all inputs before them are known.
+    /// The inputs were not read yet. They are read in order, after all inputs before them.
     Later(Vec<usize>),
-    /// They were read, and are read again in their order.
+    /// The inputs were read, but must be read again in order.
     Again(Vec<usize>),
 }
 
-/// The sum of inputs that follow one another and go together.
+/// The sum of neighbouring inputs that can be merged with each other.
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) profile: SampleProfile,
     pub(super) inputs: Vec<usize>,
-    /// The first input that decides what the others must be.
+    /// The first input that decides which properties the others must have.
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
-    /// See [`fs_word`].
+    /// Whether LLVM would call the sum FS-AFDO; see [`fs_word`].
     pub(super) is_fs: Option<bool>,
     pub(super) part: ReportPart,
 }
 
 impl Sum {
-    /// Whether the inputs have probes, and contexts.
+    /// Whether the inputs have probes, and whether they have contexts.
     pub(super) fn kinds(&self) -> [bool; 2] {
         self.family
     }
 }
 
-/// An input that was not added: the order of inputs matters for it. What was added of it is in the sum.
+/// An error: the order of inputs matters for this input, so it must not be added here. Parts of it may be in the sum
+/// already.
 struct Odd;
 
-/// What one worker has merged.
+/// The state of one worker.
 #[derive(Default)]
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// How many inputs could not be added to `sum`.
+    /// The number of inputs that could not be added to `sum`.
     odd: usize,
 }
 
 impl SampleWorker {
-    /// All inputs in their order.
+    /// Returns all inputs in their order.
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
     }
 
-    /// Ends the sum, so that the next input begins another one.
+    /// Ends the current sum. The next input begins a new one.
     fn close(&mut self) {
         let sum = std::mem::take(&mut self.sum);
         if !sum.inputs.is_empty() {
@@ -96,7 +97,7 @@ impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
     type Error = SampleMergeError;
 
-    /// Of functions that contradict each other the first stays.
+    /// Workers need neighbouring inputs, because the first of several contradicting functions stays.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges {
             at_least: INPUTS_PER_THREAD,
@@ -153,7 +154,7 @@ impl MergeKind for SampleKind<'_, '_> {
                 part.count(Outcome::Dropped, 0);
                 part.log.push(event);
             }
-            // The merge ends there, unless it ends before.
+            // The merge ends at this input, unless an earlier input ends it.
             Err(_) => worker.later(index),
         }
     }
@@ -172,8 +173,8 @@ impl MergeKind for SampleKind<'_, '_> {
 }
 
 impl SampleKind<'_, '_> {
-    /// Reads the inputs of the sum again, because what was added last cannot be taken out. They were added before without
-    /// anything odd.
+    /// Reads the inputs of the sum again, because the parts of the last input cannot be removed from it. All of these
+    /// inputs could be added before.
     fn rebuild(&self, worker: &mut SampleWorker) {
         let spoilt = std::mem::take(&mut worker.sum);
         let mut sum = Sum {
@@ -183,7 +184,7 @@ impl SampleKind<'_, '_> {
         let mut buffer = Vec::new();
         for &index in &spoilt.inputs {
             let Ok(input) = self.driver.open(index, &mut buffer) else {
-                // It was there before. What is wrong now is reported when it is opened in order.
+                // The input could be opened before. The error is reported when it is opened in order.
                 worker.pieces.push(Piece::Again(spoilt.inputs));
                 return;
             };
@@ -205,7 +206,7 @@ impl SampleKind<'_, '_> {
         worker.sum = sum;
     }
 
-    /// Reads an input into a sum.
+    /// Reads an input directly into a sum.
     fn add(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<Outcome, Odd> {
         let options = self.options;
         let bytes = input.bytes();
@@ -262,7 +263,7 @@ impl SampleKind<'_, '_> {
         Ok(outcome)
     }
 
-    /// Reads an input on its own, renames and weighs it, and adds it.
+    /// Reads an input into a profile of its own, renames and weights it, and adds it.
     fn add_changed(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<ReadReport, Odd> {
         let options = self.options;
         let mut fresh = SampleProfile::new();
@@ -295,9 +296,9 @@ impl SampleKind<'_, '_> {
     }
 }
 
-/// What an input of this kind says about LLVM's one variable for whether profiles are of FS-AFDO
-/// (`FunctionSamples::ProfileIsFS`): readers of encodings that have no word for it set it to what was assumed, that of the
-/// extensible encoding only sets it, and that of GCC's leaves it.
+/// What an input does to the variable in which LLVM's readers note whether profiles are FS-AFDO
+/// (`FunctionSamples::ProfileIsFS`). `None` leaves it unchanged. Readers of encodings that cannot state it reset the
+/// variable; the reader of the extensible encoding only sets it; the reader of GCC's encoding does not touch it.
 pub(super) fn fs_word(data: &[u8], kind: ProfileKind) -> Option<bool> {
     match sample::encoding(data)? {
         _ if kind.contains(ProfileKind::FS_DISCRIMINATORS) => Some(true),

@@ -8,7 +8,7 @@ use profkit_merge::{
     InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Weight, merge_instr,
 };
 
-/// Named, weighted bytes.
+/// Inputs in memory with names and weights.
 pub struct Files(pub Vec<(String, Weight, Vec<u8>)>);
 
 impl Files {
@@ -68,7 +68,7 @@ pub fn threads(count: usize) -> MergeOptions {
     MergeOptions::new().threads(std::num::NonZeroUsize::new(count))
 }
 
-/// Everything that a result says.
+/// The bytes, events and totals of a result, for comparisons.
 pub fn whole(outcome: &MergeOutcome) -> (Vec<Vec<u8>>, Vec<String>, profkit_merge::Totals) {
     let bytes = outcome
         .profiles

@@ -1,7 +1,7 @@
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-/// Writes `bytes`, and returns what went wrong with the folder's name taken out.
+/// Writes `bytes`, and returns the error without the name of the folder.
 fn write(folder: &Path, path: &Path, bytes: &[u8]) -> String {
     let written = Output::new(path, Content::Binary).and_then(|output| {
         output.write(|sink| {
@@ -111,7 +111,7 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
     hint: the folder [DIR]/no does not exist
     ");
     insta::assert_snapshot!(refused(Path::new("")), @"the path of the output is empty");
-    // A folder that takes no files even from root.
+    // A folder in which not even root can create files.
     insta::assert_snapshot!(refused(Path::new("/sys/out")), @r"
     cannot write /sys/out: Permission denied
     hint: outputs are written to a temporary file first, so the folder /sys must be writable

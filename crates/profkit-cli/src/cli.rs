@@ -1,4 +1,4 @@
-//! The native command line: which commands there are.
+//! The native command line: the list of commands.
 use crate::memprof::diff;
 use crate::{completions, doctor, exit, matching, merge, mip, show};
 use clap::builder::styling::Styles;
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
     after_help = EXIT_CODES,
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -32,50 +32,52 @@ Exit codes:
   0  done
   1  an input was bad, or the output could not be written
   2  the command line was wrong
-  3  a gate that was asked for did not hold
+  3  a condition that was set, such as --fail-under, was not met
 
 Example:
   profkit merge *.profraw -o out.profdata";
 
-/// The commands. To add one: its arguments and its `run` go into a module of their own, and a line into each half
-/// of this file.
+/// The commands. To add one: put its arguments and its `run` into a module of their own, and add a line to each half of
+/// this file.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Merge profiles of one kind (instrumentation, sample, heap), whatever LLVM wrote them, and say what was repaired or dropped
+    /// Merge profiles of one kind (instrumentation, sample, heap) that any LLVM release wrote, and report what was
+    /// repaired or dropped
     Merge(merge::MergeArgs),
-    /// Join raw profiles that hold counters only to their binaries, by build id, and merge them
+    /// Find the binaries of raw profiles that hold only counters, by build id, and merge the profiles
     Correlate(merge::CorrelateArgs),
-    /// Say how much of a profile the functions of a binary can use, and which hot ones are lost
+    /// Report how much of a profile the functions of a binary can use, and which hot functions are lost
     Match(matching::MatchArgs),
-    /// Show what is in a profile, for people or as JSON
+    /// Show the contents of a profile, for people or as JSON
     Show(show::ShowArgs),
-    /// Say what changed between two heap profiles: contexts that grew, shrank, appeared and went
+    /// Compare two heap profiles: contexts that grew, shrank, appeared or disappeared
     Diff(diff::DiffArgs),
-    /// Say what files are, which LLVM can use them, what is wrong with them and what to do
+    /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
     Doctor(doctor::DoctorArgs),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
     Convert(merge::ConvertArgs),
-    /// Coverage and call order of optimised builds, from one instruction per function
+    /// Record and use coverage and call order of optimised builds, at the cost of one instruction per function
     Mip(mip::MipArgs),
-    /// Do exactly as LLVM's llvm-profdata does: its options, texts, exit codes and bytes
+    /// Behave exactly like LLVM's llvm-profdata: the same options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = profkit_llvm::profdata::EXAMPLE)]
     LlvmProfdata {
-        /// Arguments as for llvm-profdata
+        /// Arguments of llvm-profdata
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Print the manual page, or write those of all commands into a folder
+    /// Print the manual page, or write the pages of all commands into a folder
     Man(completions::ManArgs),
 }
 
 impl Cli {
-    /// Does what was asked for.
+    /// Runs the command.
     pub fn run(self) -> ExitCode {
         exit::finish(match self.command {
             Command::LlvmProfdata { args } => {
-                // Only reached with something before the command's name: `run` in lib.rs hands over without parsing.
+                // Only reached if something stands before the command's name: otherwise `run` in lib.rs calls the
+                // personality without parsing.
                 let program = std::iter::once(OsString::from("llvm-profdata"));
                 return crate::llvm_profdata(program.chain(args).collect());
             }

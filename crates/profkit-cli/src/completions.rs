@@ -1,4 +1,4 @@
-//! `profkit completions` and `profkit man`: what comes out of the argument definitions.
+//! `profkit completions` and `profkit man`: texts that are generated from the argument definitions.
 use crate::cli::Cli;
 use crate::exit::{Failure, Result, Status};
 use clap::{Args, CommandFactory};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 Example:
   profkit completions bash > ~/.local/share/bash-completion/completions/profkit")]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell that reads the script
     #[arg(value_name = "SHELL")]
     shell: clap_complete::Shell,
 }
@@ -23,12 +23,12 @@ Examples:
   profkit man | man -l -
   profkit man /usr/local/share/man/man1")]
 pub struct ManArgs {
-    /// Folder to write the pages of all commands into (made if it is not there)
+    /// Write the pages of all commands into this folder (created if it does not exist)
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-/// Prints a shell's completion script.
+/// Prints a completion script for a shell.
 pub fn print_script(args: &CompletionsArgs) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "profkit", &mut script);

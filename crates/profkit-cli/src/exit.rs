@@ -1,35 +1,35 @@
-//! The one place that decides exit codes and how errors look.
+//! The one place that decides exit codes and the form of errors.
 //!
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done |
 //! | 1 | an input was bad, or the output could not be written |
 //! | 2 | the command line was wrong |
-//! | 3 | a gate that the user asked for did not hold |
-//! | any | that of the compiler which `profkit mip cc` runs |
+//! | 3 | a condition that the user set was not met |
+//! | any | the exit code of the compiler that `profkit mip cc` runs |
 //!
-//! An error is one line or several on stderr that begin with `error: `, and where there is something to do about
-//! it, a line that begins with `hint: `.
+//! An error is one or more lines on stderr that begin with `error: `. If there is something that the user can do about
+//! it, a line that begins with `hint: ` follows.
 use crate::print;
 use profkit_merge::files::system_text;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How a command that ran to its end ended. What there is to say has been printed.
+/// How a command that was not stopped by a failure ended. Its messages have been printed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// All was done.
+    /// Everything was done.
     Done,
-    /// An input was bad, and the command has said so.
+    /// An input was bad, and the command has reported it.
     InputBad,
-    /// A gate that the user asked for did not hold.
+    /// A condition that the user set was not met.
     GateFailed,
-    /// A program was run in the user's place and ended so: its exit code is ours.
+    /// The command ran another program; our exit code is the one of that program.
     Ran(u8),
 }
 
-/// Why a command stopped: what to print, and which exit code follows.
+/// Why a command stopped: the messages to print, and the exit code.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
@@ -37,7 +37,7 @@ pub struct Failure {
     hints: Vec<String>,
 }
 
-/// What commands return.
+/// The result of a command.
 pub type Result<T = Status> = std::result::Result<T, Failure>;
 
 const INPUT_BAD: u8 = 1;
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// An input file was bad: names the file, takes over the error's hint.
+    /// An input file was bad. The message names the file; the error's hint is kept.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let failure = Self::input(format_args!("{name}: {error}"));
@@ -74,13 +74,14 @@ impl Failure {
         }
     }
 
-    /// A file could not be opened, read or written; `doing` says which: "cannot read".
+    /// A file could not be opened, read or written. `doing` tells which of these, for example "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         Self::input(format_args!("{doing} {name}: {}", system_text(error)))
     }
 
-    /// Whoever reads our standard output has gone. Nothing is printed, and it is no fault of ours: exit code 0.
+    /// The program that reads our standard output has ended. Nothing is printed and the exit code is 0, because this is
+    /// not an error of ours.
     #[cold]
     pub fn reader_gone() -> Self {
         Failure {
@@ -100,14 +101,14 @@ impl Failure {
         }
     }
 
-    /// Adds a line that begins with `error: `.
+    /// Adds a message: one more line that begins with `error: `.
     #[must_use]
     pub fn and(mut self, message: impl fmt::Display) -> Self {
         self.messages.push(message.to_string());
         self
     }
 
-    /// Adds a line that says what to do.
+    /// Adds a hint: a line that tells the user what to do.
     #[must_use]
     pub fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
@@ -135,7 +136,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::GateFailed) => GATE_FAILED,
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
-            // Nobody is left to read it if stderr is closed; the exit code still says it.
+            // Nothing to do if this fails: stderr is closed, and the exit code still shows the failure.
             let _ = write!(print::stderr(), "{failure}");
             failure.code
         }
@@ -143,7 +144,7 @@ pub fn finish(result: Result) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Ends the program after `clap` found the command line wrong, or printed help or the version.
+/// Ends the program after `clap` reported a wrong command line, or printed help or the version.
 pub fn command_line(error: &clap::Error) -> ExitCode {
     let printed = error.print();
     let code = match printed {

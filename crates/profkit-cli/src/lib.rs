@@ -26,10 +26,10 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs the command with the program's arguments, the program's own name first.
+/// Runs the command with the program's arguments. The first argument is the program's own name.
 ///
-/// A program name that begins with `llvm-profdata` (`llvm-profdata-22`, `llvm-profdata.exe`), or `llvm-profdata` as
-/// the first argument, selects the personality that does as LLVM's tool does.
+/// The personality that behaves like LLVM's tool is selected by a program name that begins with `llvm-profdata`
+/// (`llvm-profdata-22`, `llvm-profdata.exe`), or by `llvm-profdata` as the first argument after the name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
     if let Some(program) = args.first()
         && names_llvm_profdata(program)

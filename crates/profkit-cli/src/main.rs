@@ -1,4 +1,4 @@
-//! The `profkit` command. Everything is in the library beside it, so that tests and fuzz targets reach it.
+//! The `profkit` command. All code is in the library beside this file, so that tests and fuzz targets can call it.
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,4 +1,5 @@
-//! LLVM's profile tools, to the letter: the same options, texts, exit codes and bytes, on profkit's libraries.
+//! LLVM's profile tools, reproduced exactly: the same options, texts, exit codes and bytes, on top of profkit's
+//! libraries.
 //!
 //! [`profdata::run`] is `llvm-profdata`. Files are opened by name as the tool does; standard input, output and error
 //! are those of an [`Io`], so that a test or another front end can run the tool inside its own process.
@@ -9,7 +10,7 @@ pub mod profdata;
 use std::fmt;
 use std::io::{Read, Write};
 
-/// Standard input, output and error of a run.
+/// The standard input, output and error of a run.
 pub struct Io<'io> {
     stdin: &'io mut (dyn Read + 'io),
     stdout: &'io mut (dyn Write + 'io),
@@ -20,7 +21,7 @@ pub struct Io<'io> {
 }
 
 impl<'io> Io<'io> {
-    /// These three, none of which is a terminal.
+    /// Makes an `Io` of these three. None of them is treated as a terminal.
     pub fn new(
         stdin: &'io mut (dyn Read + 'io),
         stdout: &'io mut (dyn Write + 'io),
@@ -36,8 +37,8 @@ impl<'io> Io<'io> {
         }
     }
 
-    /// Says which of the outputs is a terminal: binary profiles are not written to one, and messages have colours on
-    /// one.
+    /// Declares which outputs are terminals. Binary profiles are not written to a terminal, and messages have colours
+    /// on a terminal.
     #[must_use]
     pub fn terminals(mut self, stdout: bool, stderr: bool) -> Self {
         self.stdout_is_terminal = stdout;
@@ -45,7 +46,8 @@ impl<'io> Io<'io> {
         self
     }
 
-    /// Says that the process ends after the run: large results are then left to the system instead of being freed.
+    /// Declares that the process ends after the run. Large results are then not freed, because the system takes the
+    /// memory back at once.
     #[must_use]
     pub fn process_ends(mut self) -> Self {
         self.process_ends = true;

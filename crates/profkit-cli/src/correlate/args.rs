@@ -1,4 +1,4 @@
-//! Options that say where binaries are.
+//! Options that name binaries.
 use super::debuginfod;
 use crate::exit::{Failure, Result};
 use clap::Args;
@@ -8,29 +8,31 @@ use profkit_object::index::{BinaryIndex, IndexCache};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the binaries of raw profiles without metadata are.
+/// The options that name the binaries of raw profiles without metadata.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Correlation")]
+#[command(next_help_heading = "Binaries")]
 pub struct BinaryArgs {
-    /// Take the functions of raw profiles that hold counters only from these binaries, matched by build id
+    /// Programs, libraries and debug files that raw profiles need, or folders of them; matched by build id
     ///
-    /// Programs, libraries, debug files, or folders of them (all files below them; `.build-id` trees are looked up). Such
-    /// profiles are written by programs built with -mllvm -profile-correlate=binary or debug-info.
+    /// Raw profiles that hold only counters take their functions from these files: their programs are built with -mllvm
+    /// -profile-correlate=binary or debug-info. Raw heap profiles are symbolised with these files. Of a folder, all files
+    /// below it are used; `.build-id` trees are looked up by name.
     #[arg(long, value_name = "FILE|FOLDER", num_args = 1.., action = clap::ArgAction::Append)]
     pub binaries: Vec<PathBuf>,
 
-    /// Where debug files of stripped binaries are, as in gdb
+    /// Search this folder for the debug files of stripped binaries, as gdb does
     #[arg(long, value_name = "FOLDER", default_value = SYSTEM_DEBUG_FOLDER)]
     pub debug_file_directory: Vec<PathBuf>,
 
     /// Ask the debuginfod servers in DEBUGINFOD_URLS for binaries that --binaries does not find
     ///
-    /// Files are kept in the cache of debuginfod-find, in DEBUGINFOD_CACHE_PATH or ~/.cache/debuginfod_client, and taken
-    /// from there without asking. DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE mean what they mean there.
+    /// Downloaded files are kept in the cache of debuginfod-find (DEBUGINFOD_CACHE_PATH or ~/.cache/debuginfod_client);
+    /// files in this cache are used without asking a server. DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME and
+    /// DEBUGINFOD_MAXSIZE have the same meaning as for debuginfod-find.
     #[arg(long)]
     pub debuginfod: bool,
 
-    /// How long all downloads together may take
+    /// The time limit for all downloads together, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -45,15 +47,16 @@ pub struct BinaryArgs {
 }
 
 impl BinaryArgs {
-    /// Whether anything was asked for.
+    /// Whether binaries or servers were named.
     pub fn is_used(&self) -> bool {
         !self.binaries.is_empty() || self.debuginfod
     }
 
-    /// Indexes the binaries. What is odd goes into `notes`; `progress` of downloads is shown on a terminal.
+    /// Indexes the binaries. Problems that do not stop this become `notes`. With `progress`, downloads show their
+    /// progress on a terminal.
     ///
     /// # Errors
-    /// If a path that was named is not there or is no binary.
+    /// If a path that was named does not exist or is not a binary.
     pub fn index(&self, notes: &mut Vec<String>, progress: bool) -> Result<Binaries> {
         let mut cache = match cache_file() {
             Some(file) if !self.no_index_cache => IndexCache::open(&file),
@@ -72,7 +75,7 @@ impl BinaryArgs {
         })?;
         if let Err(error) = cache.save() {
             notes.push(format!(
-                "the index of binaries cannot be kept for the next time: {}",
+                "cannot save the index of binaries, so the next run must build it again: {}",
                 profkit_merge::files::system_text(&error)
             ));
         }
@@ -99,10 +102,10 @@ impl BinaryArgs {
     }
 }
 
-/// How many files that cannot be read are named.
+/// The largest number of unreadable files that the notes name.
 const MOST_NOTES: usize = 10;
 
-/// Where the index is kept: `profkit/binaries` in the user's cache folder.
+/// The file that holds the index: `profkit/binaries` in the user's cache folder.
 fn cache_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let folder = match set("XDG_CACHE_HOME") {

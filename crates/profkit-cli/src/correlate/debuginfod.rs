@@ -1,4 +1,4 @@
-//! Asking debuginfod servers, with the progress of downloads on a terminal.
+//! Requests to debuginfod servers, with their progress on a terminal.
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use profkit_analysis::correlate::{
     BinaryServers, DownloadProgress, ServersError, servers_from_environment,
@@ -6,24 +6,25 @@ use profkit_analysis::correlate::{
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// The client that the environment asks for, with progress on stderr if `progress` is wanted and that is a terminal.
+/// Makes the client that the environment variables describe. With `progress`, it shows downloads on stderr if that is a
+/// terminal.
 ///
 /// # Errors
-/// If a variable is wrong, or this program has no client.
+/// If a variable is wrong, or this program was built without a client.
 pub fn from_environment(
     budget: Option<Duration>,
     progress: bool,
 ) -> Result<Box<dyn BinaryServers>, String> {
     let progress = (progress && std::io::stderr().is_terminal()).then(shown);
     servers_from_environment(budget, progress).map_err(|error| match error {
-        ServersError::NotBuilt => "--debuginfod: this program was built without a client (cargo feature `debuginfod`): fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
+        ServersError::NotBuilt => "--debuginfod: this profkit was built without the cargo feature `debuginfod`: fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
         ServersError::Variable(text) => text,
     })
 }
 
 const DRAWS_PER_SECOND: u8 = 10;
 
-/// A line that is there while bytes come.
+/// A line on the terminal that is shown while bytes arrive.
 fn shown() -> DownloadProgress {
     let bar =
         ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));

@@ -1,4 +1,4 @@
-//! Raw profiles without metadata joined to their binaries.
+//! Finds the binaries of raw profiles that have no metadata of their own.
 pub mod args;
 pub mod debuginfod;
 pub mod report;

@@ -1,47 +1,47 @@
-//! Which raw profile went to which binary, for people and as JSON.
+//! The report that tells which raw profile belongs to which binary, for people and as JSON.
 use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
 use std::fmt;
 
-/// How many inputs of an assignment are named.
+/// The largest number of inputs that the text names for a program.
 const MOST_NAMED: usize = 3;
 
-/// What is reported about a plan.
+/// The report of a correlation plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct CorrelationReport {
-    /// How many inputs have all they need.
+    /// The number of inputs that need no binary.
     pub complete_inputs: u64,
-    /// How many inputs hold counters only.
+    /// The number of inputs that hold only counters.
     pub bare_inputs: u64,
     /// One entry per program.
     pub programs: Vec<ProgramReport>,
 }
 
-/// One program's profiles.
+/// The profiles of one program.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramReport {
     /// The profiles' build ids.
     pub build_ids: Vec<String>,
-    /// `binary` or `debug-info`.
+    /// The source of the functions' metadata: `binary` or `debug-info`.
     pub metadata: &'static str,
     /// The inputs that hold its profiles.
     pub inputs: Vec<String>,
-    /// The file that the functions were taken from.
+    /// The file that the functions come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
-    /// How many functions it has.
+    /// The number of functions in this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<u64>,
-    /// Warnings about it, in LLVM's words.
+    /// Warnings about this file, in LLVM's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// How many more warnings there were.
+    /// The number of warnings that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_warnings: u64,
-    /// Why there is no binary.
+    /// The reason why no binary can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What to do about it.
+    /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -51,7 +51,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl CorrelationReport {
-    /// The report of a plan; `name` names inputs.
+    /// Makes the report of a plan. `name` returns the name of an input.
     pub fn new<'a>(plan: &Plan, name: impl Fn(usize) -> &'a str) -> Self {
         let program = |assignment: &Assignment| {
             let outcome = assignment.outcome.as_ref();
@@ -137,7 +137,7 @@ impl fmt::Display for CorrelationReport {
             .filter(|program| program.binary.is_some());
         writeln!(
             f,
-            "{} of {} programs found; {} inputs need a binary, {} do not",
+            "binaries found for {} of {} programs; {} inputs need a binary, {} do not",
             joined.count(),
             self.programs.len(),
             self.bare_inputs,

@@ -7,7 +7,8 @@ use profkit_data::ids::BuildId;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Raised when a member is renamed, removed or changes its meaning. New members do not raise it.
+/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
+/// not raise it.
 pub const SCHEMA_VERSION: u32 = 2;
 
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! `profkit doctor`: what files are, which LLVM can do what with them, what is wrong, and what to do next.
+//! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
 mod json;
 mod text;
 mod words;
@@ -13,11 +13,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
-Every record is decoded, names are inflated and hashed, hash tables and summaries are checked against the records.
-Of folders, files are looked at that are profiles by content, or named as such (.profraw, .profdata, .proftext,
-.memprofraw, .mipraw, .mipmap, .mip).
+Every record is decoded, names are inflated and hashed, and hash tables and summaries are
+checked against the records. In folders, only profiles are examined: files that are profiles
+by content, or by name (.profraw, .profdata, .proftext, .memprofraw, .afdo, .mipraw, .mipmap,
+.mip).
 
-Exit code 1 if a file is damaged or no profile.
+The exit code is 1 if a file is damaged or is not a profile.
 
 Examples:
   profkit doctor default.profraw
@@ -36,20 +37,20 @@ pub struct DoctorArgs {
     pub format: Format,
 }
 
-/// How many files got which verdict.
+/// The number of files per verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     sound: u64,
     damaged: u64,
     unsupported: u64,
-    /// Files of folders that are no profiles.
+    /// Files in folders that are not profiles.
     passed_over: u64,
 }
 
 /// Examines files and folders.
 ///
 /// # Errors
-/// If standard output cannot be written. Whatever is wrong with a file is in what is printed.
+/// If standard output cannot be written. Faults of files are not errors of this function: they are printed.
 pub fn run(args: &DoctorArgs) -> exit::Result {
     let mut reporter = Reporter {
         format: args.format,
@@ -92,7 +93,8 @@ impl<W: io::Write> Reporter<W> {
         self.out.flush()
     }
 
-    /// Files of a folder in order of their names, those of its folders after them. Links to folders are not followed.
+    /// Examines the files and subfolders of a folder, sorted by name with files first. Links to folders are not
+    /// followed.
     fn folder(&mut self, folder: &Path) -> io::Result<()> {
         let entries = std::fs::read_dir(folder).and_then(|entries| {
             let entries = entries.map(|entry| {
@@ -142,7 +144,7 @@ impl<W: io::Write> Reporter<W> {
     }
 }
 
-/// Whether a file of a folder is to be looked at.
+/// Whether a file in a folder is examined. Files with other names that hold no profile are passed over.
 fn is_candidate(path: &Path) -> bool {
     const EXTENSIONS: [&str; 8] = [
         "afdo",
@@ -167,6 +169,7 @@ fn is_candidate(path: &Path) -> bool {
         .and_then(|_| std::fs::File::open(path).ok())
         .and_then(|file| file.take(64).read_to_end(&mut head).ok());
     let kind = detect(&head);
-    // A map has no magic, and any text may be a profile: their names decide.
+    // A file without a profile's extension is a candidate only if its first bytes show it: MIP maps have no magic, and
+    // any text could be a profile.
     read.is_some() && kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }

@@ -1,4 +1,4 @@
-//! Diagnoses for people.
+//! Diagnoses as text for people.
 use super::Counts;
 use super::words;
 use crate::print::grouped;
@@ -24,7 +24,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     if let Some(facts) = diagnosis.facts() {
         let kind = facts.instrumentation;
         let stated = if kind.is_unknown() {
-            "not stated (taken for front-end)".to_owned()
+            "not stated (assumed to be front-end)".to_owned()
         } else {
             kind.to_string()
         };
@@ -75,19 +75,19 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     Ok(())
 }
 
-/// How many functions there are, and how many of them could be kept.
+/// The number of functions, and how many of them can be kept.
 fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {
         Some(stated) if stated != diagnosis.functions => {
-            format!("{count} can be kept of {} stated", grouped(stated))
+            format!("{count} of {} stated can be kept", grouped(stated))
         }
         _ if diagnosis.verdict == Verdict::Damaged => format!("{count} can be kept"),
         _ => count,
     };
     if diagnosis.nameless > 0 {
         text += &format!(
-            "; {} without names, which a whole profile of the same program restores",
+            "; {} without names, which are restored by merging it with a whole profile of the same program",
             grouped(diagnosis.nameless)
         );
     }
@@ -113,9 +113,9 @@ fn table(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     row("llvm-profdata", &|support| support.reads)?;
     row("clang", &|support| support.compiles)?;
     let note = if diagnosis.verdict == Verdict::Damaged {
-        "by its version; LLVM refuses it as far as it is damaged"
+        "judged by its version alone; LLVM rejects the damaged parts"
     } else if !diagnosis.support.iter().any(|support| support.compiles) {
-        "clang takes merged profiles only"
+        "clang reads merged profiles only"
     } else {
         return Ok(());
     };

@@ -4,7 +4,7 @@ use profkit_analysis::doctor::{Advice, MipContents, What};
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
 
-/// What a file is.
+/// Describes what a file is.
 pub fn what(what: &What) -> String {
     match what {
         What::Unreadable => "not readable".to_owned(),
@@ -16,7 +16,7 @@ pub fn what(what: &What) -> String {
         What::BrokenRaw(version) => format!("raw profile{}", version_text(*version)),
         What::BrokenIndexed => "indexed profile".to_owned(),
         What::HeapRaw(version) => format!(
-            "raw heap profile (MemProf){}, of which only the header is examined",
+            "raw heap profile (MemProf){}; only the header is examined",
             version_text(*version)
         ),
         What::Other(kind) => format!("{}, not a profile", without_article(kind.description())),
@@ -82,13 +82,13 @@ fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersi
     }
 }
 
-/// A command to run for a file of this name, and what it is good for.
+/// Returns a command to run next for the file `name`, and the purpose of the command.
 pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
     let name = quoted(name);
     match advice {
         Advice::RunProgram => (
             "profkit doctor default.profraw".to_owned(),
-            "after the program has run: that is the file it writes unless LLVM_PROFILE_FILE says otherwise",
+            "after the program has run: it writes this file unless LLVM_PROFILE_FILE names another",
         ),
         Advice::ShowHeap => (
             format!("profkit show {name} --binaries PROGRAM"),
@@ -108,19 +108,19 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
         ),
         Advice::KeepSound => (
             format!("profkit merge {name} -o merged.profdata"),
-            "keeps what is sound, and reports the rest",
+            "keeps the sound parts, and reports the rest",
         ),
         Advice::ShowHot => (
             format!("profkit show --hot 20 {name}"),
-            "where the time goes",
+            "shows the hottest functions",
         ),
         Advice::ForOlderRelease => (
             format!("profkit merge --llvm 19 {name} -o merged.profdata"),
-            "for an older LLVM, here 19",
+            "makes a profile for an older LLVM, here 19",
         ),
         Advice::ForCompiler => (
             format!("profkit merge {name} -o merged.profdata"),
-            "for a compiler",
+            "makes a profile for a compiler",
         ),
         Advice::ConvertSamples { from_text } => {
             let to = if from_text {
@@ -130,7 +130,7 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
             };
             (
                 format!("profkit convert {name} -o {to}"),
-                "in another encoding",
+                "writes it in another encoding",
             )
         }
         Advice::MipRunAgain => (
@@ -139,15 +139,15 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
         ),
         Advice::MipMerge => (
             format!("profkit mip merge -p program.mip --binary PROGRAM {name}"),
-            "into the profile of its build",
+            "merges it into the profile of its build",
         ),
         Advice::MipExtractMap => (
             "objcopy --dump-section __llvm_mipmap=again.mipmap PROGRAM".to_owned(),
-            "take the map out of the unstripped program again",
+            "extract the map from the unstripped program again",
         ),
         Advice::MipCreate => (
             format!("profkit mip create -p program.mip {name}"),
-            "an empty profile, to merge raw files into",
+            "makes an empty profile to merge raw files into",
         ),
         Advice::MipMergeAgain => (
             "profkit mip merge -p again.mip --binary PROGRAM *.mipraw".to_owned(),
@@ -155,12 +155,12 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
         ),
         Advice::MipShow => (
             format!("profkit mip show -p {name}"),
-            "what runs did, function by function",
+            "shows the results of the runs, function by function",
         ),
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
     if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! What the command adds to [`profkit_merge::files`]: failures made of its errors.
+//! Turns the errors and notes of [`profkit_merge::files`] into failures and text.
 use crate::exit::Failure;
 use crate::print::grouped;
 use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
@@ -43,7 +43,7 @@ impl From<ListError> for Failure {
     }
 }
 
-/// A note on the inputs, as a line to print.
+/// Returns a note about the inputs as one line of text.
 pub fn input_note(note: &InputNote) -> String {
     match note {
         InputNote::OutputIsInput { name } => {
@@ -71,7 +71,7 @@ pub fn input_note(note: &InputNote) -> String {
         InputNote::MoreRepeated(count) => {
             format!("… and {} more files named several times", grouped(*count))
         }
-        // The enum may grow; a note that has no text yet is still shown.
+        // The library may add variants to this enum. A note that has no text here is still shown.
         _ => format!("{note:?}"),
     }
 }

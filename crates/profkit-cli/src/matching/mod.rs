@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 A function of the binary is matched if the profile has its name and the hash of its control
-flow; changed if the profile has the name with other hashes: its code changed since, and a
-compiler drops its counts; else it is unknown. Counts are those of the profile. Binaries that
-were built with instrumentation (or with -profile-correlate) know their hashes; of any other
-binary the symbols are compared, by name alone. MIP profiles are compared by name, too.
+flow. It is changed if the profile has the name only with other hashes: the code has changed
+since, and a compiler drops the counts. Otherwise it is unknown. Counts are those of the
+profile. Binaries that were built with instrumentation (or with -profile-correlate) hold the
+hashes. Other binaries are compared by their symbols, by name alone; so are MIP profiles.
 
 Examples:
   profkit match old.profdata build/app
@@ -29,19 +29,19 @@ pub struct MatchArgs {
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Programs and libraries that the profile is to be used for
+    /// Programs and libraries that are to be compiled with the profile
     #[arg(value_name = "BINARY", required = true)]
     binaries: Vec<PathBuf>,
 
-    /// How many hot functions that are lost are listed
+    /// List at most this many of the hot functions that are lost
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Exit with code 3 if less than this share of all counts is matched, in percent
+    /// Exit with code 3 if the matched functions have less than this share of all counts, in percent
     #[arg(long, value_name = "PERCENT")]
     fail_under: Option<f64>,
 
-    /// Text or JSON
+    /// Output format; docs/formats/match-json.md describes the JSON
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
@@ -77,10 +77,10 @@ pub fn run(args: &MatchArgs) -> exit::Result {
     match args.fail_under {
         Some(least) if report.counts.matched_percent < least => {
             let share = report.counts.matched_percent;
-            // Nobody is left to read it if stderr is closed.
+            // Nothing to do if this fails: stderr is closed.
             let _ = writeln!(
                 print::stderr(),
-                "gate: {share:.2} % of all counts are matched, and --fail-under asks for {least} %"
+                "gate: {share:.2} % of all counts are matched, but --fail-under requires {least} %"
             );
             Ok(Status::GateFailed)
         }

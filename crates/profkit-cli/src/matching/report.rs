@@ -1,4 +1,4 @@
-//! What `profkit match` prints. docs/formats/match-json.md describes the JSON.
+//! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
 use profkit_analysis::names::printable;
 use profkit_object::functions::Origin;
@@ -8,19 +8,19 @@ use std::fmt;
 /// Version of the JSON.
 const SCHEMA: u32 = 2;
 
-/// The report.
+/// The result of a comparison, as it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct MatchReport {
     schema: u32,
     profile: String,
-    /// Builds that the profile was collected from, as far as it says.
+    /// The build ids of the programs that the profile was collected from, if the profile states them.
     build_ids: Vec<String>,
     binaries: Vec<BinaryReport>,
     functions: FunctionShares,
-    /// Counts of the profile, by whether their functions match.
+    /// The counts of the profile, divided by whether their functions match.
     pub counts: CountShares,
     hot_lost: Vec<Lost>,
-    /// Hot functions lost that are not listed.
+    /// The number of lost hot functions that are not listed.
     hot_lost_more: u64,
 }
 
@@ -29,7 +29,7 @@ struct BinaryReport {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     build_id: Option<String>,
-    /// Whether the profile was collected from this build; nothing if it or the binary has no id.
+    /// Whether the profile was collected from this build. `None` if the profile or the binary has no build id.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
@@ -37,7 +37,7 @@ struct BinaryReport {
     functions: u64,
 }
 
-/// Functions of the binaries.
+/// The numbers of functions in the binaries.
 #[derive(Clone, Debug, Default, Serialize)]
 struct FunctionShares {
     total: u64,
@@ -47,19 +47,19 @@ struct FunctionShares {
     matched_percent: f64,
 }
 
-/// Counts of the profile.
+/// The sums of counts in the profile.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CountShares {
     total: u128,
     matched: u128,
     changed: u128,
-    /// Of functions that no binary has.
+    /// Counts of functions that are in no binary.
     gone: u128,
     #[serde(skip)]
     changed_percent: f64,
     #[serde(skip)]
     gone_percent: f64,
-    /// Share of all counts that is matched; 100 if there are none.
+    /// The matched share of all counts, in percent; 100 if there are no counts.
     pub matched_percent: f64,
 }
 
@@ -73,7 +73,7 @@ struct Lost {
 }
 
 impl MatchReport {
-    /// The report of a comparison, with at most `top` functions that are lost.
+    /// Makes the report of a comparison, with at most `top` lost functions.
     pub fn new(
         name: &str,
         profile: &ProfileFunctions,
@@ -136,7 +136,7 @@ impl MatchReport {
     }
 }
 
-/// `sections`, `debug-info` or `symbols`.
+/// Writes where the binary's functions were found: `sections`, `debug-info` or `symbols`.
 fn origin<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match origin {
         Origin::Sections => "sections",
@@ -192,7 +192,7 @@ impl fmt::Display for MatchReport {
             )?;
             writeln!(
                 f,
-                "  of functions not there   {} ({:.2} %)",
+                "  of missing functions     {} ({:.2} %)",
                 counts.gone, counts.gone_percent
             )?;
         }

@@ -1,4 +1,5 @@
-//! `profkit diff`: which contexts of a heap profile grew, shrank, appeared and went, and which became hot or cold.
+//! `profkit diff`: which contexts of a heap profile grew, shrank, appeared or disappeared, and which became hot or
+//! cold.
 use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, may_be_heap, percent};
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
@@ -16,8 +17,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Contexts are compared by call stack. Those whose lines moved, as in a new build, are paired by their functions where
-that leaves no choice, and marked; the others count as gone and appeared.
+Contexts are compared by call stack. In a new build the line numbers of a stack may have moved:
+such contexts are paired by their functions alone if only one pair is possible, and marked.
+Other contexts count as gone and appeared.
 
 Examples:
   profkit diff yesterday.profdata today.profdata
@@ -33,44 +35,44 @@ pub struct DiffArgs {
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The new heap profile; of the same build or another one, and of any of these forms
+    /// The new heap profile, in any of these forms; of the same build or another one
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
-    /// Where the binaries of raw heap profiles are.
-    #[command(flatten)]
-    binaries: BinaryArgs,
-
-    /// How many contexts of a kind are shown
+    /// Show at most this many contexts in each list
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
-    /// By what contexts grow and shrink, and are sorted
+    /// The quantity that is compared, and that the lists are sorted by
     #[arg(long, value_enum, default_value_t, value_name = "MEASURE")]
     by: By,
 
-    /// Where cold ends and hot begins.
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
-
-    /// Print names as the profiles have them
+    /// Print mangled names, as they are in the profiles
     #[arg(long)]
     mangled: bool,
 
     /// Output format; docs/formats/diff-json.md describes the JSON
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
+
+    /// The limits of cold and hot.
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    /// The options that name the binaries of raw heap profiles.
+    #[command(flatten)]
+    binaries: BinaryArgs,
 }
 
-/// What contexts are compared by.
+/// The quantity by which contexts are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum By {
     /// Bytes allocated
     #[default]
     Bytes,
-    /// Allocations
+    /// Number of allocations
     Allocations,
-    /// Average life
+    /// Average lifetime
     Lifetime,
 }
 
@@ -97,7 +99,7 @@ impl From<By> for Measure {
 /// Compares two heap profiles.
 ///
 /// # Errors
-/// If one of them cannot be read or is none, or the answer cannot be printed.
+/// If a file cannot be read or is not a heap profile, or if the result cannot be printed.
 pub fn run(args: &DiffArgs) -> exit::Result {
     if is_stdio(&args.old) && is_stdio(&args.new) {
         return Err(Failure::usage(
@@ -129,13 +131,13 @@ pub fn run(args: &DiffArgs) -> exit::Result {
         .map_err(|error| Failure::print(&error))?;
     let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match args.format {
-        // Errors are in the JSON.
+        // The JSON holds the errors.
         Format::Json if damaged => Ok(Status::InputBad),
         _ => Heap::finish(&[(old_input, &old), (new_input, &new)]),
     }
 }
 
-/// Says which of two files cannot be compared, and why, before one is read.
+/// Reports a file that cannot be compared, with the reason, before either file is read.
 fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     let Some(odd) = inputs.iter().find(|input| !may_be_heap(input)) else {
         return Ok(());
@@ -149,10 +151,10 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
         kind if kind.is_mip() => "a MIP file",
         FileKind::ObjectFile => "a program or library",
         FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => kind.description(),
-        _ => "no profile that is known",
+        _ => "not a known kind of profile",
     };
     let failure = Failure::input(format_args!(
-        "{}: this is {what}, and heap profiles are compared",
+        "{}: this is {what}, but profkit diff compares heap profiles",
         odd.name()
     ));
     let other = inputs.iter().find(|input| is_memprof_input(input));
@@ -170,7 +172,7 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     })
 }
 
-/// Contexts of one kind, most changed first.
+/// A list of contexts that changed in one way, the most changed first.
 struct Section<'a> {
     title: String,
     name: &'static str,
@@ -250,7 +252,7 @@ impl<'a> Report<'a> {
         if self.changes.moved > 0 {
             writeln!(
                 out,
-                "Paired by functions alone, for their lines moved: {}",
+                "Paired by functions alone, because their lines moved: {}",
                 grouped(self.changes.moved as u64)
             )?;
         }
@@ -260,7 +262,7 @@ impl<'a> Report<'a> {
         if ambiguous > 0 {
             writeln!(
                 out,
-                "Gone or appeared, though the other profile has their functions with other lines, more than once: {}",
+                "Counted as gone or appeared, because the other profile has their functions with other lines more than once: {}",
                 grouped(ambiguous)
             )?;
         }
@@ -321,7 +323,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The call stack of a context, of the new profile if that has it.
+    /// The call stack of a context: from the new profile if it has the context, otherwise from the old one.
     fn place(&self, change: &ContextChange) -> Option<(&Heap, StackId)> {
         match (&change.new, &change.old) {
             (Some(new), _) => Some((self.new, new.stack)),
@@ -387,7 +389,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Raised when readers of the JSON could notice.
+/// The version of the JSON. It is raised by changes that programs which read it could notice.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]

@@ -3,17 +3,17 @@ use clap::ValueEnum;
 use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight};
 use std::io::{self, Write};
 
-/// What stacks are weighed by.
+/// The weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Weight {
     /// Bytes allocated
     #[default]
     Bytes,
-    /// Allocations
+    /// Number of allocations
     Allocations,
-    /// Accesses
+    /// Number of accesses
     Accesses,
-    /// Bytes times average life in milliseconds
+    /// Bytes times average lifetime in milliseconds
     ByteLifetime,
 }
 
@@ -28,10 +28,10 @@ impl From<Weight> for HeapWeight {
     }
 }
 
-/// Prints folded stacks: one line per call stack, with all its contexts.
+/// Prints folded stacks: one line per call stack, which sums up all contexts with this stack.
 ///
 /// # Errors
-/// If they cannot be printed.
+/// If printing fails.
 pub fn print_folded(
     heap: &HeapProfile,
     weight: HeapWeight,
@@ -60,7 +60,7 @@ mod graph {
     use profkit_data::memprof::Thresholds;
     use std::io;
 
-    /// Blue for cold, red for hot, a sandy colour between.
+    /// Blue for cold, red for hot, a sandy colour for what is between.
     fn color(function: &FlameFunction) -> Color {
         const WARM: [f64; 3] = [240.0, 200.0, 110.0];
         const COLD: [f64; 3] = [110.0, 165.0, 235.0];
@@ -88,7 +88,8 @@ mod graph {
         }
     }
 
-    /// Draws a flame graph as SVG. Functions are coloured by the weight of cold and hot contexts below them.
+    /// Draws a flame graph as SVG. The colour of a function comes from the weight of the cold and hot contexts that it
+    /// leads to.
     ///
     /// # Errors
     /// If there is nothing to draw.
@@ -120,12 +121,12 @@ mod graph {
         let mut options = Options::default();
         options.title = frame_name(title);
         options.subtitle = Some(
-            "blue: cold, sand: warm, red: hot, mixed as the contexts below a function are"
+            "blue: cold, sand: warm, red: hot; a function's colour is mixed from the contexts that it leads to"
                 .to_owned(),
         );
         options.colors = Palette::Basic(BasicPalette::Mem);
         options.deterministic = true;
-        // Neighbours may have one colour.
+        // Two functions side by side may have the same colour.
         options.stroke_color = StrokeColor::Color(Color {
             r: 255,
             g: 255,
@@ -147,7 +148,7 @@ mod graph {
     }
 }
 
-/// What a weight counts.
+/// The name of a weight's unit.
 #[cfg(feature = "flamegraph")]
 pub fn unit(weight: HeapWeight) -> &'static str {
     match weight {

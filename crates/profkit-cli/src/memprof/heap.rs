@@ -1,4 +1,4 @@
-//! A heap profile as it was found in a file: opened from any form, and how its contexts are named and printed.
+//! Heap profiles of any form: opens them, and names and prints their contexts.
 use super::{inputs, is_memprof_input};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
@@ -14,25 +14,25 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Where cold ends and hot begins.
+/// The limits of cold and hot.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct ThresholdArgs {
-    /// Cold contexts have fewer accesses per byte and second lived
+    /// Cold contexts have fewer accesses than this per byte and second of their lifetime
     #[arg(long, value_name = "DENSITY", default_value_t = Thresholds::default().cold_density)]
     cold_density: f32,
 
-    /// Cold contexts live at least so many seconds on average
+    /// Cold contexts have at least this average lifetime, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = Thresholds::default().cold_lifetime)]
     cold_lifetime: u32,
 
-    /// Hot contexts have more accesses per byte and second lived
+    /// Hot contexts have more accesses than this per byte and second of their lifetime
     #[arg(long, value_name = "DENSITY", default_value_t = Thresholds::default().hot_density)]
     hot_density: f32,
 }
 
 impl ThresholdArgs {
-    /// The thresholds.
+    /// Returns the limits in the library's form.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
             cold_density: self.cold_density,
@@ -42,7 +42,7 @@ impl ThresholdArgs {
     }
 }
 
-/// What a kind of contexts is called.
+/// The word for contexts of this hotness.
 pub fn hotness_name(hotness: Hotness) -> &'static str {
     match hotness {
         Hotness::Cold => "cold",
@@ -56,12 +56,12 @@ pub fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// A share in percent; 0 of nothing.
+/// A share in percent; 0 if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     100.0 * to_f64(part) / to_f64(whole.max(1))
 }
 
-/// A heap profile, and what there is to say about how it was read.
+/// A heap profile, with notes about how it was read.
 pub struct Heap {
     pub heap: HeapProfile,
     pub notes: Vec<String>,
@@ -71,7 +71,7 @@ impl Heap {
     /// Opens a heap profile of any form.
     ///
     /// # Errors
-    /// If the file is none, nothing of it can be read, or raw dumps come without their binaries.
+    /// If the file is not a heap profile, if nothing of it can be read, or if it is raw and its binaries are not given.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             return Self::open_indexed(input);
@@ -87,9 +87,12 @@ impl Heap {
             let failure = match first {
                 Some(error) => Failure::file(input.name(), error),
                 None if loaded.dumps() > 0 && !binaries.is_used() => Failure::usage(
-                    "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",
+                    "raw heap profiles hold addresses only: use --binaries to name the programs and libraries that ran",
                 ),
-                None => Failure::input(format_args!("{}: there are no contexts", input.name())),
+                None => Failure::input(format_args!(
+                    "{}: the heap profile has no contexts",
+                    input.name()
+                )),
             };
             return Err(notes.iter().fold(failure, Failure::with_hint));
         }
@@ -107,7 +110,7 @@ impl Heap {
                 let failure = Failure::file(input.name(), &error);
                 Err(if error.kind() == ErrorKind::Unsupported {
                     failure.with_hint(
-                        "it holds counters only: `profkit show` without --memory shows them",
+                        "the file holds counters only: `profkit show` without --memory shows them",
                     )
                 } else {
                     failure
@@ -116,7 +119,7 @@ impl Heap {
         }
     }
 
-    /// What the file is: "heap profile, indexed version 4".
+    /// Describes the file, for example "heap profile, indexed version 4".
     pub fn describe(&self) -> String {
         let version = self
             .heap
@@ -137,7 +140,7 @@ impl Heap {
         }
     }
 
-    /// Prints a call stack, one line per frame, the allocation first.
+    /// Prints a call stack, one line per frame. The frame that allocates comes first.
     pub fn print_stack(
         &self,
         stack: StackId,
@@ -165,7 +168,7 @@ impl Heap {
         Ok(())
     }
 
-    /// A call stack for programs, the allocation first.
+    /// The frames of a call stack for JSON. The frame that allocates comes first.
     pub fn json_stack(&self, stack: StackId) -> Vec<JsonFrame> {
         let frames = self.heap.frames(stack).map(|known| JsonFrame {
             guid: format!("{:#018x}", known.frame.function),
@@ -183,10 +186,10 @@ impl Heap {
         frames.collect()
     }
 
-    /// The end of a command that has shown what is sound: the errors of files, each with its name.
+    /// Ends a command that has shown the sound parts of files: reports the errors of each file, with its name.
     ///
     /// # Errors
-    /// If there are any.
+    /// If a file has errors.
     pub fn finish(files: &[(&Input, &Heap)]) -> exit::Result {
         let mut failure: Option<Failure> = None;
         for (input, shown) in files {
@@ -209,7 +212,7 @@ impl Heap {
     }
 }
 
-/// A frame for programs; docs/formats/show-json.md.
+/// A frame in JSON, as docs/formats/show-json.md describes it.
 #[derive(Serialize)]
 pub struct JsonFrame {
     guid: String,
@@ -228,7 +231,7 @@ pub struct JsonFrame {
     discriminator: Option<u32>,
 }
 
-/// A sum of contexts for programs.
+/// A sum of contexts in JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct JsonSum {
     contexts: u64,
@@ -246,7 +249,7 @@ impl From<ContextSum> for JsonSum {
     }
 }
 
-/// Whether a file can be a heap profile: one of its own, or an indexed profile.
+/// Whether a file can hold a heap profile: it is a raw or YAML heap profile, or an indexed profile.
 pub fn may_be_heap(bytes: &[u8]) -> bool {
     is_memprof_input(bytes) || detect(bytes) == FileKind::InstrIndexed
 }

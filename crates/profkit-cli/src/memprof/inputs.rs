@@ -1,4 +1,4 @@
-//! Which inputs are heap profiles, and what there is to say about those that were read.
+//! Detects heap profiles among inputs, and makes notes about those that were read.
 use crate::merge::report::HeapModule;
 use crate::print::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
@@ -6,15 +6,16 @@ use profkit_data::Error;
 use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
 
-/// Whether a file is a heap profile of its own: raw, or YAML with one of LLVM's keys.
+/// Whether a file holds only a heap profile: it is raw, or YAML with one of LLVM's keys.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
     detect(bytes).is_memprof()
 }
 
-/// How many modules messages name.
+/// The largest number of modules that messages name.
 const MOST_NAMED: usize = 8;
 
-/// What could not be symbolised, by module, and contexts that are left out for it.
+/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because of
+/// that.
 pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 0 {
@@ -64,7 +65,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     }
     if loaded.contexts_dropped > 0 {
         notes.push(format!(
-            "left out {} of {}, of which no frame is known or all are the run-time library's",
+            "left out {} of {}: no frame is known, or all frames are in the run-time library",
             grouped(loaded.contexts_dropped as u64),
             plural(loaded.contexts as u64, "context"),
         ));
@@ -72,7 +73,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     notes
 }
 
-/// The modules as the JSON report has them.
+/// The modules, for the JSON report.
 pub fn modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
     let of_module = |module: &ModuleReport| HeapModule {
         module: module_name(module),
@@ -88,7 +89,7 @@ pub fn modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
     loaded.modules.iter().map(of_module).collect()
 }
 
-/// The functions without debug info: "main, start and 3 more functions".
+/// Lists the functions that have no debug info: "main, start and 3 more functions".
 fn functions_without_debug_info(module: &ModuleReport) -> String {
     let mut text = module.functions.join(", ");
     let mut and = |more: String| {
@@ -103,13 +104,16 @@ fn functions_without_debug_info(module: &ModuleReport) -> String {
     }
     match module.unnamed as u64 {
         0 => {}
-        1 => and("1 address of no symbol".to_owned()),
-        unnamed => and(format!("{} addresses of no symbol", grouped(unnamed))),
+        1 => and("1 address outside all symbols".to_owned()),
+        unnamed => and(format!(
+            "{} addresses outside all symbols",
+            grouped(unnamed)
+        )),
     }
     text
 }
 
-/// What the module is called in messages.
+/// The name of a module in messages.
 pub fn module_name(module: &ModuleReport) -> Option<String> {
     match &module.module {
         Module::Linked { build_id } => Some(format!("build id {build_id}")),

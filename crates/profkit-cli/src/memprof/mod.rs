@@ -1,4 +1,4 @@
-//! Heap profiles: which inputs are some, raw dumps symbolised against their binaries, and the sum of all.
+//! Heap profiles: detects them among inputs, shows them, compares them, and draws flame graphs.
 pub mod diff;
 mod flame;
 mod heap;

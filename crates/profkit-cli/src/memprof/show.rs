@@ -1,5 +1,5 @@
-//! `profkit show` of heap profiles: how many contexts and bytes, what is hot and cold, the contexts that matter most;
-//! for people, as JSON, as folded stacks, or as a flame graph.
+//! `profkit show` of heap profiles: the numbers of contexts and bytes, what is hot and cold, and the most important
+//! contexts; for people, as JSON, as folded stacks, or as a flame graph.
 use super::flame::{self, Weight};
 use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, percent};
 use super::is_memprof_input;
@@ -23,32 +23,32 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct HeapArgs {
-    /// Show the heap profile of an indexed profile, not its counters
+    /// Show the heap profile in an indexed profile instead of its counters
     #[arg(long)]
     pub memory: bool,
 
-    /// How many contexts are shown
+    /// Show at most this many contexts
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub top: usize,
 
-    /// Which contexts come first
+    /// The order of the contexts
     #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
     pub by: Order,
 
-    /// Print folded stacks for flame graphs instead, with this as their weight
+    /// Print folded stacks for flame graphs, with this weight, instead of the usual text
     ///
-    /// One line per call stack: its functions from the outermost one on, separated by semicolons, then a number. inferno-flamegraph,
-    /// flamegraph.pl and speedscope read them.
+    /// Each call stack is one line: its functions from the outermost one on, separated by semicolons, then a number.
+    /// inferno-flamegraph, flamegraph.pl and speedscope read this form.
     #[arg(long, value_enum, value_name = "WEIGHT", conflicts_with = "flamegraph")]
     pub folded: Option<Weight>,
 
     /// Write a flame graph for a browser; the colour of a function shows how cold or hot its contexts are
     ///
-    /// Needs a profkit that is built with the cargo feature `flamegraph`.
+    /// This needs a profkit that was built with the cargo feature `flamegraph`.
     #[arg(long, value_name = "FILE.svg")]
     pub flamegraph: Option<PathBuf>,
 
-    /// What the width of a function stands for in the flame graph
+    /// The weight that the width of a function shows in the flame graph
     #[arg(
         long,
         value_enum,
@@ -58,7 +58,7 @@ pub struct HeapArgs {
     )]
     pub flamegraph_weight: Weight,
 
-    /// Where cold ends and hot begins.
+    /// The limits of cold and hot.
     #[command(flatten)]
     pub thresholds: ThresholdArgs,
 }
@@ -69,9 +69,9 @@ pub enum Order {
     /// Most bytes first
     #[default]
     Bytes,
-    /// Shortest average life first
+    /// Shortest average lifetime first
     ShortLife,
-    /// Fewest accesses per byte and second lived first, of those that lived longest
+    /// Of the contexts that live longest, those with the fewest accesses per byte and second first
     Cold,
 }
 
@@ -86,7 +86,7 @@ impl From<Order> for ContextOrder {
 }
 
 impl HeapArgs {
-    /// Whether only a heap profile can answer.
+    /// Whether an option was given that only heap profiles have.
     fn asks_for_heap(&self) -> bool {
         self.memory || self.folded.is_some() || self.flamegraph.is_some()
     }
@@ -94,7 +94,7 @@ impl HeapArgs {
     /// Whether a file is shown as a heap profile.
     ///
     /// # Errors
-    /// If it is none, and a heap profile was asked for.
+    /// If it is not a heap profile, but an option for heap profiles was given.
     pub fn is_shown(&self, input: &Input) -> Result<bool, Failure> {
         let bytes = input.bytes();
         let asked = self.asks_for_heap();
@@ -105,7 +105,7 @@ impl HeapArgs {
             return Ok(false);
         }
         Err(Failure::usage(format_args!(
-            "{}: --memory, --folded and --flamegraph are for heap profiles, and this is none",
+            "{}: --memory, --folded and --flamegraph are for heap profiles, and this file is not one",
             input.name()
         ))
         .with_hint("`profkit doctor` says what a file is"))
@@ -115,7 +115,7 @@ impl HeapArgs {
 /// Shows a heap profile.
 ///
 /// # Errors
-/// If nothing of it can be read, or raw dumps come without their binaries.
+/// If nothing of it can be read, or if it is raw and its binaries are not given.
 pub fn run(
     args: &HeapArgs,
     binaries: &BinaryArgs,
@@ -125,7 +125,7 @@ pub fn run(
 ) -> exit::Result {
     if format == Format::Json && (args.folded.is_some() || args.flamegraph.is_some()) {
         return Err(Failure::usage(
-            "--folded and --flamegraph have forms of their own, not JSON",
+            "--folded and --flamegraph write forms of their own: they do not go with --format json",
         ));
     }
     let shown = Heap::open(binaries, input)?;
@@ -143,12 +143,12 @@ pub fn run(
         && !shown.heap.profile.has_field(weight.field())
     {
         return Err(Failure::input(format_args!(
-            "{}: the profile does not have {}",
+            "{}: the profile does not have the field {}",
             input.name(),
             weight.field().name()
         ))
         .with_hint(
-            "profiles with the fields for hot and cold alone have bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all",
+            "a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields",
         ));
     }
     if let Some(path) = &args.flamegraph {
@@ -165,7 +165,7 @@ pub fn run(
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
     match format {
-        // Errors are in the JSON.
+        // The JSON holds the errors.
         Format::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
         _ => Heap::finish(&[(input, &shown)]),
     }
@@ -230,7 +230,7 @@ impl Print<'_> {
         }
         let by = match self.args.by {
             Order::Bytes => "with the most bytes",
-            Order::ShortLife => "with the shortest lives",
+            Order::ShortLife => "with the shortest lifetimes",
             Order::Cold => "with the fewest accesses",
         };
         writeln!(out, "\nTop {} {by}:", plural(top.len() as u64, "context"))?;
@@ -272,7 +272,7 @@ impl Print<'_> {
         .map_err(|error| Failure::input(format_args!("{}: {error}", input.name())))?;
         output.write(|sink| sink.put(&svg))?;
         for note in &self.shown.notes {
-            // Nobody is left to read it if stderr is closed.
+            // Nothing to do if this fails: stderr is closed.
             let _ = writeln!(crate::print::stderr(), "note: {note}");
         }
         Ok(())
@@ -282,7 +282,7 @@ impl Print<'_> {
     #[expect(clippy::unused_self, reason = "as with the feature")]
     fn flame_graph(&self, _: &Path, input: &Input) -> Result<(), Failure> {
         Err(Failure::usage(
-            "this profkit is built without flame graphs, for a licence (CDDL-1.0) that they would bring",
+            "this profkit was built without flame graphs, because they bring in code under another licence (CDDL-1.0)",
         )
         .with_hint("build it with `cargo install --path crates/profkit-cli --features flamegraph`")
         .with_hint(format_args!(

@@ -1,8 +1,8 @@
-//! Which command of profkit helps with an input that could not be merged.
+//! The profkit command that helps with an input that could not be merged.
 use profkit_data::detect::FileKind;
 use profkit_merge::Report;
 
-/// Puts the commands that help into the hints of a report.
+/// Adds the commands that help to the hints of a report.
 pub fn name_commands(report: &mut Report) {
     let is_mip = report.mip.is_some();
     for event in &mut report.events {
@@ -12,17 +12,17 @@ pub fn name_commands(report: &mut Report) {
     }
 }
 
-/// What to do with a file of a kind that is not merged; `None` if the library's hint says it.
+/// The hint for a file of a kind that is not merged; `None` if the library's own hint is enough.
 fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
     match kind {
         FileKind::MipMap if is_mip => {
-            Some("a profile is made of a map first: profkit mip create -p PROFILE MAP")
+            Some("make a profile of the map first: profkit mip create -p PROFILE MAP")
         }
         FileKind::ObjectFile => None,
         _ if is_mip => Some(
-            "raw files are what a program built with profkit mip cc writes when it ends, default.mipraw",
+            "use the raw file, which a program built with profkit mip cc writes when it ends: default.mipraw",
         ),
-        FileKind::MemProfRaw => Some("profkit merge --binaries PROGRAM takes raw heap profiles"),
+        FileKind::MemProfRaw => Some("profkit merge --binaries PROGRAM merges raw heap profiles"),
         FileKind::MemProfYaml => None,
         kind if kind.is_mip() => Some("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
         kind if kind.is_sample() => None,

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, heap
 profiles (.memprofraw with --binaries, MemProf YAML), or sample profiles of any encoding
-(text, binary, extensible binary, GCC's .afdo). What a file is shows in its content, not in
-its name. Damaged inputs are kept as far as they are sound; the report on stderr says what
-was repaired or dropped and why.
+(text, binary, extensible binary, GCC's .afdo). Files are recognised by their content, not
+by their name. The sound parts of damaged inputs are kept; the report on stderr lists what
+was repaired or dropped, and why.
 
 Examples:
   profkit merge *.profraw -o out.profdata
@@ -30,12 +30,12 @@ Examples:
 pub struct MergeArgs {
     /// Profiles, folders of profiles (all files below them), or - for a profile on standard input
     ///
-    /// WEIGHT,FILE counts a file WEIGHT times; the weight is a number above 0 such as 3 or 0.25. A file that exists
-    /// under the whole name, comma and all, is taken as that file.
+    /// WEIGHT,FILE counts a file WEIGHT times; the weight is a number above 0 such as 3 or 0.25. If a file exists whose
+    /// name is the whole word, comma included, that file is the input.
     #[arg(value_name = "[WEIGHT,]INPUT")]
     pub(super) inputs: Vec<OsString>,
 
-    /// Take inputs from a list too: one [WEIGHT,]PATH per line; - reads the list from standard input
+    /// Read more inputs from a list: one [WEIGHT,]PATH per line; - reads the list from standard input
     ///
     /// Empty lines and lines that begin with # are skipped. Paths are relative to the working folder.
     #[arg(short = 'f', long, value_name = "LIST")]
@@ -51,45 +51,46 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) sparse: bool,
 
-    /// Let every input count the same, however long its run was
+    /// Give every input the same influence, however long its run was
     ///
-    /// Counts are scaled so that each input has the sum of the largest one; then its weight applies.
+    /// Counts are scaled so that the sum of each input becomes the sum of the largest one; then its weight applies.
     #[arg(long)]
     pub(super) normalize: bool,
 
-    /// Keep only functions whose name this regular expression matches somewhere
+    /// Keep only functions whose name has a match of this regular expression
     #[arg(long, value_name = "REGEX")]
     pub(super) function: Option<String>,
 
-    /// Leave out functions whose name this regular expression matches somewhere
+    /// Leave out functions whose name has a match of this regular expression
     #[arg(long, value_name = "REGEX")]
     pub(super) no_function: Option<String>,
 
-    /// Rename functions: a file of mangled names, OLD NEW on each line
+    /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
     #[arg(long, value_name = "FILE")]
     pub(super) remapping_file: Option<PathBuf>,
 
-    /// How many temporal traces are kept
+    /// Keep at most this many temporal traces
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(super) temporal_profile_trace_reservoir_size: u64,
 
-    /// How many functions of a temporal trace are kept
+    /// Keep at most this many functions of a temporal trace
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(super) temporal_profile_max_trace_length: u64,
 
     /// Write this version of the MemProf section, 0 to 4
     ///
-    /// By default the version that llvm-profdata writes in the release that the result is for; in LLVM 22 that is 3.
+    /// The default is the version that llvm-profdata writes in the LLVM release that the result is for; in LLVM 22 that
+    /// is 3.
     #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(super) memprof_version: Option<u32>,
 
-    /// Write all fields of heap profiles, not only those that compilers use
+    /// Write all fields of heap profiles, not only the fields that compilers use
     #[arg(long)]
     pub(super) memprof_full_schema: bool,
 
     /// Threads to use; by default one per core, but no more than there are inputs for
     ///
-    /// The number does not change the result, except for value profiles with weights under --llvm: see there.
+    /// The number changes the result only for value profiles that are merged with weights under --llvm: see there.
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
 
@@ -106,27 +107,27 @@ pub struct MergeArgs {
     pub(super) supplement: SupplementArgs,
 }
 
-/// Where the result goes.
+/// The options that name the output.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct Destination {
-    /// Write the merged profile here; - is standard output
+    /// Write the merged profile to this file; - is standard output
     ///
-    /// The file appears whole or not at all. One that is there stays as it was if merging or writing fails.
+    /// The file is written whole or not at all: if merging or writing fails, an existing file stays as it was.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// Write one profile per program instead, named by build id, into this folder
+    /// Write one profile per program into this folder instead; build ids become the file names
     #[arg(long, value_name = "DIR")]
     pub(super) by_build_id: Option<PathBuf>,
 }
 
-/// The form of the result.
+/// The options that choose the form of the result.
 #[derive(Debug, Args)]
 pub struct FormArgs {
     /// The form of the output
     ///
-    /// Without it instrumentation profiles become indexed, sample profiles extensible binary.
+    /// The default is indexed for instrumentation profiles, and extensible binary for sample profiles.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) output_format: Option<Format>,
 
@@ -138,16 +139,17 @@ pub struct FormArgs {
     pub(super) version: VersionArgs,
 }
 
-/// The version of an indexed result.
+/// The options that choose the version of an indexed result.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct VersionArgs {
-    /// Write what this LLVM release reads, such as 19
+    /// Write a profile that this LLVM release reads, such as 19
     ///
-    /// The result is what llvm-profdata of that release writes for these inputs, weights of value profiles included:
-    /// LLVM counts a value that is new to its site once, whatever the weight, so that the order of inputs then matters,
-    /// and --threads as its -j does (one without it). Without --llvm every count is multiplied, and the version is the
-    /// newest that fits where the inputs came from.
+    /// The result is the same as that of llvm-profdata of that release for these inputs. This includes a peculiarity of
+    /// value profiles: LLVM counts a value that is new to its site once, whatever the weight is. The result then
+    /// depends on the order of the inputs and on --threads, just as it depends on -j in LLVM (the default is one
+    /// thread). Without --llvm every count is multiplied by the weight, and the version is the newest one that suits
+    /// the LLVM release that wrote the inputs.
     #[arg(long, value_name = "N")]
     pub(super) llvm: Option<Release>,
 
@@ -163,22 +165,23 @@ pub enum Format {
     Indexed,
     /// Text, for people (.proftext)
     Text,
-    /// YAML of the heap profile, as LLVM's tool shows it
+    /// YAML of the heap profile, as llvm-profdata show prints it
     MemprofYaml,
-    /// Sample profiles: extensible binary, of LLVM 10 and later
+    /// Sample profiles: extensible binary, for LLVM 10 and later
     Extbinary,
-    /// Sample profiles: binary, of LLVM 3.9 and later
+    /// Sample profiles: binary, for LLVM 3.9 and later
     Binary,
-    /// Sample profiles: compact binary, of LLVM 7 to 16
+    /// Sample profiles: compact binary, for LLVM 7 to 16
     CompactBinary,
     /// Sample profiles: GCC's encoding (.afdo)
     Gcov,
 }
 
-/// What to do with damaged input, and how to report it.
+/// The options for damaged input and for the report.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Report")]
 pub struct ReportArgs {
-    /// Write nothing and end with exit code 1 if anything has to be repaired or dropped
+    /// Write nothing and exit with code 1 if anything has to be repaired or dropped
     #[arg(long)]
     pub strict: bool,
 
@@ -193,8 +196,8 @@ pub struct ReportArgs {
 
 const CORRELATE_EXAMPLES: &str = "\
 Programs built with -mllvm -profile-correlate=binary or debug-info write raw profiles that
-hold counters only; the functions are in their binaries or debug info. This is profkit merge
---binaries, with the report of which profile went to which binary first.
+hold only counters; the functions are in their binaries or debug info. This command does the
+same as profkit merge --binaries, and reports first which binary each profile belongs to.
 
 Examples:
   profkit correlate runs/ --binaries build/bin --dry-run
@@ -204,7 +207,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CORRELATE_EXAMPLES)]
 pub struct CorrelateArgs {
-    /// Only say which profile goes to which binary; exit code 1 if one goes to none
+    /// Only report which profile belongs to which binary; exit with code 1 if a profile has no binary
     #[arg(long)]
     pub(super) dry_run: bool,
 

@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// A raw, indexed or text profile, or a sample profile of any encoding, known by its content; - is standard input
+    /// A raw, indexed or text profile, or a sample profile of any encoding, recognised by content; - is standard input
     #[arg(value_name = "INPUT")]
     input: PathBuf,
 
@@ -35,9 +35,9 @@ pub struct ConvertArgs {
 
     /// The form to convert to
     ///
-    /// Without it the output's name decides (.profdata: indexed, .proftext or .txt: text), or else the input:
-    /// indexed becomes text, raw and text become indexed. Of sample profiles text becomes extensible binary, and
-    /// everything else text.
+    /// Without it, the name of the output decides (.profdata: indexed, .proftext or .txt: text). If the name is another
+    /// one, the input decides: indexed becomes text; raw and text become indexed. Sample profiles: text becomes
+    /// extensible binary; every other encoding becomes text.
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
 
@@ -54,7 +54,7 @@ pub struct ConvertArgs {
 /// Runs `profkit convert`.
 ///
 /// # Errors
-/// Whatever keeps the result from being written.
+/// If the result cannot be written, for whatever reason.
 pub fn convert(args: ConvertArgs) -> Result {
     let input = Input::open(&args.input)?;
     if is_sample(input.bytes()) {
@@ -72,7 +72,7 @@ pub fn convert(args: ConvertArgs) -> Result {
     let one = SingleInput(&input);
     if detect(input.bytes()) == FileKind::MemProfRaw {
         return Err(Failure::usage(
-            "a raw heap profile holds addresses: profkit merge --binaries symbolises it",
+            "a raw heap profile holds addresses only: profkit merge --binaries symbolises it",
         ));
     }
     let options = MergeOptions::new();

@@ -1,4 +1,4 @@
-//! Which inputs are heap profiles.
+//! Finds the heap profiles among inputs.
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::memprof::yaml;
 use profkit_merge::files::{InputList, is_stdio};
@@ -6,8 +6,8 @@ use profkit_merge::{InputStore, Inputs};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The indexes of inputs that are no heap profiles: those that may need a binary to be merged. An input that cannot be
-/// read is left to the merge, which reports it.
+/// The indexes of inputs that are not heap profiles: only these may need a binary to be merged. An input that cannot be
+/// read is included; the merge reports it.
 pub(super) fn no_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
     (0..inputs.files.len())
         .filter(|&index| {
@@ -17,7 +17,8 @@ pub(super) fn no_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> V
         .collect()
 }
 
-/// What an input is, by its first bytes where these are enough: reading thousands of files whole takes long.
+/// The kind of an input. Its first bytes are read first, and the whole file only if they do not decide it: reading
+/// thousands of files whole takes long.
 fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
     let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
     if let Some(file) = file.filter(|_| opened.can_reopen(index)) {

@@ -1,4 +1,4 @@
-//! Instrumentation profiles, and heap profiles beside them: how they are merged and written.
+//! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
 use super::args::{Format, VersionArgs};
 use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks};
@@ -22,35 +22,36 @@ use std::path::{Path, PathBuf};
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
 
-/// What is to be done with some inputs.
+/// A merge of instrumentation profiles, with all choices made.
 pub struct Job<'a> {
     /// How to merge.
     pub options: MergeOptions,
-    /// How the MemProf section is to be written.
+    /// How to write the MemProf section.
     pub section: SectionChoice,
-    /// Makes a profile of the heap profiles among the inputs.
+    /// Makes one profile of the heap profiles among the inputs.
     pub symbolize: &'a Symbolize<'a>,
-    /// What corrects the merged profile.
+    /// The sample profile that corrects the merged profile.
     pub supplement: Option<Supplement>,
     /// Leave out functions that never ran.
     pub sparse: bool,
-    /// What to write.
+    /// The form to write.
     pub form: Form,
-    /// Where to.
+    /// The file or folder to write.
     pub destination: Destination,
-    /// Nothing may get lost.
+    /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
 }
 
-/// Makes a profile of heap profiles: raw dumps need their binaries. What there is to say goes into the remarks.
+/// A function that makes one profile of heap profiles. Raw dumps need their binaries. Messages for the user are added
+/// to the remarks.
 pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
 /// Where results go.
 #[derive(Debug)]
 pub enum Destination {
-    /// One result.
+    /// One file with one result.
     File(PathBuf),
-    /// One result per program.
+    /// A folder with one result per program.
     Folder(PathBuf),
 }
 
@@ -68,7 +69,7 @@ pub enum Form {
 /// How the version of an indexed result is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// The newest that fits where the inputs came from.
+    /// The newest version that suits the LLVM release that wrote the inputs.
     Fitting,
     /// This one.
     Exact(u32),
@@ -77,10 +78,10 @@ pub enum Version {
 }
 
 impl Form {
-    /// The form that was asked for.
+    /// The form that the options choose.
     ///
     /// # Errors
-    /// If a version is asked for where there is none, or a release reads no version that can be written.
+    /// If a version is given for a form without versions, or if the LLVM release reads no version that can be written.
     pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
         let version = match (args.indexed_version, args.llvm) {
             (None, None) => Version::Fitting,
@@ -94,9 +95,9 @@ impl Form {
                 let newest = release.facts().map_or(0, |facts| facts.indexed);
                 if newest < OLDEST_WRITTEN {
                     return Err(Failure::usage(format_args!(
-                        "--llvm {release}: it reads indexed versions up to {newest}, and {OLDEST_WRITTEN} is the oldest that can be written"
+                        "--llvm {release}: this release reads indexed versions up to {newest}, but the oldest version that profkit writes is {OLDEST_WRITTEN}"
                     ))
-                    .with_hint("LLVM 3.8 is the oldest release that can be written for"));
+                    .with_hint("the oldest release that profkit can write for is LLVM 3.8"));
                 }
                 Version::Release(release)
             }
@@ -106,7 +107,7 @@ impl Form {
             Format::Indexed => Ok(Form::Indexed(version)),
             Format::MemprofYaml => Ok(Form::MemProfYaml),
             _ => Err(Failure::usage(
-                "the inputs are no sample profiles: they are written as indexed, text or memprof-yaml",
+                "the inputs are not sample profiles: they can be written as indexed, text or memprof-yaml",
             )),
         }
     }
@@ -119,10 +120,10 @@ impl Form {
     }
 }
 
-/// What a merge gave.
+/// The result of a merge.
 pub struct Merged {
     profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs, and what was made of them.
+    /// The heap profiles among the inputs. `complete` turns them into `heap`.
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
 }
@@ -171,7 +172,7 @@ impl MergeJob for Job<'_> {
             Err(error) => {
                 let failure = Failure::input(&error);
                 Err(match error {
-                    // Hints of single inputs are printed with them.
+                    // The hints about single inputs are printed with these inputs.
                     MergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
                     error => NoResult::Failed(match error.hint() {
                         Some(hint) => failure.with_hint(hint),
@@ -193,7 +194,7 @@ impl MergeJob for Job<'_> {
         };
         if matches!(self.destination, Destination::Folder(_)) {
             return Err(Failure::usage(
-                "--by-build-id writes one profile per program, and heap profiles are of several",
+                "--by-build-id writes one profile per program, but a heap profile can be of several programs",
             )
             .with_hint("merge heap profiles with -o FILE"));
         }
@@ -245,7 +246,7 @@ impl MergeJob for Job<'_> {
 }
 
 impl Job<'_> {
-    /// The file of one result.
+    /// Opens the output for one result.
     fn open(&self, merged: &MergedProfile) -> Result<Output> {
         let content = self.form.content();
         Ok(match &self.destination {
@@ -257,7 +258,7 @@ impl Job<'_> {
         })
     }
 
-    /// How a profile is to be written, with a note on what that means if it is not obvious.
+    /// Chooses how to write a profile. Adds a note if the choice has an effect that the user may not expect.
     fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
         let version = match self.form {
             Form::Indexed(version) => version,
@@ -293,7 +294,7 @@ impl Job<'_> {
             push_once(
                 notes,
                 format!(
-                    "functions are hashed as for indexed version {fitting}, but a compiler takes version {} to mean other hashes: clang -fprofile-instr-use will not find them",
+                    "the function hashes are those of indexed version {fitting}, but compilers expect other hashes in version {}: clang -fprofile-instr-use will not find the functions",
                     options.version
                 ),
             );
@@ -311,8 +312,8 @@ fn push_once(notes: &mut Vec<String>, note: String) {
     }
 }
 
-/// The file name of a program's profile: its build id. Files of several programs (an executable and its libraries)
-/// have the first id, how many more there are, and a hash of all.
+/// The file name for a program's profile: its build id. A profile of several programs (an executable and its libraries)
+/// is named by the first id, the number of further ids, and a hash of all ids.
 fn program_name(ids: &[BuildId], content: Content) -> String {
     let extension = match content {
         Content::Binary => "profdata",

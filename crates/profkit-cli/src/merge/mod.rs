@@ -1,4 +1,5 @@
-//! `profkit merge` and `profkit convert`: what was typed, what is needed for it, the library's call, and the report.
+//! `profkit merge`, `profkit correlate` and `profkit convert`: turn the arguments into options, call the library, and
+//! print the report.
 mod advice;
 pub mod args;
 mod convert;
@@ -45,7 +46,7 @@ use std::sync::Arc;
 /// Runs `profkit merge`.
 ///
 /// # Errors
-/// Whatever keeps the result from being written.
+/// If the result cannot be written, for whatever reason.
 pub fn merge(args: MergeArgs) -> Result {
     run(args, Reporting::Last)
 }
@@ -53,7 +54,7 @@ pub fn merge(args: MergeArgs) -> Result {
 /// Runs `profkit correlate`.
 ///
 /// # Errors
-/// As [`merge`].
+/// Those of [`merge`].
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("no binaries").with_hint(
@@ -67,12 +68,12 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     run(args.merge, reporting)
 }
 
-/// When the merge reports which profile went to which binary.
+/// When to report which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// Before merging, and nothing else is done.
+    /// At once; nothing is merged.
     Only,
-    /// Before merging.
+    /// Before the merge.
     First,
     /// With the rest of the report.
     Last,
@@ -113,7 +114,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         (None, None) if reporting == Reporting::Only => Destination::File(PathBuf::from("-")),
         (None, None) => {
             return Err(Failure::usage("an output is needed")
-                .with_hint("-o FILE, or --by-build-id DIR for one profile per program"));
+                .with_hint("use -o FILE, or --by-build-id DIR for one profile per program"));
         }
     };
     let format = match args.form.text {
@@ -128,7 +129,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if inputs.files.is_empty() {
-        let failure = Failure::input("the folders and lists that were named hold nothing to merge");
+        let failure = Failure::input("the named folders and lists hold no files to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     let progress = Arc::new(Progress::new(inputs.files.len(), !args.report.quiet));
@@ -171,7 +172,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         match reporting {
             Reporting::Only => return print_only(&plan, &report, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
-                // If stderr is closed, there is nobody to report to.
+                // Nothing to do if this fails: stderr is closed.
                 let _ = write!(print::stderr(), "{report}");
             }
             _ => {}
@@ -202,7 +203,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     run.merge(job, &opened)
 }
 
-/// Makes a profile of heap profiles, and notes what could not be symbolised.
+/// Makes one profile of heap profiles, and adds notes about addresses that could not be symbolised.
 fn symbolize(
     args: &MergeArgs,
     threads: &Threads,
@@ -210,18 +211,18 @@ fn symbolize(
     remarks: &mut Remarks,
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
-    // What is odd about binaries was noted when they were indexed for correlation.
+    // The notes about binaries are dropped here: they were already made when the binaries were indexed for correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexedBinaries::of(&found);
     let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(
-            "raw heap profiles hold addresses: name the programs and libraries that ran with --binaries",
+            "raw heap profiles hold addresses only: use --binaries to name the programs and libraries that ran",
         )
         .with_hint(match ids.is_empty() {
-            true => "they are of programs without build ids".to_owned(),
-            false => format!("they are of {}", ids.join(", ")),
+            true => "these profiles are of programs without build ids".to_owned(),
+            false => format!("these profiles need {}", ids.join(", ")),
         }));
     }
     remarks.heap_modules = memprof::modules(&loaded);
@@ -235,7 +236,7 @@ fn symbolize(
                 .any(|structure| error.is_within(structure))
         };
         for event in &loaded.report.events {
-            // Nothing was written: what would have been repaired does not matter.
+            // Only errors that stopped the symbolising are of use here: no output is written, so repairs do not matter.
             if let Some(error) = event.error.as_ref().filter(of_heap) {
                 failure = failure.with_hint(format!("{}: {error}", event.file));
             }
@@ -277,7 +278,7 @@ fn merge_samples(
     run.merge(job, inputs)
 }
 
-/// Ends `correlate --dry-run`.
+/// Prints the report of `correlate --dry-run`, and nothing else.
 fn print_only(
     plan: &Plan,
     correlation: &CorrelationReport,
@@ -300,14 +301,14 @@ fn print_only(
     })
 }
 
-/// A regular expression over names, which are bytes.
+/// Compiles a regular expression that is matched against names, which are bytes.
 fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>> {
     let Some(text) = text else {
         return Ok(None);
     };
     let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();
     built.map(Some).map_err(|error| {
-        // The crate draws a picture over several lines, of which the last says what is wrong.
+        // The text of a regex error is a picture over several lines; its last line holds the reason.
         let error = error.to_string();
         let reason = error.lines().next_back().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);

@@ -1,11 +1,11 @@
-//! How far a long merge has come, on stderr if that is a terminal.
+//! The progress of a long merge, shown on stderr if that is a terminal.
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Work that is done sooner shows nothing.
+/// The delay before the bar appears: a merge that ends earlier shows no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 const DRAWS_A_SECOND: u8 = 10;
 
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress over so many inputs; shown only if stderr is a terminal and `wanted`.
+    /// Makes a progress bar for a number of inputs. It is shown only if stderr is a terminal and `wanted` is true.
     pub fn new(total: usize, wanted: bool) -> Self {
         let shown = wanted && std::io::stderr().is_terminal();
         Progress {
@@ -30,7 +30,7 @@ impl Progress {
         }
     }
 
-    /// Another input is done.
+    /// Counts one more input as merged.
     pub fn step(&self) {
         let Some(started) = self.started else { return };
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -48,7 +48,7 @@ impl Progress {
         bar.set_position(done.min(self.total));
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub fn finish(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! The report of a merge of any kind: lines for people on stderr, and JSON.
+//! The report of a merge of any kind: text on stderr, and JSON.
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result};
 use crate::print::{self, grouped, plural};
@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::path::Path;
 
-/// How many events of one reason people get to read; `--report` has up to a hundred times as many.
+/// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
 
 /// A profile that was written.
@@ -18,42 +18,42 @@ const LINES_PER_REASON: usize = 10;
 pub struct Written {
     /// Its path, `-` for standard output.
     pub path: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// `indexed`, `text`, `MIP` and so on.
     pub format: &'static str,
-    /// The indexed version.
+    /// The version of an indexed profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
-    /// How many functions (names) it has.
+    /// The number of functions (names) in it.
     pub functions: u64,
-    /// Of a MIP profile: how many functions a run entered.
+    /// MIP profiles: the number of functions that a run entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<u64>,
-    /// Of a MIP profile: how many runs it has.
+    /// MIP profiles: the number of runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
-    /// Build ids of the programs whose profile it is.
+    /// The build ids of the programs that the profile is about.
     pub build_ids: Vec<String>,
-    /// What the format has no place for, in words.
+    /// Messages about data that the format cannot represent.
     pub losses: Vec<String>,
 }
 
 /// A module of raw heap profiles, and how much of it was symbolised.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeapModule {
-    /// What it is called: its build id, or its mapping.
+    /// Its name in messages: the build id, or the mapping.
     pub module: Option<String>,
     /// The binary that it was symbolised with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
-    /// How many addresses of call stacks are in it.
+    /// The number of addresses of call stacks in this module.
     pub addresses: u64,
-    /// How many of these nothing is known of.
+    /// The number of these addresses that could not be symbolised.
     pub unknown: u64,
-    /// How many contexts have such an address.
+    /// The number of contexts with such an address.
     pub contexts: u64,
-    /// Why nothing is known of them.
+    /// The reason why they could not be symbolised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -68,29 +68,30 @@ impl Written {
     }
 }
 
-/// Everything that `--report` writes: the library's report, and what only the command knows.
+/// All that `--report` writes: the library's report, and what the command adds to it.
 #[derive(Debug, Serialize)]
 pub struct FullReport<'a> {
-    /// What happened to the inputs.
+    /// The library's report: what happened to the inputs.
     #[serde(flatten)]
     pub report: &'a Report,
-    /// Which profile went to which binary.
+    /// The binary of each raw profile that needed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<&'a CorrelationReport>,
-    /// Whether that was printed before.
+    /// Whether `correlation` has been printed already.
     #[serde(skip)]
     pub correlation_printed: bool,
     /// The modules of raw heap profiles, and how much of them was symbolised.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub heap_modules: &'a [HeapModule],
-    /// What is odd about how the inputs were named.
+    /// Notes about the inputs and the merge, one line each.
     pub notes: &'a [String],
-    /// What was written; nothing under `--strict` when something was repaired or dropped.
+    /// The profiles that were written. Empty if `--strict` stopped the merge.
     pub outputs: &'a [Written],
 }
 
 impl FullReport<'_> {
-    /// Prints the report on stderr if `print`, and writes it as JSON where that was asked for; `-` is standard output.
+    /// Prints the report on stderr if `print` is true, and writes it as JSON if a path is given; `-` is standard
+    /// output.
     ///
     /// # Errors
     /// If the JSON cannot be written.
@@ -99,7 +100,7 @@ impl FullReport<'_> {
             if let Some(correlation) = self.correlation.filter(|_| !self.correlation_printed) {
                 let _ = write!(print::stderr(), "{correlation}");
             }
-            // If stderr is closed, nobody reads this.
+            // Nothing to do if this fails: stderr is closed.
             let _ = write!(print::stderr(), "{self}");
         }
         match json {
@@ -109,10 +110,10 @@ impl FullReport<'_> {
     }
 }
 
-/// Writes a report as JSON, `-` for standard output.
+/// Writes a report as JSON; `-` is standard output.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let mut json = serde_json::to_vec_pretty(report)
         .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
@@ -120,7 +121,7 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let output = Output::new(path, Content::Text)?;
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
-        // Whoever read the report has seen enough.
+        // The program that reads our standard output has ended, because it needs no more: this is not an error.
         Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -148,12 +149,12 @@ impl fmt::Display for FullReport<'_> {
 }
 
 impl FullReport<'_> {
-    /// What only a merge of MIP files has to say, and its line of sums.
+    /// Writes the lines that only merges of MIP files have, and the last line with the totals.
     fn write_mip(&self, f: &mut fmt::Formatter<'_>, mip: &MipDetails) -> fmt::Result {
         if mip.samples_dropped > 0 {
             writeln!(
                 f,
-                "warning: {} left out: what they call is not a function of the profile",
+                "warning: {} left out: the function that they call is not in the profile",
                 plural(mip.samples_dropped, "sample")
             )?;
         }
@@ -180,11 +181,11 @@ impl FullReport<'_> {
     }
 }
 
-/// One line per event, those of one reason together, and each hint once below them.
+/// Writes one line per event. Events with the same reason stand together, and each hint follows once.
 pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
-        // Said of nearly every profile for coverage, where it does not matter; the JSON has it.
+        // This event is only in the JSON: nearly every coverage profile has it, and it does not matter there.
         let idle = event.reason == Reason::HashGenerationUnknown;
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);
@@ -214,7 +215,7 @@ pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-/// The one line of sums.
+/// The line with the totals.
 fn totals(totals: &Totals, outputs: &[Written]) -> String {
     let mut line = match outputs {
         [one] => {
@@ -249,7 +250,7 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
             (totals.files_empty, "empty"),
         ],
         [
-            (totals.records_dropped, "functions of a file dropped"),
+            (totals.records_dropped, "functions dropped from inputs"),
             (totals.records_overflowed, "functions at the largest count"),
             (
                 totals.collisions,
@@ -266,7 +267,7 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
         let mut separator = "; ";
         for (number, what) in group {
             if number > 0 {
-                // "1 functions dropped" would be no English.
+                // Makes the singular: "1 function dropped".
                 let what = match number {
                     1 => what
                         .replacen("functions", "function", 1)
@@ -287,7 +288,7 @@ fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return plural(bytes, "byte");
     }
-    // Tenths of the unit, rounded down: exact where a float would not be.
+    // Whole tenths of the unit, rounded down. Floating-point numbers would not be exact.
     let mut tenths = bytes / 100;
     let mut unit = 0;
     while tenths >= 10_000 && unit + 1 < UNITS.len() {
@@ -417,13 +418,13 @@ mod tests {
         hint: find out who writes such counters
         warning: cut: dropped: a counter is above 2^56 at offset 0x2a0: found 7
         warning: out.profdata: left out 3 build ids
-        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions occur in more than one program
+        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions dropped from inputs, 3 functions occur in more than one program
         ");
         let many = FullReport {
             outputs: &[written("a"), written("b")],
             ..full
         };
         let many = many.to_string();
-        insta::assert_snapshot!(many.lines().next_back().unwrap(), @"wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions of a file dropped, 3 functions occur in more than one program");
+        insta::assert_snapshot!(many.lines().next_back().unwrap(), @"wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB); 12 repaired, 1 dropped; 2,010 functions dropped from inputs, 3 functions occur in more than one program");
     }
 }

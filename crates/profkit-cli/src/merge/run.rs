@@ -1,4 +1,4 @@
-//! The steps that merges of all kinds have in common: check, merge, judge, write, report.
+//! The steps of every merge, whatever the kind of profile: check, merge, decide whether to write, write, report.
 use super::advice::name_commands;
 use super::args::ReportArgs;
 use super::progress::Progress;
@@ -12,19 +12,19 @@ use std::sync::Arc;
 
 /// A kind of profile that the command merges.
 pub trait MergeJob {
-    /// What the library's merge gives beside its report.
+    /// The result of the library's merge, apart from the report.
     type Merged;
 
-    /// The file that the result goes to, if it is one file.
+    /// The file for the result, if it is a single file.
     fn output(&self) -> Option<&Path>;
 
-    /// Checks that results can be written, before anything is read.
+    /// Checks that results can be written. Called before any input is read.
     ///
     /// # Errors
-    /// If they cannot.
+    /// If a result cannot be written.
     fn check(&mut self) -> Result<()>;
 
-    /// Lets the library merge the inputs.
+    /// Calls the library to merge the inputs.
     ///
     /// # Errors
     /// If there is no result.
@@ -33,7 +33,7 @@ pub trait MergeJob {
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult>;
 
-    /// Does what is to be done before the report decides whether anything is written.
+    /// Completes the result. Called before the report decides whether anything is written.
     ///
     /// # Errors
     /// If there is no result.
@@ -47,10 +47,10 @@ pub trait MergeJob {
         Ok(())
     }
 
-    /// Encodes and writes what was merged.
+    /// Encodes and writes the result.
     ///
     /// # Errors
-    /// If something would get lost that must not, or an output cannot be written.
+    /// If `--strict` forbids a loss, or if an output cannot be written.
     fn write(
         &mut self,
         merged: Self::Merged,
@@ -60,10 +60,10 @@ pub trait MergeJob {
     ) -> Result<Vec<Written>>;
 }
 
-/// What the command has to say beside the library's report.
+/// Messages of the command that are not in the library's report.
 #[derive(Debug, Default)]
 pub struct Remarks {
-    /// Lines for people.
+    /// Notes, one line each.
     pub notes: Vec<String>,
     /// The modules of raw heap profiles.
     pub heap_modules: Vec<HeapModule>,
@@ -72,29 +72,29 @@ pub struct Remarks {
 /// Why a merge has no result.
 #[derive(Debug)]
 pub enum NoResult {
-    /// No input could be used; the report says why for each.
+    /// No input could be used; the report has the reason for each.
     NothingLeft(Box<Report>, Failure),
-    /// Anything else.
+    /// Any other failure.
     Failed(Failure),
 }
 
-/// What is the same for every kind of merge.
+/// The state of a merge that does not depend on the kind of profile.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// What to do with damaged input, and how to report it.
+    /// The options for damaged input and for the report.
     pub args: &'a ReportArgs,
-    /// What there is to say already.
+    /// The messages so far.
     pub remarks: Remarks,
-    /// Which profile went to which binary.
+    /// The binary of each raw profile that needed one.
     pub correlation: Option<CorrelationReport>,
-    /// Whether that was printed already.
+    /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
-    /// The bar that shows how far the merge is.
+    /// The progress bar.
     pub progress: Option<Arc<Progress>>,
 }
 
 impl<'a> Run<'a> {
-    /// A run with notes on how the inputs were named.
+    /// Starts a run. `notes` are about the names of inputs.
     pub fn new(args: &'a ReportArgs, notes: Vec<String>) -> Self {
         Run {
             args,
@@ -108,15 +108,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Merges the inputs, writes what comes out, and reports it.
+    /// Merges the inputs, writes the result, and reports.
     ///
     /// # Errors
-    /// Whatever keeps the result from being written; what there is to say about the inputs has then been printed.
+    /// If the result cannot be written, for whatever reason. The report about the inputs has then been printed already,
+    /// if there is one.
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
         self.check_stdout(job.output())?;
         job.check()?;
         if let Some(path) = &self.args.report {
-            // Known before the profile is written, not after.
+            // Checked here so that a bad path stops the command before the profile is written.
             Output::new(path, Content::Text)?;
         }
         let merged = job.merge(inputs);
@@ -145,7 +146,7 @@ impl<'a> Run<'a> {
         Ok(Status::Done)
     }
 
-    /// Standard output takes one thing only.
+    /// Fails if the profile and the report would go to the same file or both to standard output.
     fn check_stdout(&self, output: Option<&Path>) -> Result<()> {
         match (&self.args.report, output) {
             (Some(report), Some(output)) if output == report => Err(Failure::usage(format_args!(
@@ -156,8 +157,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Prints the report, which `--quiet` does not keep from saying why there is no result, and writes it as JSON where
-    /// that was asked for.
+    /// Prints the report if `print` is true, and writes the JSON of `--report`. Callers set `print` despite `--quiet`
+    /// when the report has the reason why there is no result.
     fn put(&self, report: &Report, outputs: &[Written], print: bool) -> Result<()> {
         let full = FullReport {
             report,
@@ -171,10 +172,10 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Ends a command where something would get lost under `--strict`.
+/// Fails if the output would lose data and `--strict` forbids that.
 ///
 /// # Errors
-/// If there are losses.
+/// If `strict` is true and there are losses.
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
     match losses {
         [first, rest @ ..] if strict => {
@@ -183,7 +184,7 @@ pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> 
             Err(rest
                 .iter()
                 .fold(failure, add)
-                .with_hint("nothing was written, because --strict allows nothing to get lost"))
+                .with_hint("nothing was written, because --strict forbids losses"))
         }
         _ => Ok(()),
     }

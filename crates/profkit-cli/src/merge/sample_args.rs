@@ -4,27 +4,28 @@ use clap::{Args, ValueEnum};
 use profkit_data::sample::{FsPass, SampleReadOptions};
 use std::path::PathBuf;
 
-/// How sample profiles are merged and written.
+/// The options for merging and writing sample profiles.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sample profiles")]
 pub struct SampleArgs {
-    /// Change the layout: nest puts functions below those that they were inlined into, flat lays each out for itself
+    /// Change the layout: nest puts inlined functions below their callers; flat gives every function one entry of its
+    /// own
     #[arg(long, value_enum, value_name = "LAYOUT")]
     pub(super) layout: Option<Layout>,
 
-    /// Add up contexts with few samples by their last N frames
+    /// Merge calling contexts with few samples if their last N frames are the same
     #[arg(long, value_name = "N")]
     pub(super) merge_cold_contexts: Option<usize>,
 
-    /// Drop contexts with few samples
+    /// Drop calling contexts with few samples
     #[arg(long)]
     pub(super) trim_cold_contexts: bool,
 
-    /// Cut discriminators of FS-AFDO profiles to the bits of the passes up to this one
+    /// Keep only the discriminator bits of FS-AFDO passes up to this one
     #[arg(long, value_enum, value_name = "PASS")]
     pub(super) fs_discriminator_pass: Option<Pass>,
 
-    /// Take text, binary and compact binary profiles, which cannot say it themselves, for ones of FS-AFDO
+    /// Read text, binary and compact binary profiles as FS-AFDO profiles; these encodings have no flag for it
     #[arg(long)]
     pub(super) assume_fs: bool,
 
@@ -36,11 +37,11 @@ pub struct SampleArgs {
     #[arg(long)]
     pub(super) compress: bool,
 
-    /// Keep functions without inlined ones in sections of their own (extbinary)
+    /// Put functions without inlined functions into sections of their own (extbinary)
     #[arg(long)]
     pub(super) split_layout: bool,
 
-    /// Mark the profile as one of code that several programs share (extbinary)
+    /// Mark the profile as partial: its code is shared by several programs (extbinary)
     #[arg(long)]
     pub(super) partial: bool,
 
@@ -52,17 +53,17 @@ pub struct SampleArgs {
     #[arg(long)]
     pub(super) drop_symbol_list: bool,
 
-    /// Drop the functions with the fewest samples until the profile is no larger than this
+    /// Drop the functions with the fewest samples until the profile has at most this size
     #[arg(long, value_name = "BYTES")]
     pub(super) size_limit: Option<u64>,
 
-    /// Write what this GCC release reads, such as 12 (gcov)
+    /// Write a profile that this GCC release reads, such as 12 (gcov)
     #[arg(long, value_name = "N")]
     pub(super) gcc: Option<u32>,
 }
 
 impl SampleArgs {
-    /// How inputs are read.
+    /// The options for reading the inputs.
     pub(super) fn read_options(&self) -> SampleReadOptions {
         let pass = match self.fs_discriminator_pass {
             Some(Pass::Base) => FsPass::Base,
@@ -76,10 +77,10 @@ impl SampleArgs {
             .assume_fs(self.assume_fs)
     }
 
-    /// Refuses what means nothing for instrumentation profiles.
+    /// Fails if an option for sample profiles was given; called when the inputs are instrumentation profiles.
     ///
     /// # Errors
-    /// If anything of it was given.
+    /// If one of these options was given.
     pub fn refuse(&self) -> Result<()> {
         let given = [
             (self.layout.is_some(), "--layout"),
@@ -101,23 +102,23 @@ impl SampleArgs {
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, option)) => Err(Failure::usage(format_args!(
-                "{option} is for sample profiles, and the inputs are none"
+                "{option} is for sample profiles, and the inputs are not sample profiles"
             ))),
             None => Ok(()),
         }
     }
 }
 
-/// A pass of FS-AFDO that is not the last, whose bits are all.
+/// A pass of FS-AFDO. The last pass is not a choice: without the option all bits are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
-    /// Discriminators as without FS-AFDO
+    /// Discriminators as they were before the first pass
     Base,
     /// The first pass
     Pass1,
-    /// The second
+    /// The second pass
     Pass2,
-    /// The third
+    /// The third pass
     Pass3,
 }
 
@@ -126,6 +127,6 @@ pub enum Pass {
 pub enum Layout {
     /// Inlined functions below their callers, no calling contexts
     Nest,
-    /// Every function once
+    /// Every function has one entry
     Flat,
 }

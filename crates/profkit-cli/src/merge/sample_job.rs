@@ -1,4 +1,4 @@
-//! Merging and converting sample profiles: from what was typed to what is written and reported.
+//! Merges and converts sample profiles.
 use super::args::Format;
 use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks, refuse_losses};
@@ -20,14 +20,14 @@ use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Whether the bytes are those of a sample profile.
+/// Whether these bytes are a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
 
-/// Whether the first input that is a profile is a sample profile: the others are to be of its family.
+/// Whether the first input that is a profile is a sample profile. The other inputs must then be sample profiles too.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
-    // What cannot be read is reported when it is merged.
+    // Inputs that cannot be read are skipped here; the merge reports them.
     let kinds = (0..inputs.len()).filter_map(|index| inputs.kind(index).ok());
     let first = kinds.map(FileKind::family).find(Option::is_some);
     first == Some(Some(Family::Sample))
@@ -42,22 +42,22 @@ pub enum SampleForm {
     ExtBinary,
     /// Binary.
     Binary,
-    /// Compact binary, of LLVM 7 to 16.
+    /// Compact binary, for LLVM 7 to 16.
     CompactBinary,
-    /// GCC's.
+    /// GCC's encoding.
     Gcov(GcovVersion),
 }
 
 impl SampleForm {
-    /// The encoding for a format, an LLVM or a GCC.
+    /// The encoding that the format, the LLVM release or the GCC release asks for.
     ///
     /// # Errors
-    /// If these do not go together.
+    /// If these contradict each other.
     pub fn new(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<Self> {
         let version = match gcc {
             Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
                 Failure::usage(format_args!(
-                    "--gcc {release}: GCC 5 is the first that reads sample profiles"
+                    "--gcc {release}: GCC 5 is the first release that reads sample profiles"
                 ))
             })?),
             None => None,
@@ -67,18 +67,18 @@ impl SampleForm {
             (None, Some(version)) => SampleForm::Gcov(version),
             (Some(_), Some(_)) => {
                 return Err(Failure::usage(
-                    "--gcc chooses a version of the gcov encoding; others have none",
+                    "--gcc chooses a version of the gcov encoding; other encodings have no version",
                 ));
             }
             (Some(Format::Indexed | Format::MemprofYaml), None) => {
-                return Err(Failure::usage("the inputs are sample profiles, which have no indexed form and no heap")
-                    .with_hint("extbinary is what LLVM writes; text, binary, compact-binary and gcov are the others"));
+                return Err(Failure::usage("the inputs are sample profiles: they cannot be written as indexed or memprof-yaml")
+                    .with_hint("choose extbinary, which LLVM writes, or text, binary, compact-binary, gcov"));
             }
             (Some(Format::Text), None) => SampleForm::Text,
             (Some(Format::Extbinary), None) => SampleForm::ExtBinary,
             (Some(Format::Binary), None) => SampleForm::Binary,
             (Some(Format::CompactBinary), None) => SampleForm::CompactBinary,
-            // LLVM 10 is the first that reads the extensible encoding.
+            // LLVM releases before 10 do not read the extensible encoding.
             (None, None) if llvm.is_some_and(|release| release < Release::new(10)) => {
                 SampleForm::Binary
             }
@@ -107,23 +107,23 @@ impl SampleForm {
     }
 }
 
-/// What is to be done with some inputs.
+/// A merge of sample profiles, with all choices made.
 pub struct SampleJob<'a> {
-    /// What was typed for sample profiles.
+    /// The options for sample profiles.
     pub args: &'a SampleArgs,
-    /// What to write.
+    /// The encoding to write.
     pub form: SampleForm,
-    /// Where to.
+    /// The file to write.
     pub output: PathBuf,
-    /// Nothing may get lost.
+    /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
     /// Threads, progress, cancelling.
     pub run: RunOptions,
-    /// New names.
+    /// New names of functions.
     pub remapping: Option<Remapping>,
-    /// Functions that stay.
+    /// Decides which functions are kept.
     pub filter: Option<NameFilter>,
-    /// The input, if there is only one and both it and the output are GCC's: the output has its file names.
+    /// The only input, if both it and the output have GCC's encoding: the output then keeps its file names.
     pub only_gcov: Option<GcovProfile>,
 }
 
@@ -164,13 +164,13 @@ impl MergeJob for SampleJob<'_> {
             Err(error) => {
                 let failure = Failure::input(&error);
                 Err(match error {
-                    // Hints of single inputs are printed with them.
+                    // The hints about single inputs are printed with these inputs.
                     SampleMergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
                     SampleMergeError::Kinds {
                         what: SampleConflict::Contexts,
                         ..
                     } => NoResult::Failed(failure.with_hint(
-                        "profkit convert --layout nest makes a profile without contexts of one with them",
+                        "profkit convert --layout nest turns a profile with contexts into one without",
                     )),
                     error => NoResult::Failed(match error.hint() {
                         Some(hint) => failure.with_hint(hint),
@@ -198,15 +198,15 @@ impl MergeJob for SampleJob<'_> {
         if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
             nest(&mut profile, false);
             remarks.notes.push(format!(
-                "calling contexts were nested, because {} has no place for them",
+                "calling contexts were nested, because {} cannot represent them",
                 self.form.name()
             ));
         }
         let (bytes, losses) = self.encode(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
-        // The process ends soon: the system takes the memory back at once, where giving back piece by piece takes a tenth
-        // of the whole time.
+        // The memory is not freed piece by piece, because the process ends soon and the system then takes it back at
+        // once. Freeing it would take a tenth of the whole time.
         std::mem::forget(profile);
         Ok(vec![Written {
             path: name,
@@ -220,7 +220,7 @@ impl MergeJob for SampleJob<'_> {
 }
 
 impl SampleJob<'_> {
-    /// How the library is to merge.
+    /// The library's options for this merge.
     fn options(&self) -> SampleMergeOptions {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();
@@ -253,7 +253,7 @@ impl SampleJob<'_> {
         Ok(())
     }
 
-    /// The file, with functions dropped until it is small enough; and what it has no place for.
+    /// Encodes the profile. Drops functions until the file is small enough. Also returns messages about losses.
     fn encode(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
         let name = profkit_data::path_text(&self.output);
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
@@ -297,7 +297,7 @@ impl SampleJob<'_> {
         let Some(bytes) = encoded.bytes else {
             let limit = self.args.size_limit.unwrap_or_default();
             return Err(Failure::input(format_args!(
-                "{name}: not even one function fits {} bytes",
+                "{name}: not even one function fits into {} bytes",
                 grouped(limit)
             )));
         };
@@ -316,12 +316,12 @@ fn left_out(count: u64, what: &str) -> String {
     format!("left out {} {what}", grouped(count))
 }
 
-/// Losses in words.
+/// Turns losses into messages.
 fn words(losses: &Losses) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(
-            "{} of a text profile cannot be read back, for line breaks or the like in them",
+            "{} cannot be read back from a text profile, because of line breaks or similar characters",
             plural(unspeakable, "name")
         )
     });
@@ -330,8 +330,8 @@ fn words(losses: &Losses) -> Vec<String> {
         (losses.vtables, "vtables"),
         (losses.checksums, "checksums"),
         (losses.attributes, "attributes"),
-        (losses.names, "names, of which the hash is kept"),
-        (losses.large_lines, "samples of lines above 65535"),
+        (losses.names, "names; their hashes are kept"),
+        (losses.large_lines, "samples of line numbers above 65535"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)

@@ -1,4 +1,4 @@
-//! `profkit merge --supplement-with`: a merged instrumentation profile corrected by a sample profile.
+//! `profkit merge --supplement-with`: corrects a merged instrumentation profile by a sample profile.
 use crate::exit::{Failure, Result};
 use clap::Args;
 use profkit_analysis::supplement::{self, SupplementOptions};
@@ -7,31 +7,32 @@ use profkit_data::sample::SampleReadOptions;
 use profkit_merge::files::Input;
 use std::path::PathBuf;
 
-/// Which functions are corrected by what.
+/// The options that choose the sample profile and the functions to correct.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Correction by a sample profile")]
 pub struct SupplementArgs {
     /// Correct functions that are cold in the merged profile but warm or hot in this sample profile
     ///
-    /// Their counts are scaled up, or they are marked as warm or hot where most of their counters are zero: what
-    /// llvm-profdata merge --supplement-instr-with-sample does, after merging. For instrumentation of IR.
+    /// Their counts are scaled up; functions whose counters are mostly zero are marked as warm or hot instead. This
+    /// does the same as llvm-profdata merge --supplement-instr-with-sample, after the merge. It is meant for profiles
+    /// of IR instrumentation.
     #[arg(long, value_name = "FILE")]
     supplement_with: Option<PathBuf>,
 
-    /// Functions with fewer counters stay as they are; 10 by default
+    /// Leave functions with fewer counters than this unchanged; 10 by default
     #[arg(long, value_name = "N", requires = "supplement_with")]
     supplement_min_counters: Option<u64>,
 
-    /// Functions with a larger share of zero counters are marked, not scaled; 0.7 by default
+    /// Mark functions with a larger share of zero counters than this, and scale the others; 0.7 by default
     #[arg(long, value_name = "SHARE", requires = "supplement_with")]
     supplement_zero_share: Option<f32>,
 
-    /// Functions whose largest count is at most this are cold; by default the profile's summary decides
+    /// Treat functions as cold whose largest count is at most this; by default the profile's summary decides
     #[arg(long, value_name = "COUNT", requires = "supplement_with")]
     supplement_cold: Option<u64>,
 }
 
-/// A sample profile to correct by.
+/// The sample profile that corrects a merged profile.
 #[derive(Debug)]
 pub struct Supplement {
     name: String,
@@ -40,23 +41,23 @@ pub struct Supplement {
 }
 
 impl SupplementArgs {
-    /// Refuses what means nothing for sample profiles.
+    /// Fails if `--supplement-with` was given; called when the inputs are sample profiles.
     ///
     /// # Errors
     /// If it was given.
     pub fn refuse(&self) -> Result<()> {
         match self.supplement_with {
             Some(_) => Err(Failure::usage(
-                "--supplement-with corrects instrumentation profiles, and the inputs are sample profiles",
+                "--supplement-with corrects instrumentation profiles, but the inputs are sample profiles",
             )),
             None => Ok(()),
         }
     }
 
-    /// Reads the sample profile, with a note on what is damaged in it.
+    /// Reads the sample profile. Adds a note for each fault in it.
     ///
     /// # Errors
-    /// If it cannot be read, or if nothing can be read from it; with `strict` if anything cannot.
+    /// If nothing can be read from it; with `strict`, if any part of it cannot be read.
     pub fn load(&self, strict: bool, notes: &mut Vec<String>) -> Result<Option<Supplement>> {
         let Some(path) = &self.supplement_with else {
             return Ok(None);
@@ -86,7 +87,7 @@ impl SupplementArgs {
 }
 
 impl Supplement {
-    /// Corrects a profile, and says what was done.
+    /// Corrects a profile, and adds notes about the corrections.
     pub fn correct(&self, profile: &mut InstrProfile, notes: &mut Vec<String>) {
         let done = self.samples.correct(profile, &self.options);
         notes.push(format!(
@@ -102,7 +103,7 @@ impl Supplement {
         }
         if done.overflows > 0 {
             notes.push(format!(
-                "{}: counts that reached the largest number: {}",
+                "{}: counts that reached the largest possible value: {}",
                 self.name, done.overflows
             ));
         }

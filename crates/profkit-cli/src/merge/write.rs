@@ -1,4 +1,4 @@
-//! Writing a merged profile in the form that was asked for.
+//! Encodes a merged profile and writes it.
 use super::report::Written;
 use super::run::refuse_losses;
 use crate::exit::{Failure, Result};
@@ -13,21 +13,22 @@ use profkit_merge::Threads;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;
 
-/// A form with all choices made.
+/// An output form with all choices made.
 #[derive(Clone, Debug)]
 pub enum Encoding {
     /// Text.
     Text(TextOptions),
     /// Indexed.
     Indexed(IndexedWriteOptions),
-    /// The heap profile as YAML. The options say which versions of its section may be made on the way.
+    /// The heap profile as YAML. The heap profile passes through a MemProf section first; the options choose the
+    /// version of that section.
     MemProfYaml(IndexedWriteOptions),
 }
 
-/// Writes a profile to an output. Under `strict` nothing may get lost.
+/// Writes a profile to an output. With `strict`, losses are errors.
 ///
 /// # Errors
-/// If something would get lost that must not, or the output cannot be written.
+/// If `strict` forbids a loss, or if the output cannot be written.
 pub fn write_profile(
     output: Output,
     profile: &InstrProfile,
@@ -67,7 +68,7 @@ pub fn write_profile(
             if functions > 0 {
                 let what = plural(functions, "function");
                 written.losses.push(format!(
-                    "left out the counters of {what}, for which MemProf YAML has no place"
+                    "left out the counters of {what}, which MemProf YAML cannot represent"
                 ));
             }
             refuse_losses(&name, &written.losses, strict)?;
@@ -88,36 +89,36 @@ pub fn write_profile(
     Ok(written)
 }
 
-/// What a version has no place for, in words with counts.
+/// Messages about data that an indexed version cannot represent.
 fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
     let releases = match indexed_writers(version) {
         Some(range) => format!(" ({})", display_range(&range)),
         None => String::new(),
     };
     let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
-    let flags = flags.map(|flags| format!("that the profile is {flags}"));
+    let flags = flags.map(|flags| format!("the kind flags {flags}"));
     let counts = losses.counts().map(|(count, what)| match count {
         1 => format!("1 {}", what.trim_end_matches('s')),
         _ => format!("{} {what}", grouped(count)),
     });
     let lost = flags.into_iter().chain(counts);
     lost.map(|what| {
-        format!("left out {what}, for which indexed version {version}{releases} has no place")
+        format!("left out {what}, which indexed version {version}{releases} cannot represent")
     })
     .collect()
 }
 
-/// What the text form has no place for, in words with counts. Build ids are not counted: text never has them.
+/// Messages about data that text cannot represent. Build ids are not mentioned: text never has them.
 fn text_losses(profile: &InstrProfile) -> Vec<String> {
     let memprof = profile.memprof.iter().map(|section| {
         let bytes = plural(section.bytes.len() as u64, "byte");
-        format!("left out the MemProf section ({bytes}), for which text has no place")
+        format!("left out the MemProf section ({bytes}), which text cannot represent")
     });
     let flags = text::losses(profile)
         .flags
         .contains(InstrKind::FUNCTION_ENTRY_ONLY)
         .then(|| {
-            "left out the flag that only function entries are covered, for which text has no place"
+            "left out the flag that the profile covers only function entries, which text cannot represent"
                 .to_owned()
         });
     memprof.chain(flags).collect()

@@ -1,4 +1,4 @@
-//! `profkit mip cc`: a compiler's driver whose code is instrumented. docs/mip-cc.md has the user's view.
+//! `profkit mip cc`: a compiler driver whose code is instrumented. docs/mip-cc.md has the user's view.
 pub use profkit_mip::cc::is_assembler;
 
 use super::options::ModeArgs;
@@ -15,18 +15,16 @@ Examples:
   profkit mip cc -- clang -O2 -c foo.c -o foo.o
   profkit mip cc --mode calls -- g++-12 -O2 a.cc b.cc -o program
   make CC=\"profkit mip cc -- gcc\" CXX=\"profkit mip cc -- g++\"
-  cmake -DCMAKE_C_COMPILER_LAUNCHER=\"profkit;mip;cc;--\" -DCMAKE_C_LINKER_LAUNCHER=\"profkit;mip;cc;--\" ..
+  cmake -DCMAKE_C_COMPILER_LAUNCHER=\"profkit;mip;cc;--\" \\
+      -DCMAKE_C_LINKER_LAUNCHER=\"profkit;mip;cc;--\" ..
 
-The compiler's messages and exit code stay its own.";
+The messages and the exit code are those of the compiler.";
 
 /// Arguments of `profkit mip cc`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CcArgs {
-    #[command(flatten)]
-    mode: ModeArgs,
-
-    /// Link this runtime (see profkit mip runtime) in place of the built-in one
+    /// Link this runtime instead of the built-in one (see profkit mip runtime)
     #[arg(long, value_name = "FILE", conflicts_with = "no_runtime")]
     runtime: Option<PathBuf>,
 
@@ -34,15 +32,19 @@ pub struct CcArgs {
     #[arg(long)]
     no_runtime: bool,
 
-    /// The compiler (clang, clang++, gcc, g++, by any version or path, ccache before it) and its arguments
+    /// The compiler and its arguments: clang, clang++, gcc or g++, of any version, by name or path; ccache may come
+    /// before it
     #[arg(last = true, required = true, value_name = "COMPILER")]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    mode: ModeArgs,
 }
 
 /// Runs `profkit mip cc`. The exit code is the compiler's.
 ///
 /// # Errors
-/// If the command line asks for what cannot be instrumented, or instrumenting fails.
+/// If the command line asks for something that cannot be instrumented, or if the instrumentation fails.
 pub fn run(args: &CcArgs) -> Result {
     match Call::parse(&args.command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),
@@ -54,7 +56,7 @@ pub fn run(args: &CcArgs) -> Result {
                     Some(file) => Runtime::File(file.clone()),
                     None => Runtime::BuiltIn,
                 },
-                // As they were typed: between the subcommand's name and the compiler.
+                // The words between the subcommand's name and the compiler, as they were typed.
                 words: std::env::args_os()
                     .skip_while(|word| word != "cc")
                     .skip(1)
@@ -66,14 +68,14 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
-/// The words of [`Setup::words`].
+/// Parses [`Setup::words`] again.
 #[derive(Debug, Parser)]
 struct Words {
     #[command(flatten)]
     cc: CcArgs,
 }
 
-/// Runs as the assembler that GCC starts.
+/// Runs this program as the assembler that GCC starts.
 pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
     match become_assembler(args) {
         Err(failure) => exit::finish(Err(failure)),

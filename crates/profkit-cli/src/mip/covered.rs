@@ -11,7 +11,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-With --debug, --paths or --lines each function is a line for every function inlined where it begins, itself last.
+With --debug, --paths or --lines, a function has one line for each function that is inlined at
+its start, and a last line for itself.
 
 Examples:
   profkit mip covered -p program.mip
@@ -26,22 +27,22 @@ pub struct CoveredArgs {
     #[arg(short, long, value_name = "FILE")]
     profile: PathBuf,
 
-    /// List only functions whose symbol this regular expression matches somewhere
+    /// List only functions whose symbol has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
     regex: Option<String>,
 
     #[command(flatten)]
     image: ImageArgs,
 
-    /// Print the source file instead of the function
+    /// Print the source files instead of the functions
     #[arg(long, conflicts_with = "lines")]
     paths: bool,
 
-    /// Print source file and line instead of the function
+    /// Print source files and lines instead of the functions
     #[arg(long)]
     lines: bool,
 
-    /// Print names as the linker knows them
+    /// Print mangled names, as the linker knows them
     #[arg(long)]
     mangled: bool,
 }
@@ -49,7 +50,7 @@ pub struct CoveredArgs {
 /// Runs `profkit mip covered`.
 ///
 /// # Errors
-/// If the profile or the debug info cannot be read, or has no source locations where they are asked for.
+/// If the profile or the debug info cannot be read, or if source locations are asked for and there are none.
 pub fn run(args: &CoveredArgs) -> Result {
     let regex = pattern(args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;
@@ -68,7 +69,7 @@ pub fn run(args: &CoveredArgs) -> Result {
             .all(|function| function.location.is_none())
     {
         return Err(Failure::input(format_args!(
-            "{}: the profile has no source locations",
+            "{}: the profile holds no source locations",
             opened.name
         ))
         .with_hint("give the program with debug info: --debug PROGRAM"));
@@ -111,7 +112,7 @@ pub fn run(args: &CoveredArgs) -> Result {
         ));
     }
     warn(&notes);
-    // If stderr is closed, there is nowhere to print this.
+    // Nothing to do if this fails: stderr is closed.
     let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
     Ok(Status::Done)
 }

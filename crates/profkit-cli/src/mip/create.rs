@@ -10,7 +10,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-The binary must still have its map: take it before it is stripped. A map can be kept beside a stripped binary instead:
+The binary must still hold its map, so use the unstripped binary. Or extract the map before
+stripping, and use that:
   objcopy --dump-section __llvm_mipmap=program.mipmap program
 
 Examples:
@@ -21,11 +22,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CreateArgs {
-    /// An unstripped program or library, or the map of one
+    /// An unstripped program or library, or the map that was extracted from one
     #[arg(value_name = "BINARY|MAP")]
     input: PathBuf,
 
-    /// Write the profile here
+    /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]
     profile: PathBuf,
 
@@ -61,7 +62,7 @@ pub fn run(args: &CreateArgs) -> Result {
         ProfileVersion::from(args.format_version),
     )?;
     let mut stderr = print::stderr();
-    // If stderr is closed, there is nowhere to print this.
+    // Nothing to do if this fails: stderr is closed.
     for note in &made.notes {
         let _ = writeln!(stderr, "note: {note}");
     }

@@ -1,4 +1,4 @@
-//! `profkit mip diff`: which functions are called anew or no more, and which earlier or later.
+//! `profkit mip diff`: which functions are newly called, no longer called, called earlier or called later.
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
@@ -26,7 +26,7 @@ pub struct DiffArgs {
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
-    /// How the answer looks
+    /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -34,7 +34,7 @@ pub struct DiffArgs {
 /// Runs `profkit mip diff`.
 ///
 /// # Errors
-/// If a profile cannot be read, or the answer not be printed.
+/// If a profile cannot be read, or if the output cannot be printed.
 pub fn run(args: &DiffArgs) -> Result {
     let (old, new) = (
         profile::open(&args.old)?.profile,
@@ -78,7 +78,11 @@ fn text(out: &mut impl Write, difference: &Difference<'_>) -> io::Result<()> {
     section("Called functions that are gone", names(&difference.removed))?;
     section("Called earlier", moved(&difference.earlier))?;
     section("Called later", moved(&difference.later))?;
-    writeln!(out, "In their old order: {}", difference.unchanged)
+    writeln!(
+        out,
+        "Called in the same order as before: {}",
+        difference.unchanged
+    )
 }
 
 fn json(difference: &Difference<'_>) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! `profkit mip info`: how much there is, and how much of it was run.
+//! `profkit mip info`: the numbers of functions and blocks, and how many of them were run.
 use super::profile::open;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{Format, stdout_for};
@@ -71,7 +71,7 @@ pub fn run(args: &InfoArgs) -> Result {
         runs: profile.runs,
         functions: whole,
         covered_functions: covered,
-        // The entry is a block too.
+        // The entry of a function counts as a block too, but is not in the list of blocks.
         blocks: whole + count(blocks.clone().count()),
         covered_blocks: covered + count(blocks.filter(|block| block.runs > 0).count()),
         call_edges: count(profile.edges.len()),

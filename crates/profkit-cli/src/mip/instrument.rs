@@ -1,4 +1,4 @@
-//! `profkit mip instrument`: assembly in, instrumented assembly out.
+//! `profkit mip instrument`: reads assembly and writes instrumented assembly.
 use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
@@ -18,39 +18,40 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InstrumentArgs {
-    /// Assembly, preprocessed; - is standard input
+    /// A file of assembly without preprocessor directives; - is standard input
     #[arg(value_name = "INPUT")]
     input: PathBuf,
 
-    /// Write the instrumented assembly here; - is standard output
+    /// Write the instrumented assembly to this file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    #[command(flatten)]
-    mode: ModeArgs,
-
-    /// The target; by default the assembly shows it
+    /// The target machine; by default it is recognised from the assembly
     #[arg(long, value_name = "TRIPLE")]
     target: Option<Target>,
 
     /// The code model that the assembly was compiled for
     ///
-    /// In the large one, a record may be out of reach of a 32-bit offset. Sections named .ltext show it by themselves.
+    /// In the large model, a 32-bit offset may not reach a record. If the code is in sections named .ltext, the large
+    /// model is used without this option.
     #[arg(long, value_enum, value_name = "MODEL", default_value = "small")]
     mcmodel: CodeModel,
 
-    /// Say on standard error how many functions were instrumented, and which were not and why
+    /// Report on standard error how many functions were instrumented, and which were left alone and why
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    mode: ModeArgs,
 }
 
-/// Code models, as far as they differ here.
+/// The code models that make a difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CodeModel {
-    /// All but the large one: tiny, small, kernel, medium
+    /// Every model but the large one: tiny, small, kernel, medium
     #[value(aliases = ["tiny", "kernel", "medium"])]
     Small,
-    /// Code and data anywhere
+    /// Code and data may be anywhere in memory
     Large,
 }
 
@@ -68,7 +69,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
         let mut stderr = print::stderr();
-        // If stderr is closed, there is nowhere to print this.
+        // Nothing to do if this fails: stderr is closed.
         for skipped in &made.skipped {
             let _ = writeln!(
                 stderr,

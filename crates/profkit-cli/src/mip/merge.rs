@@ -1,4 +1,4 @@
-//! `profkit mip merge`: raw files into the profile of their image.
+//! `profkit mip merge`: merges raw files into the profile of their build.
 use super::profile::{FormatVersion, ImageArgs, make, open, write};
 use crate::exit::{Failure, Result};
 use crate::io::input_note;
@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
-Raw files find their profile by build id. Those of other builds, cut short or damaged are reported; of a file that is
-cut short the records before the cut are kept. Profiles (.mip) of the same build can be inputs too.
+Raw files are matched to profiles by build id. Files that are of other builds, truncated or
+damaged are reported; of a truncated file the records before the cut are kept. Profiles (.mip)
+of the same build can be inputs too.
 
 Examples:
   profkit mip merge -p program.mip *.mipraw
@@ -31,21 +32,21 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
-    /// Raw files, profiles, folders of them (all files below), or - for one on standard input
+    /// Raw files, profiles, folders of them (all files below them), or - for a file on standard input
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Take inputs from a list too: one path per line; - reads the list from standard input
+    /// Read more inputs from a list: one path per line; - reads the list from standard input
     #[arg(short = 'f', long, value_name = "LIST")]
     input_files: Vec<PathBuf>,
 
     /// The profile to merge into, or a folder with the profiles of several builds; may be repeated
     ///
-    /// In a folder, each build id has a profile of its own: BUILD-ID.mip for those that are new.
+    /// In a folder, each build has a profile of its own; a new one is named BUILD-ID.mip.
     #[arg(short, long, value_name = "FILE|DIR", required = true)]
     profile: Vec<PathBuf>,
 
-    /// A binary or map to make a profile of if its build has none yet, or a folder of binaries; may be repeated
+    /// A binary or map, or a folder of binaries: builds that have no profile yet get one; may be repeated
     #[arg(long, value_name = "BINARY|MAP|DIR")]
     binary: Vec<PathBuf>,
 
@@ -64,7 +65,7 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// The path of a profile, which may not exist yet.
+/// The file of a profile. It may not exist yet.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -76,9 +77,9 @@ struct Place {
 struct Profiles {
     targets: Vec<MipTarget>,
     places: Vec<Place>,
-    /// Where profiles of further builds go.
+    /// The folder for the profiles of further builds.
     folder: Option<PathBuf>,
-    /// A profile that does not exist yet.
+    /// The path of a profile that does not exist yet.
     new_file: Option<PathBuf>,
     notes: Vec<String>,
 }
@@ -86,14 +87,14 @@ struct Profiles {
 /// Runs `profkit mip merge`.
 ///
 /// # Errors
-/// Whatever keeps the result from being written.
+/// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
     let mut profiles = Profiles::collect(args)?;
     let output = profiles.places.first().map(|place| place.path.clone());
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output.as_deref())?;
     if inputs.files.iter().any(|file| file.weight != Weight::ONE) {
-        return Err(Failure::usage("runs of MIP have no weights")
-            .with_hint("name a file several times to count it so often"));
+        return Err(Failure::usage("MIP inputs cannot have weights")
+            .with_hint("to count a file several times, name it several times"));
     }
     let own: Vec<_> = profiles
         .places
@@ -161,7 +162,7 @@ impl MergeJob for MipJob {
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
-                "nothing of {} could be merged, nothing was written",
+                "nothing of {} could be merged; nothing was written",
                 plural(report.totals.files, "file")
             ));
             return Err(NoResult::NothingLeft(Box::new(report), failure));
@@ -213,7 +214,7 @@ impl Profiles {
                 profiles.add_file(path)?;
             } else if profiles.new_file.replace(path.clone()).is_some() {
                 return Err(Failure::usage(format_args!(
-                    "{}: several profiles do not exist yet, and it is not known which inputs each is for",
+                    "{}: a second profile that does not exist yet: it is not known which inputs belong to which profile",
                     profkit_data::path_text(path)
                 ))
                 .with_hint("give a folder: -p FOLDER"));
@@ -231,7 +232,7 @@ impl Profiles {
                 };
                 for entry in fs::read_dir(path).map_err(failed)? {
                     let path = entry.map_err(failed)?.path();
-                    // Binaries without a map are passed over, damaged ones are not.
+                    // Binaries without a map are passed over. Damaged binaries are kept, so that they are reported.
                     if path.is_file() && has_map(&path) {
                         binaries.push(path);
                     }
@@ -246,7 +247,7 @@ impl Profiles {
         }
         if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
             profiles.notes.push(
-                "there is no profile yet: it is made of the profiles among the inputs (or of --binary BINARY)".to_owned(),
+                "the profile does not exist yet: it is made from profiles among the inputs, or from --binary BINARY".to_owned(),
             );
         }
         Ok(profiles)
@@ -262,7 +263,7 @@ impl Profiles {
                 profkit_data::path_text(path),
                 opened.profile.identity
             ))
-            .with_hint("make one the profile (-p), the other an input"));
+            .with_hint("name one with -p, and the other as an input"));
         }
         self.targets.push(MipTarget {
             name: opened.name,
@@ -279,7 +280,7 @@ impl Profiles {
     fn add_folder(&mut self, folder: &Path) -> Result<()> {
         if self.folder.replace(folder.to_owned()).is_some() {
             return Err(Failure::usage(
-                "-p names several folders: new profiles go into one",
+                "-p names several folders, but new profiles can go into only one",
             ));
         }
         fs::create_dir_all(folder).map_err(|error| {
@@ -308,7 +309,7 @@ impl Profiles {
         found.iter().try_for_each(|path| self.add_file(path))
     }
 
-    /// Adds the empty profile of a binary, unless its build has one.
+    /// Adds an empty profile for a binary, unless there is a profile of its build already.
     fn add_binary(&mut self, path: &Path, args: &MergeArgs) -> Result<()> {
         let made = make(path, &args.image, None)?;
         let identity = &made.profile.identity;
@@ -344,10 +345,11 @@ impl Profiles {
         Ok(())
     }
 
-    /// Where the target of an index goes: one that was known before, or one that came from the inputs.
+    /// The file for the merged profile with this index. Profiles after the known ones came from the inputs.
     fn place(&mut self, index: usize, identity: &Identity) -> Result<Place> {
         if let Some(place) = self.places.get(index) {
-            // A map alone has learned its build id only from the raw files.
+            // The name depends on the build id. A profile that was made of a map gets its build id only from the raw
+            // files.
             let path = match &self.folder {
                 Some(folder) if place.is_new => folder.join(file_name(identity)),
                 _ => place.path.clone(),
@@ -359,7 +361,7 @@ impl Profiles {
             (Some(folder), None) => folder.join(file_name(identity)),
             (None, None) => {
                 return Err(Failure::input(format_args!(
-                    "there is no place for a profile of {identity}"
+                    "none of the named profiles is of {identity}"
                 ))
                 .with_hint("profiles of several builds go into a folder: -p FOLDER"));
             }

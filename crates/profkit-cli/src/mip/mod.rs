@@ -34,28 +34,28 @@ pub struct MipArgs {
     command: MipCommand,
 }
 
-/// The subcommands. To add one: a file beside this one, and a line into each half of this file.
+/// The subcommands. To add one: put it into a file beside this one, and add a line to each half of this file.
 #[derive(Debug, Subcommand)]
 enum MipCommand {
-    /// Run a compiler so that what it makes is instrumented
+    /// Run a compiler and instrument its output
     Cc(cc::CcArgs),
-    /// Put probes into a compiler's assembly
+    /// Instrument a compiler's assembly
     Instrument(instrument::InstrumentArgs),
-    /// Make the order in which a linker should lay out functions
+    /// Compute the order in which a linker should lay out functions
     Order(order::OrderArgs),
-    /// Make what compilers can use: lists of executed blocks, sample profiles
+    /// Make files that compilers can use: lists of executed blocks, sample profiles
     Use(use_::UseArgs),
-    /// Compare two profiles: functions called anew, no more, earlier, later
+    /// Compare two profiles: functions that are newly called, no longer called, called earlier or called later
     Diff(diff::DiffArgs),
     /// Write the runtime that instrumented programs are linked with
     Runtime(runtime::RuntimeArgs),
-    /// Make an empty profile of a binary or a map
+    /// Create an empty profile of a binary or a map
     Create(create::CreateArgs),
     /// Merge raw files into the profile of their build
     Merge(merge::MergeArgs),
-    /// Show what runs did, function by function
+    /// Show the results of the runs, function by function
     Show(show::ShowArgs),
-    /// List the functions that a run entered, or their files or lines
+    /// List the functions that a run entered, or their source files or lines
     Covered(covered::CoveredArgs),
     /// Show how many functions and blocks there are, and how many were run
     Info(info::InfoArgs),
@@ -67,7 +67,7 @@ enum MipCommand {
     FromYaml(yaml::FromYamlArgs),
 }
 
-/// Does what was asked for.
+/// Runs the subcommand.
 ///
 /// # Errors
 /// Those of the subcommand.

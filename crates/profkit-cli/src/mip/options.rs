@@ -1,18 +1,18 @@
-//! The options that say what is instrumented, shared by the commands that instrument.
+//! The instrumentation options, shared by the commands that instrument.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_merge::files::Input;
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
 use std::path::PathBuf;
 
-/// What is instrumented, and how.
+/// The instrumentation options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What is recorded")]
 pub struct ModeArgs {
-    /// What to record: function, calls, and with either, block
+    /// What to record: function or calls, and block in addition to either
     ///
-    /// function: whether each function was entered. calls: how often, and in which order first. block: whether each
-    /// block was run, on top of calls or (alone) of function.
+    /// function: whether each function was entered. calls: how often each function was called, and in which order the
+    /// first calls came. block: whether each block was run; block alone means function,block.
     #[arg(
         long,
         value_enum,
@@ -22,28 +22,31 @@ pub struct ModeArgs {
     )]
     mode: Vec<ModeArg>,
 
-    /// How mode function counts: store (yes or no, 7 bytes per function) or unary (0 to 8 calls, 6 bytes)
+    /// The counter of mode function: store (entered or not; 7 bytes of code per function) or unary (0 to 8 calls; 6
+    /// bytes)
     #[arg(long, value_enum, value_name = "COUNTER")]
     counter: Option<CounterArg>,
 
-    /// With mode calls: sample who calls whom into a ring of N return addresses
+    /// With mode calls: also record who calls whom, by samples in a ring of N return addresses
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     return_addresses: Option<u32>,
 
-    /// Leave functions of fewer than N instructions alone
+    /// Do not instrument functions with fewer than N instructions
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_instructions: usize,
 
-    /// Split functions into N groups by the hash of their name, and instrument one group only
+    /// Divide the functions into N groups by the hash of their name, and instrument only one group
     #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u64).range(1..))]
     groups: Option<u64>,
 
-    /// The group to instrument, from 0
+    /// The number of the group to instrument, from 0
     #[arg(long, value_name = "I", requires = "groups")]
     group: Option<u64>,
 
-    /// Leave functions alone that this list names, in the sanitizers' form: section [mip], lines fun:GLOB or
-    /// src:GLOB, with =block, =calls or =function to leave out that much
+    /// Do not instrument the functions that this list names
+    ///
+    /// The list has the form of the sanitizers' lists: section [mip], with lines fun:GLOB or src:GLOB. =block, =calls
+    /// or =function after the pattern leaves out only what that mode records.
     #[arg(long, value_name = "FILE")]
     ignorelist: Vec<PathBuf>,
 }
@@ -73,12 +76,12 @@ impl ModeArgs {
         options.mode = if asks(ModeArg::Calls) {
             if asks(ModeArg::Function) {
                 return Err(Failure::usage(
-                    "--mode takes function or calls, not both: calls tell what was entered",
+                    "--mode accepts function or calls, not both: mode calls also shows which functions were entered",
                 ));
             }
             if self.counter.is_some() {
                 return Err(Failure::usage(
-                    "--counter is for --mode function: calls are counted in 32 bits",
+                    "--counter is for --mode function: mode calls always counts in 32 bits",
                 ));
             }
             Mode::Calls {
@@ -97,7 +100,7 @@ impl ModeArgs {
         if let (Some(groups), Some(group)) = (self.groups, self.group) {
             if group >= groups {
                 return Err(Failure::usage(format_args!(
-                    "--group {group} is not below --groups {groups}"
+                    "--group {group} must be less than --groups {groups}"
                 )));
             }
             options.group = Some((groups, group));

@@ -29,52 +29,53 @@ pub struct OrderArgs {
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Runs one by one, for --algorithm balanced: raw files of the profile's image, or profiles of it
+    /// Separate runs for --algorithm balanced: raw files or profiles, of the same build as the profile
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Write the order here; - is standard output
+    /// Write the order to this file; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 
-    /// How to order
+    /// The rule that orders the functions
     #[arg(long, value_enum, default_value_t)]
     algorithm: Algorithm,
 
-    /// The linker that reads the file
+    /// The linker that is to read the file
     #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
     linker: Linker,
 
-    /// Only functions whose name has a match of this regular expression
+    /// List only functions whose name has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
     regex: Option<Regex>,
 
-    /// The size of a page, for the report
+    /// The size of a memory page, for the numbers of pages in the report
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..))]
     page_size: u64,
 
-    /// How the report on standard error looks; with json and no --output it is on standard output, with the names
+    /// The form of the report on standard error; json without --output prints the report and the order on standard
+    /// output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Algorithm {
-    /// By the mean ordinal of the first call
+    /// By the mean position of the function's first call in the runs
     #[default]
     Mean,
-    /// By balanced partitioning over runs: functions needed at the same times stand together
+    /// By balanced partitioning over the runs: functions that are needed at the same time stand together
     Balanced,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Linker {
-    /// --symbol-ordering-file of lld for ELF
+    /// lld for ELF: --symbol-ordering-file
     #[default]
     Lld,
-    /// --section-ordering-file of gold
+    /// gold: --section-ordering-file
     Gold,
-    /// -order_file of Mach-O linkers
+    /// Mach-O linkers: -order_file
     Macho,
 }
 
@@ -91,11 +92,11 @@ pub enum Format {
 /// Runs `profkit mip order`.
 ///
 /// # Errors
-/// If a file cannot be read, is of another image, or the order cannot be written.
+/// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(
-            Failure::usage("runs are of use for --algorithm balanced only")
+            Failure::usage("runs can be given only with --algorithm balanced")
                 .with_hint("merge them into the profile first: profkit mip merge"),
         );
     }
@@ -143,7 +144,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let bytes = file.write(&listed.names);
     output.write(|sink| sink.put(&bytes))?;
-    // If stderr is closed, there is nowhere to print this.
+    // Nothing to do if this fails: stderr is closed.
     let mut stderr = print::stderr();
     if args.format == Format::Json {
         let _ = writeln!(stderr, "{report:#}");
@@ -151,7 +152,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let _ = writeln!(
         stderr,
-        "{} of {} functions ordered for {file}: {} bytes of text, on {} pages before, on {} after",
+        "{} of {} functions ordered for {file}: {} bytes of code, on {} pages before and {} pages after",
         touched.functions,
         profile.function_counts().0,
         touched.bytes,
@@ -161,20 +162,20 @@ pub fn run(args: &OrderArgs) -> Result {
     if listed.repeated > 0 {
         let _ = writeln!(
             stderr,
-            "{} functions share their name with one before them, and a linker cannot tell them apart",
+            "{} functions have the same name as a function before them, and a linker cannot tell them apart",
             listed.repeated
         );
     }
     if !order.is_empty() && !profile.modes().contains(Modes::FIRST_CALL) {
         let _ = writeln!(
             stderr,
-            "the profile knows no order of calls (mode calls does): functions are in link order"
+            "the profile does not record the order of calls (mode calls does): the functions are in link order"
         );
     }
     Ok(Status::Done)
 }
 
-/// The runs as traces; without any, the profile alone is one.
+/// The runs as traces. If no runs are given, the profile itself is the only trace.
 fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
     if args.runs.is_empty() {
         return Ok(vec![trace(profile)]);
@@ -186,7 +187,7 @@ fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
         let run = traces_of_run(profile, &input).map_err(|error| match error {
             RunError::Data(error) => Failure::file(name, &error),
             RunError::OtherImage(found) => Failure::input(format_args!(
-                "{name}: this run is of {found}, and the profile of {}",
+                "{name}: this run is of another build: found {found}, expected {}",
                 profile.identity
             ))
             .with_hint("give runs of the build that the profile was created from"),

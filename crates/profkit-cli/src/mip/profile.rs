@@ -1,4 +1,5 @@
-//! What the commands on profiles share: opening a profile, making one of a binary or a map, source locations.
+//! Code that the commands on MIP profiles share: opens profiles, makes them of binaries or maps, finds source
+//! locations.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::ids::BuildId;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// A version of the profile's format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatVersion {
-    /// The original's, for profiles that were made of its maps
+    /// The original format's, for profiles that were made of its maps
     #[value(name = "8")]
     V8,
     /// profkit's own
@@ -31,14 +32,14 @@ impl From<FormatVersion> for ProfileVersion {
     }
 }
 
-/// How maps are read, and where debug info is.
+/// The options for reading maps and debug info.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ImageArgs {
     /// Take source locations from this program or debug file, instead of from the binary itself
     #[arg(long, value_name = "FILE")]
     pub debug: Option<PathBuf>,
 
-    /// The architecture, of a universal Mach-O file: arm64, x86_64, …
+    /// The architecture to use in a universal Mach-O file: arm64, x86_64, …
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
 }
@@ -51,7 +52,7 @@ impl ImageArgs {
     }
 }
 
-/// A profile with the version of its file.
+/// A MIP profile, with the name of its file and its version.
 #[derive(Debug)]
 pub struct Opened {
     pub name: String,
@@ -78,10 +79,10 @@ pub fn open(path: &Path) -> Result<Opened> {
     })
 }
 
-/// Writes a profile. Returns how many bytes it has.
+/// Writes a profile. Returns its size in bytes.
 ///
 /// # Errors
-/// If the version has no place for something of it, or it cannot be written.
+/// If the version cannot represent the profile, or if the file cannot be written.
 pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<u64> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
@@ -94,19 +95,19 @@ pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     Ok(output.write(|sink| sink.put(&bytes))?)
 }
 
-/// An empty profile, and what to print about it.
+/// An empty profile, with messages about how it was made.
 #[derive(Debug)]
 pub struct Made {
     pub profile: MipProfile,
     pub notes: Vec<String>,
-    /// What was left out.
+    /// Messages about functions that were left out.
     pub dropped: Vec<String>,
 }
 
-/// Makes an empty profile of a binary or a map. `build_id` stands for that of a map, which has none.
+/// Makes an empty profile of a binary or a map. A map does not hold a build id; `build_id` stands in for it.
 ///
 /// # Errors
-/// If the file is neither, or damaged.
+/// If the file is damaged, or is neither a binary nor a map.
 pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
@@ -120,7 +121,7 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
     })
 }
 
-/// Source locations of a profile's functions, and what to print about them.
+/// The source locations of a profile's functions, with messages about them.
 #[derive(Debug)]
 pub struct Located {
     pub tables: Tables,
@@ -131,7 +132,7 @@ pub struct Located {
 /// Finds the source locations where the functions of a profile begin.
 ///
 /// # Errors
-/// If the file is no program or debug file, or of another build.
+/// If the file is not a program or debug file, or is of another build.
 pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located> {
     let located = create::locate(profile, path, arch)?;
     Ok(Located {
@@ -152,10 +153,10 @@ impl From<create::Error> for Failure {
     }
 }
 
-/// A regular expression over names, which are bytes; it may match anywhere in them.
+/// Compiles a regular expression that may match anywhere in a name. Names are bytes.
 ///
 /// # Errors
-/// If it is none.
+/// If the text is not a regular expression.
 pub fn pattern(text: Option<&str>) -> Result<Option<regex::bytes::Regex>> {
     let Some(text) = text else { return Ok(None) };
     let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();

@@ -15,14 +15,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RuntimeArgs {
-    /// What to write it for: a triple of GCC, Clang or Rust; by default this machine
+    /// The machine that the runtime is for: a triple of GCC, Clang or Rust; by default this machine
     ///
-    /// For another machine the embedded source is compiled with the rustc that RUSTC names, or the one on the path,
-    /// which needs that target's core library.
+    /// For another machine, the embedded source is compiled with the rustc that RUSTC names, or with the rustc in PATH.
+    /// That rustc needs the target's core library.
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
 
-    /// Where to: NAME.a is a static library, NAME.o the object file in it
+    /// Write the runtime to this file: NAME.a for a static library, NAME.o for an object file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

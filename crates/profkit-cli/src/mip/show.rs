@@ -1,4 +1,4 @@
-//! `profkit mip show`: what runs did, function by function.
+//! `profkit mip show`: the results of the runs, function by function.
 use super::profile::{ImageArgs, Located, Opened, locate, open, pattern};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
@@ -12,14 +12,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Source locations are those of the profile, or of --debug.
+Source locations come from the profile, or from the file that --debug names.
 
 Examples:
   profkit mip show -p program.mip
   profkit mip show -p program.mip --debug program -r '^ns::'
-  profkit mip show -p program.mip --format json | jq '.functions[] | select(.called_runs > 0) | .name'";
+  profkit mip show -p program.mip --format json | jq '.functions[] | select(.called_runs > 0)'";
 
-/// Blocks on a line.
+/// The number of blocks per line.
 const BLOCKS_PER_LINE: usize = 8;
 
 /// Arguments of `profkit mip show`.
@@ -30,14 +30,14 @@ pub struct ShowArgs {
     #[arg(short, long, value_name = "FILE")]
     profile: PathBuf,
 
-    /// Show only functions whose symbol this regular expression matches somewhere
+    /// Show only functions whose symbol has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
     regex: Option<String>,
 
     #[command(flatten)]
     image: ImageArgs,
 
-    /// Print names as the linker knows them
+    /// Print mangled names, as the linker knows them
     #[arg(long)]
     mangled: bool,
 
@@ -49,7 +49,7 @@ pub struct ShowArgs {
 /// Runs `profkit mip show`.
 ///
 /// # Errors
-/// If the profile or the debug info cannot be read, or nothing can be printed.
+/// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern(args.regex.as_deref())?;
     let opened = open(&args.profile)?;
@@ -58,7 +58,7 @@ pub fn run(args: &ShowArgs) -> Result {
         Some(file) => {
             let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
             for note in &located.notes {
-                // If stderr is closed, there is nowhere to print this.
+                // Nothing to do if this fails: stderr is closed.
                 let _ = writeln!(print::stderr(), "warning: {note}");
             }
             Some(located)
@@ -85,7 +85,7 @@ pub fn run(args: &ShowArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// The colours of blocks, as codes of a terminal.
+/// The colours of blocks, as terminal codes.
 const RED: u8 = 31;
 const CYAN: u8 = 36;
 
@@ -102,7 +102,7 @@ impl View<'_> {
         &self.opened.profile
     }
 
-    /// Where a function begins: the frames, the innermost first.
+    /// The source location where a function begins: its frames, the innermost first.
     fn frames(&self, id: FunctionId) -> Vec<Frame<'_>> {
         let profile = self.profile();
         match &self.located {
@@ -129,7 +129,7 @@ impl View<'_> {
                 writeln!(out, "  Source Info: {}", place(frame))?;
             }
             if function.is_part() {
-                writeln!(out, "  Part of a function, which no call enters")?;
+                writeln!(out, "  Part of a function; no call enters it")?;
                 self.blocks(function, out)?;
                 writeln!(out)?;
                 continue;
@@ -142,7 +142,7 @@ impl View<'_> {
             )?;
             match function.modes.entry() {
                 Some(EntryKind::Calls) => writeln!(out, "  Call Count: {}", function.calls)?,
-                // Eight calls of a run look like more.
+                // A unary counter ends at eight calls per run, so the true number may be larger.
                 Some(EntryKind::Unary) if function.calls >= 8 => {
                     writeln!(out, "  Call Count: at least {}", function.calls)?;
                 }
@@ -289,13 +289,13 @@ impl View<'_> {
     }
 }
 
-/// `file:line` of a frame.
+/// The text `file:line` for a frame.
 pub(super) fn place(frame: &Frame<'_>) -> String {
     let path = frame.path.as_deref().unwrap_or(b"??");
     format!("{}:{}", display(path, true), frame.line)
 }
 
-/// The mean ordinal with one decimal, rounded down.
+/// The mean position of a function's first call, with one decimal, rounded down.
 fn mean(function: &Function) -> String {
     let tenths = u128::from(function.order_sum) * 10 / u128::from(function.order_runs.max(1));
     format!("{}.{}", tenths / 10, tenths % 10)

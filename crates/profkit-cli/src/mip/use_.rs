@@ -1,4 +1,4 @@
-//! `profkit mip use`: what stock compilers can take from a MIP profile.
+//! `profkit mip use`: makes files of a MIP profile that unmodified compilers can use.
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   profkit mip use --blocks app.mip app -o clusters.txt
-      app was built by: profkit mip cc --mode function,block -- clang -O2 -fbasic-block-address-map …
+      built by: profkit mip cc --mode function,block -- clang -fbasic-block-address-map …
       then: clang -O2 -fbasic-block-sections=list=clusters.txt …
   profkit mip use --sample app.mip app -o app.prof
-      app was built with -g -fdebug-info-for-profiling
+      built with -g -fdebug-info-for-profiling
       then: clang -O2 -g -fdebug-info-for-profiling -fprofile-sample-use=app.prof …";
 
 /// Arguments of `profkit mip use`.
@@ -39,15 +39,15 @@ pub struct UseArgs {
     #[arg(long, group = "what")]
     sample: bool,
 
-    /// A MIP profile; for --blocks with block coverage
+    /// A MIP profile; --blocks needs one with block coverage
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// The instrumented binary, not stripped; for --blocks the profile may be of an older build
+    /// The instrumented binary, not stripped; with --blocks the profile may be of an older build
     #[arg(value_name = "BINARY")]
     binary: PathBuf,
 
-    /// Write the result here; - is standard output
+    /// Write the result to this file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -59,11 +59,11 @@ pub struct UseArgs {
     #[arg(long, value_name = "N", default_value_t = 22)]
     llvm: u32,
 
-    /// The debug info of the binary, if it is in another file that its build id and debug link do not lead to
+    /// A file with the binary's debug info, if the build id and debug link of the binary do not lead to it
     #[arg(long, value_name = "FILE")]
     debug: Option<PathBuf>,
 
-    /// How the report on standard error looks
+    /// The form of the report on standard error
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -71,25 +71,25 @@ pub struct UseArgs {
 /// The encodings of sample profiles that LLVM reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Encoding {
-    /// Lines
+    /// Text
     #[default]
     Text,
-    /// Numbers without sections
+    /// Binary without sections
     Binary,
-    /// Numbers without sections, hashes for names
+    /// Binary without sections, with hashes instead of names
     Compbinary,
-    /// Sections
+    /// Extensible binary, with sections
     Extbinary,
 }
 
 /// Runs `profkit mip use`.
 ///
 /// # Errors
-/// If the profile or the binary cannot be read or do not fit, or the result cannot be written.
+/// If the profile or the binary cannot be read, if they do not fit together, or if the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
     let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
         Failure::usage(format_args!(
-            "--llvm {}: the map of blocks has a form that can be read since LLVM 15",
+            "--llvm {}: lists of blocks can be written for LLVM 15 and later only",
             args.llvm
         ))
     })?;
@@ -126,7 +126,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         .iter()
         .map(|function| function.cold_bytes)
         .sum();
-    // If stderr is closed, there is nowhere to print this.
+    // Nothing to do if this fails: stderr is closed.
     let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names
@@ -153,7 +153,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
     }
     let _ = writeln!(
         stderr,
-        "{} functions split: {cold} cold blocks of {cold_bytes} bytes",
+        "{} functions split: {cold} cold blocks with {cold_bytes} bytes",
         list.functions.len()
     );
     for (count, what) in [
@@ -169,7 +169,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
     for (which, what) in [
         (
             &list.stale,
-            "stale: their blocks are others than the profile's",
+            "stale: their blocks differ from those in the profile",
         ),
         (&list.missing, "not in the binary"),
         (&list.ambiguous, "names that several functions have"),
@@ -252,11 +252,11 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
         ),
         (
             samples.without_start,
-            "functions have no line where they begin: compile with -fdebug-info-for-profiling",
+            "functions have no source line at their start: compile with -fdebug-info-for-profiling",
         ),
         (
             samples.edges_without_lines,
-            "call edges have no place in the source",
+            "call edges have no source line",
         ),
     ] {
         if count > 0 {
@@ -275,7 +275,7 @@ fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
     let hint = match &error {
         BinaryError::Data(error) => return Failure::file(name, error),
-        BinaryError::SeveralArchitectures => "take one out: lipo -thin ARCHITECTURE",
+        BinaryError::SeveralArchitectures => "extract one: lipo -thin ARCHITECTURE",
         BinaryError::NoMap => "give the instrumented binary as it was linked, before stripping",
         BinaryError::NoBlockIds => {
             "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)"

@@ -1,4 +1,4 @@
-//! `profkit mip mip2yaml` and `yaml2mip`: profiles as text.
+//! `profkit mip mip2yaml` and `yaml2mip`: convert profiles to YAML and back.
 use super::profile::{FormatVersion, ImageArgs, locate, open, write};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
@@ -29,7 +29,7 @@ pub struct ToYamlArgs {
     #[arg(short, long, value_name = "FILE")]
     profile: PathBuf,
 
-    /// Write the YAML here; - is standard output
+    /// Write the YAML to this file; - is standard output
     #[arg(short, long, default_value = "-", value_name = "FILE")]
     output: PathBuf,
 
@@ -41,15 +41,15 @@ pub struct ToYamlArgs {
 #[derive(Debug, Args)]
 #[command(after_help = FROM_EXAMPLES)]
 pub struct FromYamlArgs {
-    /// The YAML; - is standard input
+    /// The YAML file; - is standard input
     #[arg(default_value = "-", value_name = "YAML")]
     input: PathBuf,
 
-    /// Write the profile here
+    /// Write the profile to this file
     #[arg(short, long, value_name = "FILE")]
     profile: PathBuf,
 
-    /// Version of the profile; by default the one that the YAML has the keys of
+    /// Version of the profile; by default the version that the keys of the YAML belong to
     #[arg(long, value_enum, value_name = "VERSION")]
     format_version: Option<FormatVersion>,
 }
@@ -57,7 +57,7 @@ pub struct FromYamlArgs {
 /// Runs `profkit mip mip2yaml`.
 ///
 /// # Errors
-/// If the profile cannot be read, or the YAML not be written.
+/// If the profile cannot be read, or if the YAML cannot be written.
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
     let mut opened = open(&args.profile)?;
     if let Some(file) = &args.image.debug {
@@ -82,14 +82,14 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
 /// Runs `profkit mip yaml2mip`.
 ///
 /// # Errors
-/// If the YAML is no profile, or the profile cannot be written.
+/// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
     let input = Input::open(&args.input)?;
     let (profile, version) =
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);
     write(&args.profile, &profile, version)?;
-    // If stderr is closed, there is nowhere to print this.
+    // Nothing to do if this fails: stderr is closed.
     let _ = writeln!(
         print::stderr(),
         "wrote {}: a profile of {}",

@@ -1,4 +1,4 @@
-//! What all commands print with: numbers for people, and outputs that let no control character of a file through.
+//! Printing for all commands: numbers for people, and outputs that escape the control characters of file contents.
 mod numbers;
 mod outputs;
 
@@ -8,7 +8,7 @@ pub use profkit_merge::files::Screen;
 
 use clap::ValueEnum;
 
-/// For whom a command prints.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people

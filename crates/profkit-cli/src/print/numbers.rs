@@ -1,7 +1,7 @@
 //! Numbers for people.
 use std::fmt::Display;
 
-/// A number with commas between groups of three digits.
+/// Writes a number with commas between groups of three digits.
 pub fn grouped(number: impl Display) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -14,13 +14,13 @@ pub fn grouped(number: impl Display) -> String {
     text
 }
 
-/// A count with its noun: "1 function", "2 functions".
+/// Writes a count with its noun: "1 function", "2 functions".
 pub fn plural(count: u64, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {noun}{s}", grouped(count))
 }
 
-/// A share as a percentage with one decimal, cut, so that only all of it is 100%.
+/// Writes a share as a percentage with one decimal. It is rounded down, so that only the whole is 100%.
 pub fn percent(part: u128, whole: u128) -> String {
     let tenths = match whole {
         0 => 0,

@@ -1,11 +1,11 @@
-//! Standard output and standard error, through which no control character of a file reaches a terminal.
+//! Standard output and standard error. Both escape control characters, so that those in files never reach a terminal.
 use super::{Format, Screen};
 use std::io::{self, BufWriter};
 
-/// How much is gathered before a write. Larger saves system calls that no longer show; costs that much memory.
+/// The size of the output buffer. A larger buffer would need more memory and save no measurable time.
 const BUFFER: usize = 256 << 10;
 
-/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) makes a failure of its errors.
+/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) turns its errors into failures.
 pub fn stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
     Screen::text(raw_stdout())
 }
@@ -15,7 +15,7 @@ pub fn json_stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
     Screen::json(raw_stdout())
 }
 
-/// Standard output for one of the two.
+/// Standard output for this format.
 pub fn stdout_for(format: Format) -> Screen<BufWriter<io::StdoutLock<'static>>> {
     match format {
         Format::Text => stdout(),

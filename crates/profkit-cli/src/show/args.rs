@@ -7,8 +7,8 @@ use profkit_analysis::selection::Selection;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Without options: what the file is, and a summary. What a damaged file still holds is shown, then what is wrong
-with it.
+Without options, this shows what the file is, and a summary. Of a damaged file it shows the
+sound parts, and then the errors.
 
 Examples:
   profkit show default.profraw
@@ -26,25 +26,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// Raw, indexed, text, sample or heap profile (.memprofraw, YAML), recognised by content; - is standard input
+    /// A profile: raw, indexed, text, sample or heap profile (.memprofraw, YAML), recognised by content; - is standard
+    /// input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-
-    /// Where the binaries of raw profiles without metadata, and of raw heap profiles, are
-    #[command(flatten)]
-    pub correlation: BinaryArgs,
 
     /// Show all functions
     #[arg(long)]
     pub functions: bool,
 
-    /// Show the function of this name, mangled or demangled, with or without its file; may be repeated
+    /// Show the function with this name, mangled or demangled, with or without its file name; may be repeated
     ///
     /// In an indexed profile a mangled name is looked up without reading the rest of the file.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
 
-    /// Show functions whose name, mangled or demangled, contains a text; may be repeated
+    /// Show functions whose name, mangled or demangled, contains this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub function_contains: Vec<String>,
 
@@ -56,11 +53,11 @@ pub struct ShowArgs {
     #[arg(long)]
     pub targets: bool,
 
-    /// Show the sizes given to memory intrinsics such as memcpy
+    /// Show the sizes that memory intrinsics such as memcpy were called with
     #[arg(long)]
     pub memop_sizes: bool,
 
-    /// Show the virtual tables seen at virtual calls
+    /// Show the virtual tables that virtual calls used
     #[arg(long)]
     pub vtables: bool,
 
@@ -72,7 +69,7 @@ pub struct ShowArgs {
     #[arg(long)]
     pub traces: bool,
 
-    /// Show the build ids of the programs that were run
+    /// Show the build ids of the programs that wrote the profile
     #[arg(long)]
     pub binary_ids: bool,
 
@@ -84,11 +81,11 @@ pub struct ShowArgs {
     #[arg(long)]
     pub sections: bool,
 
-    /// Show the N functions with the largest sums of counters, and their shares
+    /// Show the N functions with the largest sums of counters, and their shares of the sum of all
     #[arg(long, value_name = "N")]
     pub hot: Option<usize>,
 
-    /// Show how few counters make up which share of all counts
+    /// Show, for shares such as 50% and 99% of all counts, how many of the hottest counters reach them
     #[arg(long)]
     pub detailed_summary: bool,
 
@@ -96,30 +93,34 @@ pub struct ShowArgs {
     #[arg(long)]
     pub symbols: bool,
 
-    /// Print names as the profile has them
+    /// Print mangled names, as they are in the profile
     #[arg(long)]
     pub mangled: bool,
+
+    /// Output format; docs/formats/show-json.md describes the JSON
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
 
     /// Options of heap profiles.
     #[command(flatten)]
     pub heap: HeapArgs,
 
-    /// Output format; docs/formats/show-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: Format,
+    /// The options that name the binaries of raw profiles without metadata, and of raw heap profiles.
+    #[command(flatten)]
+    pub correlation: BinaryArgs,
 }
 
-/// Which details of a function are printed.
+/// The details that are printed for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Details {
     pub counts: bool,
-    /// By value kind.
+    /// Value profiles, indexed by value kind.
     pub values: [bool; 3],
     pub bitmaps: bool,
 }
 
 impl ShowArgs {
-    /// The functions that are printed.
+    /// The functions to print.
     pub fn selection(&self) -> Selection {
         Selection {
             all: self.functions || self.shows_functions() && !self.filters(),
@@ -128,7 +129,7 @@ impl ShowArgs {
         }
     }
 
-    /// Whether only some functions are asked for.
+    /// Whether an option selects functions by name.
     pub fn filters(&self) -> bool {
         !self.function.is_empty() || !self.function_contains.is_empty()
     }
@@ -137,12 +138,12 @@ impl ShowArgs {
         self.counts || self.targets || self.memop_sizes || self.vtables || self.bitmaps
     }
 
-    /// Whether functions are printed at all: asking for a detail asks for the functions.
+    /// Whether functions are printed. An option for a detail, such as --counts, also prints the functions.
     pub fn shows_functions(&self) -> bool {
         self.functions || self.filters() || self.asks_for_details()
     }
 
-    /// The details that were asked for; of functions that were asked for by name, all if none was.
+    /// The details to print. If functions are selected by name and no detail is named, these are all details.
     pub fn details(&self) -> Details {
         let all = !self.function.is_empty() && !self.asks_for_details();
         Details {
@@ -156,7 +157,7 @@ impl ShowArgs {
         }
     }
 
-    /// Whether the answer needs all records to be read, whatever else it has.
+    /// Whether all records have to be read.
     pub fn needs_all_records(&self) -> bool {
         !self.filters()
             || self.functions
@@ -165,7 +166,7 @@ impl ShowArgs {
             || self.detailed_summary
     }
 
-    /// Whether the summary is printed: not under a selection of functions, unless it was asked for.
+    /// Whether the summary is printed. If functions are selected, it is printed only with --detailed-summary.
     pub fn shows_summary(&self) -> bool {
         !self.filters() || self.detailed_summary
     }

@@ -1,4 +1,4 @@
-//! The metadata of a raw profile that holds counters only.
+//! The metadata for a raw profile that holds only counters.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result};
 use crate::print;
@@ -6,10 +6,10 @@ use profkit_analysis::correlate::{Joined, Plan};
 use profkit_merge::files::{Input, SingleInput};
 use std::io::Write;
 
-/// Finds the binaries of a file's profiles. Warnings about them go to standard error.
+/// Finds the binaries of the profiles in a file. Warnings about them go to standard error.
 ///
 /// # Errors
-/// If a binary that was named cannot be read, or a profile has none.
+/// If a binary that was named cannot be read, or if no binary is found for a profile.
 pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
     let mut notes = Vec::new();
     let binaries = args.index(&mut notes, true)?;
@@ -26,7 +26,7 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
         );
     }
     for note in &notes {
-        // Nobody is left to read it if stderr is closed.
+        // Nothing to do if this fails: stderr is closed.
         let _ = writeln!(print::stderr(), "note: {note}");
     }
     Ok(plan.joined)

@@ -1,5 +1,5 @@
-//! Profiles for programs: one JSON object, written as it comes. docs/formats/show-json.md is its schema; a change that
-//! readers can notice raises [`SCHEMA_VERSION`].
+//! Profiles as JSON: one object, written piece by piece while the profile is read. docs/formats/show-json.md is its
+//! schema; a change that readers can notice raises [`SCHEMA_VERSION`].
 use super::args::Details;
 use super::report::{Context, Layout, Printer, RecordView};
 use super::text::{bits, endian_name};
@@ -16,14 +16,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Raised when a member is renamed, removed or changes its meaning. New members do not raise it.
+/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
+/// not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Prints JSON.
 pub struct JsonPrinter<W> {
     out: W,
     mangled: bool,
-    /// The array that is open: its name, and whether it has an element.
+    /// The array that is being written: its name, and whether it has an element yet.
     open: Option<(&'static str, bool)>,
 }
 
@@ -43,7 +44,7 @@ impl<W: Write> JsonPrinter<W> {
         Ok(())
     }
 
-    /// An element of the array `name`, on its own line.
+    /// Writes an element of the array `name` on a line of its own.
     fn element(&mut self, name: &'static str, value: &impl Serialize) -> io::Result<()> {
         match self.open {
             Some((open, more)) if open == name => {
@@ -77,7 +78,8 @@ impl<W: Write> JsonPrinter<W> {
         value
     }
 
-    /// The function, or nothing but its hash where the name is not known; null for what is outside the program.
+    /// A function by its hash. If its name is not known, the object holds only the hash. Null stands for functions
+    /// outside the program.
     fn function(&self, value: u64, context: &Context<'_>) -> Value {
         let name_ref = NameRef(value);
         let mut function = match context.source.name_of(name_ref) {
@@ -265,7 +267,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
     }
 }
 
-/// What the file is.
+/// Describes the file.
 pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let writers = facts.writers.as_ref().map(
         |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
@@ -285,12 +287,12 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     without_nulls(value)
 }
 
-/// An error with its place, in the message too.
+/// An error whose message includes the place.
 pub fn error(error: &Error) -> Value {
     error_saying(error, &error.to_string())
 }
 
-/// An error with its place beside a message without it.
+/// An error whose message does not include the place.
 pub fn bare_error(error: &Error) -> Value {
     error_saying(error, error.message())
 }
@@ -333,7 +335,7 @@ fn value_totals(values: ValueTotals) -> Value {
     })
 }
 
-/// A sum as a number if it has 64 bits, as it nearly always has, or else as the nearest floating-point number.
+/// A sum as a number. A sum of more than 64 bits becomes the nearest floating-point number; this is rare.
 fn number(sum: u128) -> Value {
     match u64::try_from(sum) {
         Ok(sum) => sum.into(),
@@ -341,7 +343,7 @@ fn number(sum: u128) -> Value {
     }
 }
 
-/// Members that do not apply are left out.
+/// Removes members without a value.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, value| !value.is_null());

@@ -1,5 +1,5 @@
-//! `profkit show`: what is in a profile, for people or as JSON. Records are printed as they are read; memory does not
-//! grow with their number.
+//! `profkit show`: prints the contents of a profile, for people or as JSON. Records are printed as they are read, so
+//! memory does not grow with their number.
 mod args;
 mod correlation;
 pub(crate) mod json;
@@ -27,7 +27,7 @@ use text::TextPrinter;
 /// Shows a profile.
 ///
 /// # Errors
-/// If it cannot be opened, or nothing of it can be read. A file that is damaged further on is
+/// If it cannot be opened, or if nothing of it can be read. A file that is damaged further on is not an error, but
 /// [`Status::InputBad`].
 pub fn run(args: &ShowArgs) -> exit::Result {
     let input = Input::open(&args.file)?;
@@ -77,7 +77,7 @@ pub fn run(args: &ShowArgs) -> exit::Result {
     finish(args, &input, &faults, &missing)
 }
 
-/// Of a file whose structure cannot be followed, the header can often be shown all the same.
+/// Shows only the header, which can often be read even if the rest of the file is damaged.
 fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
@@ -142,7 +142,7 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    /// Prints what was asked for. Returns the functions that were asked for by name and are not there.
+    /// Prints all parts that the options ask for. Returns the names of functions that were asked for but do not exist.
     fn everything<'s>(
         &mut self,
         mut source: InstrReader<'_>,

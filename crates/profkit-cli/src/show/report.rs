@@ -1,4 +1,4 @@
-//! What is printed, in order.
+//! The parts of the output, in their order.
 use super::args::Details;
 use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
@@ -8,18 +8,18 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io;
 
-/// Where names come from while records are printed.
+/// What printing a record needs beside the record: the source of names.
 pub struct Context<'a> {
     pub source: &'a InstrReader<'a>,
 }
 
-/// A record and what follows from it.
+/// A record that is to be printed.
 pub struct RecordView<'a> {
     pub record: &'a Record,
 }
 
 impl RecordView<'_> {
-    /// `hot` or `warm` for a record whose first counter is such a marker.
+    /// `hot` or `warm` if the first counter of the record is such a marker instead of a count.
     pub fn pseudo(&self) -> Option<&'static str> {
         match self.record.counts.first() {
             Some(&indexed::PSEUDO_HOT) => Some("hot"),
@@ -29,35 +29,35 @@ impl RecordView<'_> {
     }
 }
 
-/// Header and sections of one profile.
+/// The header and the sections of one profile.
 pub struct Layout {
-    /// Which profile of several in a file, from 1.
+    /// The number of the profile, from 1, if a file holds several.
     pub index: Option<usize>,
-    /// Where it begins.
+    /// The offset of the profile in the file.
     pub offset: u64,
-    /// LLVM's name, absolute offset and value of each word.
+    /// LLVM's name, the absolute offset and the value of each word.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
     pub sections: Option<Vec<SectionPlace>>,
 }
 
-/// Prints each thing when it is called; nothing is gathered.
+/// Prints the parts of the output. Each part is printed when its function is called; nothing is gathered.
 pub trait Printer {
-    /// First: what the file is.
+    /// Called first: describes the file.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
-    /// Each profile's header and sections.
+    /// Called for each profile in the file.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
-    /// Each record.
+    /// Called for each record.
     fn record(
         &mut self,
         view: &RecordView<'_>,
         details: Details,
         context: &Context<'_>,
     ) -> io::Result<()>;
-    /// After the last record.
+    /// Called after the last record.
     fn records_end(&mut self) -> io::Result<()>;
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
-    /// Hottest functions with the sum of all.
+    /// Prints the hottest functions. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()>;
     fn summaries(
         &mut self,
@@ -66,6 +66,6 @@ pub trait Printer {
         totals: &Totals,
         detailed: bool,
     ) -> io::Result<()>;
-    /// Last.
+    /// Called last.
     fn end(&mut self, faults: &Faults) -> io::Result<()>;
 }

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 /// Shows a sample profile.
 ///
 /// # Errors
-/// If nothing of it can be read, a function that was asked for by name is not there, or the text cannot be printed.
+/// If nothing of it can be read, if a function that was named is not in it, or if the output cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let lazy = !args.needs_all_records() && !args.symbols;
     let view = SampleView::open(input.bytes(), lazy.then_some(&args.function))
@@ -63,7 +63,7 @@ struct Show<'a> {
     view: &'a SampleView<'a>,
 }
 
-/// The facts of a profile's kind, with their names in JSON and in text.
+/// The properties of a profile's kind: flag, name in JSON, words in text.
 const KINDS: [(ProfileKind, &str, &str); 8] = [
     (
         ProfileKind::CONTEXT_SENSITIVE,
@@ -111,12 +111,12 @@ impl Show<'_> {
         self.view.name(id, self.args.mangled)
     }
 
-    /// The functions to be shown.
+    /// The functions to show.
     fn shown(&self) -> Vec<&Function> {
         self.view.selected(&self.args.selection())
     }
 
-    /// The summary, if it is to be shown.
+    /// The summary, if the options ask for it.
     fn summary(&self) -> Option<Summary> {
         self.args.shows_summary().then(|| self.view.summary())
     }

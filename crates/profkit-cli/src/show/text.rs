@@ -1,4 +1,4 @@
-//! Profiles for people.
+//! Profiles as text for people.
 use super::args::Details;
 use super::report::{Context, Layout, Printer, RecordView};
 use crate::print::{grouped, percent, plural};
@@ -15,16 +15,16 @@ use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io::{self, Write};
 
-/// Counters of a row.
+/// The number of counters per row.
 const ROW: usize = 8;
-/// Bitmap bytes of a row.
+/// The number of bitmap bytes per row.
 const BITMAP_ROW: usize = 32;
 
 /// Prints text.
 pub struct TextPrinter<W> {
     out: W,
     mangled: bool,
-    /// Whether sizes of memory intrinsics stand for ranges (LLVM 12 and later).
+    /// Whether sizes of memory intrinsics stand for ranges, as in profiles of LLVM 12 and later.
     ranges: bool,
 }
 
@@ -101,7 +101,8 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    /// Sizes above 8 that are no power of two stand for all up to the next power: LLVM's run-time buckets.
+    /// A size of a memory intrinsic. LLVM's runtime groups sizes above 8: the size after a power of two stands for all
+    /// sizes below the next power.
     fn size(&self, size: u64) -> String {
         match size {
             1 => "1 byte".to_owned(),
@@ -125,7 +126,7 @@ impl<W: Write> TextPrinter<W> {
         self.lines(&lines.map(|(name, value)| (name, grouped(value), String::new())))
     }
 
-    /// Names, numbers right-aligned below each other, and a remark.
+    /// Prints one line per entry: name, number (right-aligned), remark.
     fn lines(&mut self, lines: &[(&str, String, String)]) -> io::Result<()> {
         let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         let width = lines.iter().map(|(_, number, _)| number.len()).max();
@@ -144,7 +145,7 @@ impl<W: Write> Printer for TextPrinter<W> {
         writeln!(self.out, "{name}: {}", describe(facts))?;
         let kind = facts.instrumentation;
         let kind = if kind.is_unknown() {
-            "not stated (taken for front-end)".to_owned()
+            "not stated (assumed to be front-end)".to_owned()
         } else {
             kind.to_string()
         };
@@ -353,13 +354,13 @@ impl<W: Write> Printer for TextPrinter<W> {
         Ok(())
     }
 
-    /// Errors of text output go to stderr.
+    /// The command prints the errors on stderr, so they are not part of the text.
     fn end(&mut self, _faults: &Faults) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.
+/// Describes a profile, for example `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.
 pub fn describe(facts: &InstrFacts) -> String {
     let mut text = format!("{} profile", facts.form);
     if let Some(version) = facts.version {
@@ -385,7 +386,7 @@ pub fn endian_name(endian: Endian) -> &'static str {
     }
 }
 
-/// A header word as a number for people, where that helps: no addresses.
+/// A header word in decimal, for people; empty for words that are addresses or the magic.
 fn plain_value(name: &str, value: u64) -> String {
     match name {
         "Magic" => String::new(),

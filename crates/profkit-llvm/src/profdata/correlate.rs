@@ -1,5 +1,5 @@
-//! Correlation as `mergeInstrProfile` of `llvm-profdata.cpp` does it: one binary or debug info file for all inputs
-//! (`--binary-file`, `--debug-info`), or one by build id for each (`--correlate`).
+//! Correlation as `mergeInstrProfile` of `llvm-profdata.cpp` does it: either one binary or debug info file for all
+//! inputs (`--binary-file`, `--debug-info`), or a file by build id for each input (`--correlate`).
 use super::command_line::Parsed;
 use super::inputs::InputList;
 use super::lines::Lines;
@@ -25,20 +25,20 @@ use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER, dsym_files}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where metadata are.
+/// The part of a binary that holds the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     DebugInfo,
     Binary,
 }
 
-/// Where the profiles of a merge get their metadata from.
+/// The source of the metadata for the profiles of a merge.
 pub type Source = Arc<dyn RawMetadataSource + Send>;
 
 /// Checks the options and reads the binaries that they name.
 ///
 /// # Errors
-/// Contradictions, and whatever is wrong with a file that was named.
+/// If options contradict each other, or if a named file cannot be used.
 pub fn source(
     parsed: &Parsed,
     inputs: &InputList,
@@ -108,14 +108,14 @@ const DEFAULT_WARNINGS: u64 = 5;
 
 fn no_servers(error: ServersError) -> Fault {
     Fault::new(match error {
-        ServersError::NotBuilt => "--debuginfod: this program was built without a client (cargo feature `debuginfod`): fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
+        ServersError::NotBuilt => "--debuginfod: this profkit was built without the cargo feature `debuginfod`: fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
         ServersError::Variable(text) => text,
     })
 }
 
-/// Why a file gives no metadata.
+/// The reason why a file gives no metadata.
 enum Refusal {
-    /// Not an error of profiles: LLVM prints the text alone.
+    /// Not an error of a profile: LLVM prints only this text.
     Plain(String),
     Profile(Box<Error>),
 }
@@ -139,7 +139,7 @@ fn unable(detail: &'static str) -> Error {
     Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
 }
 
-/// The metadata of one program, for all inputs.
+/// The metadata of one program, used for all inputs.
 #[derive(Debug)]
 struct One {
     width: PointerWidth,
@@ -150,7 +150,8 @@ impl RawMetadataSource for One {
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>, Error> {
         let header = profile.header();
         if profile.dialect().width != self.width {
-            // LLVM's correlator of the other width is no correlator.
+            // LLVM has one correlator per pointer width; for a profile of the other width it acts as if there were
+            // none.
             return Ok(None);
         }
         let bare = header.num_data == 0
@@ -167,7 +168,7 @@ impl RawMetadataSource for One {
     }
 }
 
-/// Opens a binary and hands over its object file.
+/// Opens a binary and calls `take` with its object file.
 fn with_image<T>(
     path: &Path,
     kind: Kind,
@@ -257,7 +258,7 @@ fn warn(warnings: &CorrelationWarnings, session: &Session<'_>) {
     }
 }
 
-/// Where LLVM looks for a build id.
+/// The places where LLVM looks for the binary with a build id.
 struct Finder {
     folders: Vec<PathBuf>,
     servers: Option<Box<dyn BinaryServers>>,
@@ -279,7 +280,7 @@ impl Finder {
     }
 }
 
-/// Reads the binary of each input before the inputs themselves are read.
+/// Reads the binary of each input. This happens before the inputs themselves are read.
 fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, session: &Session<'_>) -> Joined {
     let mut joined = Joined {
         replace: true,
@@ -327,7 +328,7 @@ fn metadata_of(
                 .llvm_detail(format!("Missing build ID: {id}")),
         );
     };
-    // LLVM prints all warnings here.
+    // LLVM does not limit the number of warnings here.
     match read(&path, kind, 0, session) {
         Ok(one) => Ok(one.metadata),
         Err(Refusal::Profile(error)) => Err(*error),
@@ -337,10 +338,10 @@ fn metadata_of(
     }
 }
 
-/// `show --debug-info`: how many functions debug info describes, or all of them.
+/// `show --debug-info`: prints the number of functions that debug info describes, or all of them.
 ///
 /// # Errors
-/// Whatever is wrong with the file.
+/// If the file cannot be used.
 pub fn show(
     parsed: &Parsed,
     format: Option<&str>,

@@ -2,10 +2,10 @@
 use super::command_line::{Commands, HelpKind, OPTIONS, OptionKind, OptionSpec};
 use std::fmt::Write;
 
-/// The LLVM release that the personality follows.
+/// The LLVM release that the personality reproduces.
 pub const LLVM_VERSION: &str = "22.1.8";
 
-/// What `--version` prints. Scripts look for `LLVM version` and a number.
+/// The text of `--version`. Scripts look for `LLVM version` and a number in it.
 pub fn version() -> String {
     format!(
         "profkit {}, in place of llvm-profdata of\n  LLVM version {LLVM_VERSION}\n",
@@ -17,26 +17,26 @@ const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         Commands::MERGE,
         "<filename...>",
-        "Merge profiles into one (instrumentation and MemProf profiles; sample profiles in a later release)",
+        "Merge instrumentation, sample or MemProf profiles into one",
     ),
     (
         Commands::ORDER,
         "<profdata-file>",
-        "Order functions by temporal traces (in a later release)",
+        "Order functions by temporal traces (not supported yet)",
     ),
     (
         Commands::OVERLAP,
         "<base profile file> <test profile file>",
-        "Compare two profiles (in a later release)",
+        "Compare two sample profiles (instrumentation profiles are not supported yet)",
     ),
     (
         Commands::SHOW,
         "<profdata-file>",
-        "Show a profile (instrumentation and MemProf profiles; sample profiles in a later release)",
+        "Show an instrumentation, sample or MemProf profile",
     ),
 ];
 
-/// What `--help` prints for a subcommand, or for the program.
+/// The text of `--help` for a subcommand, or for the program.
 pub fn help(program: &str, command: Commands, kind: HelpKind) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

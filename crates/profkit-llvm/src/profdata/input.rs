@@ -1,4 +1,4 @@
-//! Opening a profile as LLVM's tool of one release does.
+//! Opens a profile as LLVM's tool of one release does.
 use memmap2::Mmap;
 use profkit_abi::{raw, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 /// The bytes of a file.
 #[derive(Debug)]
 pub enum FileBytes {
-    /// In memory.
+    /// Read into memory.
     Read(Vec<u8>),
-    /// Mapped.
+    /// Mapped into memory.
     Mapped(Mmap),
 }
 
@@ -28,10 +28,10 @@ impl AsRef<[u8]> for FileBytes {
     }
 }
 
-/// A profile that is open, with the names that its own bytes spell out.
+/// An open profile, with the names that its own bytes contain.
 pub struct Profile<'data> {
     source: Source<'data>,
-    /// Functions of an indexed profile by hash: their names stand in the table of functions only.
+    /// The function names of an indexed profile, by hash. Such a profile stores them only in its table of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
 }
 
@@ -42,11 +42,11 @@ enum Source<'data> {
 }
 
 impl<'data> Profile<'data> {
-    /// Opens a profile by its first bytes, as `InstrProfReader::create` does. With `names`, names of functions can be
-    /// looked up by hash.
+    /// Opens a profile, whose kind its first bytes decide, as `InstrProfReader::create` does. If `names` is true,
+    /// function names can be looked up by hash.
     ///
     /// # Errors
-    /// The same kinds as LLVM's.
+    /// Of the same kinds as LLVM's errors.
     pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
         let source = match detect(data) {
@@ -57,11 +57,11 @@ impl<'data> Profile<'data> {
             }
             FileKind::InstrIndexed => {
                 let profile = IndexedProfile::parse(data)?;
-                // LLVM reads them with the header.
+                // LLVM reads the traces together with the header, so their errors come first.
                 profile.temporal_traces()?;
                 if names {
                     let mut all = profile.records();
-                    // A damaged table is an error once its records are read.
+                    // Damage in the table is ignored here; it becomes an error when the records are read.
                     while let Ok(Some(name)) = all.next_name() {
                         known.entry(name.name_ref()).or_insert(name.name());
                     }
@@ -90,7 +90,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// What is counted.
+    /// The kind of the profile's counts.
     pub fn kind(&self) -> InstrKind {
         self.source().kind()
     }
@@ -98,7 +98,7 @@ impl<'data> Profile<'data> {
     /// Decodes the next record.
     ///
     /// # Errors
-    /// LLVM's tool stops at the first.
+    /// If the record is damaged. LLVM's tool stops at the first such error.
     #[inline]
     pub fn read_record(&mut self, record: &mut Record) -> Result<bool, Error> {
         match &mut self.source {
@@ -108,7 +108,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The name of a function or virtual table that the file knows.
+    /// The name of a function or virtual table, if the file contains it.
     pub fn name(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self.names.get(&name_ref) {
             Some(name) => Some(name),
@@ -116,7 +116,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// What LLVM's tool calls the version: for raw files the whole version word.
+    /// The version as LLVM's tool prints it: for raw files this is the whole version word.
     pub fn version(&self) -> u64 {
         match &self.source {
             Source::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
@@ -124,10 +124,10 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Build ids; `None` for text, which has none.
+    /// The build ids; `None` for text, which never has them.
     ///
     /// # Errors
-    /// For a section that contradicts itself.
+    /// If the section is damaged.
     pub fn binary_ids(&self) -> Result<Option<Vec<BuildId>>, Error> {
         match &self.source {
             Source::Text(_) => Ok(None),
@@ -135,10 +135,10 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Temporal traces, after all records were read.
+    /// The temporal traces. All records must have been read before.
     ///
     /// # Errors
-    /// For a section that contradicts itself.
+    /// If the section is damaged.
     pub fn temporal_traces(&mut self) -> Result<TemporalTraces, Error> {
         match &mut self.source {
             Source::Raw(reader) => reader.temporal_traces(),
@@ -148,7 +148,7 @@ impl<'data> Profile<'data> {
     }
 }
 
-/// LLVM's tool reads the raw version of its own release only.
+/// Fails for other raw versions: LLVM's tool reads only the raw version of its own release.
 fn check_raw_version(data: &[u8]) -> Result<(), Error> {
     let version = match RawDialect::read(data, 0) {
         Ok(dialect) => dialect.version,

@@ -11,18 +11,18 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How standard input is named.
+/// The name of standard input.
 pub const STDIN: &[u8] = b"-";
 const NOT_FOUND: &str = "No such file or directory";
-/// How deep folders may nest before we take it for a loop.
+/// The largest depth of nested folders. Deeper nesting is taken for a loop of links.
 const MOST_FOLDERS: usize = 256;
 
-/// A file with its weight.
+/// An input file with its weight.
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// The name as messages have it.
+    /// The name, as it is printed in messages.
     pub name: Vec<u8>,
-    /// How much its counts count.
+    /// The factor for its counts.
     pub weight: u64,
     text: String,
 }
@@ -32,15 +32,15 @@ pub struct InputFile {
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    /// What standard input held, once it was read.
+    /// The content of standard input, after it has been read.
     stdin: Option<io::Result<Vec<u8>>>,
 }
 
 impl InputList {
-    /// Collects all inputs of a command line.
+    /// Collects all inputs that a command line names.
     ///
     /// # Errors
-    /// A file that is not there, a weight that is none, a list that cannot be read.
+    /// If a file does not exist, a weight is not a valid number, or a list cannot be read.
     pub fn new(parsed: &Parsed, session: &Session<'_>) -> Result<Self, Fault> {
         let mut list = InputList::default();
         for name in &parsed.positionals {
@@ -79,7 +79,7 @@ impl InputList {
         }
     }
 
-    /// `WEIGHT,FILE`.
+    /// Adds an input of the form `WEIGHT,FILE`.
     fn add_weighted(&mut self, entry: &[u8]) -> Result<(), Fault> {
         let (weight, name) = match entry.iter().position(|&byte| byte == b',') {
             Some(comma) => (
@@ -115,13 +115,13 @@ impl InputList {
             Ok(metadata) if metadata.is_dir() => self
                 .add_folder(&path, weight, 0)
                 .map_err(|error| Fault::io(name, &error))?,
-            // Pipes and devices: LLVM passes them over.
+            // LLVM skips pipes and devices.
             Ok(_) => {}
         }
         Ok(())
     }
 
-    /// All files below a folder, in the order in which the system lists them.
+    /// Adds all files below a folder, in the order in which the system lists them.
     fn add_folder(&mut self, folder: &Path, weight: u64, depth: usize) -> io::Result<()> {
         if depth > MOST_FOLDERS {
             return Err(io::Error::other("Too many levels of symbolic links"));
@@ -147,15 +147,15 @@ impl InputList {
         });
     }
 
-    /// Reads standard input if it is among the inputs. An error is left to whoever loads it.
+    /// Reads standard input if it is among the inputs. An error is reported later, when the input is opened.
     pub fn read_stdin(&mut self, session: &Session<'_>) {
         if self.files.iter().any(|file| file.name == STDIN) {
             self.stdin = Some(session.read_stdin());
         }
     }
 
-    /// The indexes of what LLVM takes for heap profiles (raw dumps, and text that begins like YAML), and of the rest. An
-    /// input that cannot be read is left to the merge.
+    /// The indexes of the inputs that LLVM treats as heap profiles (raw dumps, and text that begins like YAML), and the
+    /// indexes of the others. An input that cannot be read is among the others; the merge reports it.
     pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
         (0..self.files.len()).partition(|&index| self.is_heap_profile(index).unwrap_or(false))
     }
@@ -174,7 +174,7 @@ impl InputList {
         Ok(is(head.get(..read).unwrap_or_default()))
     }
 
-    /// Takes these inputs out.
+    /// Removes these inputs.
     pub fn remove(&mut self, indexes: &[usize]) {
         let mut index = 0;
         self.files.retain(|_| {

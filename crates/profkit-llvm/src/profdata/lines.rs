@@ -1,15 +1,15 @@
-//! Text on its way to an output.
+//! A buffer for text that is written to an output.
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// Handed to the sink when this much is waiting: as much as outputs gather themselves, so that they write it without
-/// copying it once more. More would only cost cache.
+/// The size at which the buffer is passed to the sink. It is the size of the outputs' own buffers: they then write the
+/// text without copying it again. A larger size would only use more cache.
 const FLUSH_AT: usize = 256 << 10;
-/// Room for the line that crosses [`FLUSH_AT`], without growing the buffer.
+/// Extra room, so that the line that crosses [`FLUSH_AT`] does not grow the buffer.
 const SPARE: usize = 16 << 10;
 
-/// A buffer of text before a sink. What the sink says is kept until [`finish`](Lines::finish), so that printing needs
-/// no checks line by line; after an error nothing more is handed over.
+/// A buffer of text before a sink. An error of the sink is kept until [`finish`](Lines::finish), so that printing need
+/// not check each line. After an error no more text is passed to the sink.
 pub struct Lines<'s> {
     sink: &'s mut dyn Sink,
     buffer: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Lines<'s> {
 }
 
 impl<'s> Lines<'s> {
-    /// A buffer before `sink`.
+    /// Makes an empty buffer before `sink`.
     pub fn new(sink: &'s mut dyn Sink) -> Self {
         Lines {
             sink,
@@ -73,14 +73,15 @@ impl<'s> Lines<'s> {
         self.text(hex_digits(byte))
     }
 
-    /// Ends a line. Long lists call this, or [`flush_if_full`](Self::flush_if_full), now and then.
+    /// Ends a line. Code that prints long lists must call this or [`flush_if_full`](Self::flush_if_full) from time to
+    /// time.
     #[inline]
     pub fn end(&mut self) {
         self.buffer.push(b'\n');
         self.flush_if_full();
     }
 
-    /// Hands text over if much is waiting.
+    /// Passes the text to the sink if the buffer is full.
     #[inline]
     pub fn flush_if_full(&mut self) {
         if self.buffer.len() >= FLUSH_AT {
@@ -95,10 +96,10 @@ impl<'s> Lines<'s> {
         self.buffer.clear();
     }
 
-    /// Hands the rest over.
+    /// Passes the rest of the text to the sink.
     ///
     /// # Errors
-    /// The first that the sink returned.
+    /// The first error of the sink.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush();
         match self.error {
@@ -107,7 +108,7 @@ impl<'s> Lines<'s> {
         }
     }
 
-    /// Whether the sink takes no more.
+    /// Whether the sink has failed.
     pub fn is_broken(&self) -> bool {
         self.error.is_some()
     }

@@ -1,6 +1,7 @@
-//! MemProf as LLVM's tool has it: raw dumps with `--profiled-binary`, YAML, and `show --memory`.
+//! MemProf as LLVM's tool reads and shows it: raw dumps with `--profiled-binary`, YAML, and `show --memory`.
 //!
-//! Errors come in LLVM's order: the dumps' headers, the binary, the dumps, symbolising (`RawMemProfReader`).
+//! Errors are found in LLVM's order: first the headers of the dumps, then the binary, the dumps, and symbolising
+//! (`RawMemProfReader`).
 use super::command_line::Parsed;
 use super::inputs::InputList;
 use super::lines::Lines;
@@ -25,17 +26,17 @@ const TRUNCATED: &str = "truncated profile data";
 const MALFORMED: &str = "malformed instrumentation profile data";
 const UNSUPPORTED: &str = "unsupported instrumentation profile format version";
 const BAD_MAGIC: &str = "invalid instrumentation profile data (bad magic)";
-/// What LLVM 22 reads.
+/// The raw versions that LLVM 22 reads.
 const RAW_VERSIONS: std::ops::RangeInclusive<u64> = 3..=5;
-/// The version that is written unless another is asked for.
+/// The version of the MemProf section, unless an option names another one.
 const DEFAULT_VERSION: u32 = 3;
 
-/// Whether LLVM takes a file for a raw dump.
+/// Whether LLVM recognises a file as a raw dump.
 pub fn is_raw(data: &[u8]) -> bool {
     data.first_chunk() == Some(&MAGIC.to_le_bytes())
 }
 
-/// An error, and whether LLVM has put the file or binary before it already.
+/// An error of a heap profile. `context` is the file or binary if LLVM has already put its name before the message.
 struct Refusal {
     context: Option<Vec<u8>>,
     message: String,
@@ -72,12 +73,12 @@ fn malformed(detail: impl std::fmt::Display) -> Refusal {
     Refusal::new(format!("{MALFORMED}: {detail}"))
 }
 
-/// A raw profile, symbolised.
+/// A raw profile after symbolising.
 struct Raw {
     profile: MemProfile,
     version: u32,
     segments: Vec<Segment>,
-    /// Stacks of which a frame is left.
+    /// The number of stacks that still have a frame.
     stacks: usize,
 }
 
@@ -118,7 +119,8 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     let mut contexts = RawContexts::default();
     let mut first = None;
     contexts.add(&profile, |skipped| {
-        // Of an id that a dump has twice LLVM takes the second stack; between dumps that is refused above.
+        // If a dump has an id twice, LLVM uses the second stack. The same id with different stacks in two dumps was
+        // rejected above.
         if skipped.lost {
             first.get_or_insert(skipped.error);
         }
@@ -148,7 +150,7 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     })
 }
 
-/// `checkBuffer`: versions first, then sizes.
+/// Checks the headers as `checkBuffer` does: the version first, then the size.
 fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
     if data.len() < HEADER_LEN {
         return Err(Refusal::of(name, TRUNCATED));
@@ -163,7 +165,7 @@ fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
         let (version, size) = match words() {
             Ok((version, Ok(size))) => (version, size),
             Ok((version, Err(_))) => (version, 0),
-            // What follows is no header.
+            // The bytes that follow are not a header.
             Err(_) => (0, 0),
         };
         if !RAW_VERSIONS.contains(&version) {
@@ -203,7 +205,7 @@ fn id_text(id: &BuildId) -> String {
     }
 }
 
-/// The binary's build id, if the binary is one that LLVM takes.
+/// Checks that LLVM can use the binary, and returns its build id.
 fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
     use object::{Object, ObjectSegment};
     let file = BinaryFile::open(&path_from_bytes(name))
@@ -239,7 +241,7 @@ fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
     build_id(&image).map_err(|error| Refusal::of(name, error.to_string()))
 }
 
-/// What all dumps of a file must agree on (`readRawProfile`).
+/// Checks that all dumps of a file agree on their segments and stacks (`readRawProfile`).
 fn check_dumps(profile: &RawMemProf<'_>) -> Result<Vec<Segment>, Refusal> {
     let mut all: Vec<Segment> = Vec::new();
     let mut stacks: FxHashMap<u64, Vec<[u8; 8]>> = FxHashMap::default();
@@ -270,18 +272,18 @@ fn check_dumps(profile: &RawMemProf<'_>) -> Result<Vec<Segment>, Refusal> {
 /// The heap profiles among the inputs of a merge.
 #[derive(Debug)]
 pub struct Heap {
-    /// The sum of them.
+    /// The sum of the heap profiles.
     pub profile: MemProfile,
-    /// How many could not be used.
+    /// The number of inputs that could not be used.
     pub bad: usize,
-    /// The name of the first one.
+    /// The name of the first heap profile.
     pub first: Vec<u8>,
 }
 
-/// Reads the heap profiles among the inputs; `None` if there is none.
+/// Reads the heap profiles among the inputs; `None` if there are none.
 ///
 /// # Errors
-/// The first raw profile that LLVM refuses.
+/// The error of the first raw profile that LLVM rejects.
 pub fn load(
     parsed: &Parsed,
     inputs: &InputList,
@@ -331,7 +333,7 @@ pub fn load(
     }))
 }
 
-/// An error of YAML with LLVM's place before it; the words are ours.
+/// The text of a YAML error: the place as LLVM writes it, then profkit's own message.
 fn yaml_text(error: &profkit_data::Error) -> String {
     let (line, column) = error.line_column().unwrap_or((1, 1));
     let mut text = format!("YAML:{line}:{column}: error: {}", error.message());
@@ -344,10 +346,10 @@ fn yaml_text(error: &profkit_data::Error) -> String {
     text
 }
 
-/// The section to write, in the version that was asked for.
+/// Makes the section in the version that the options name.
 ///
 /// # Errors
-/// If tables have no room.
+/// If a table of the section is too large for its format.
 pub fn section(
     parsed: &Parsed,
     profile: MemProfile,
@@ -372,10 +374,10 @@ pub fn section(
     encode(&profile, &options).map_err(fault)
 }
 
-/// `show --memory`.
+/// Runs `show --memory`.
 ///
 /// # Errors
-/// As LLVM; of an indexed profile without a MemProf section, on which LLVM crashes, what is wrong.
+/// Those of LLVM's tool. LLVM crashes on an indexed profile without a MemProf section; here that is an error too.
 pub fn show(
     session: &Session<'_>,
     name: &[u8],
@@ -462,7 +464,7 @@ fn summary(lines: &mut Lines<'_>, summary: MemProfSummary) {
     }
 }
 
-/// `RawMemProfReader::printYAML`.
+/// Prints a raw profile as `RawMemProfReader::printYAML` does.
 fn show_raw(lines: &mut Lines<'_>, raw: &Raw) {
     let records = raw.profile.records();
     let allocating = || {
@@ -548,7 +550,7 @@ fn show_record(lines: &mut Lines<'_>, profile: &MemProfile, record: &Record) {
     }
 }
 
-/// The frames of a stack, for call sites each as an item of its own.
+/// Prints the frames of a stack. For call sites, each frame is an item of a list.
 fn show_frames(lines: &mut Lines<'_>, profile: &MemProfile, stack: StackId, items: bool) {
     for frame in profile.stack(stack) {
         if items {

@@ -1,4 +1,4 @@
-//! `merge` of instrumentation profiles, as `mergeInstrProfile` in `llvm-profdata.cpp` does it.
+//! Runs `merge` for instrumentation profiles, as `mergeInstrProfile` in `llvm-profdata.cpp` does.
 use super::command_line::{FORMAT, KIND, Parsed};
 use super::inputs::InputList;
 use super::lines::Lines;
@@ -18,9 +18,9 @@ use profkit_merge::{
 };
 use std::num::NonZeroUsize;
 
-/// The release whose rules are followed.
+/// The LLVM release whose rules are followed.
 pub(super) const RELEASE: Release = Release::new(22);
-/// What `--write-prev-version` writes.
+/// The version that `--write-prev-version` selects.
 const PREVIOUS_VERSION: u32 = 11;
 const HINT: &str =
     "Make sure that all profile data to be merged is generated from the same binary.";
@@ -116,7 +116,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
         None => InstrProfile::default(),
     };
     if let Some(heap) = heap.filter(|_| !conflict) {
-        // LLVM writes a section even if nothing is in it.
+        // LLVM writes a MemProf section even if it is empty.
         profile.memprof = Some(memprof::section(
             parsed,
             heap.profile,
@@ -162,7 +162,7 @@ fn remapping(parsed: &Parsed, session: &Session<'_>) -> Result<Option<Remapping>
     Ok(Some(remapping))
 }
 
-/// A pattern, or why it is none; nothing if none was given.
+/// Compiles a pattern; the error is LLVM's text. `None` if the text is empty.
 fn filter(text: &[u8]) -> Option<Result<Pattern, &'static str>> {
     (!text.is_empty()).then(|| Pattern::new(text))
 }
@@ -211,7 +211,7 @@ pub(super) fn merge_fault(error: &MergeError) -> Fault {
     }
 }
 
-/// Prints what went wrong with functions and files, and returns how many files were bad.
+/// Prints the errors of functions and files. Returns the number of bad files.
 fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> usize {
     let mut hinted: Vec<LlvmCode> = Vec::new();
     let mut bad = 0;
@@ -246,7 +246,7 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
     bad
 }
 
-/// A line about a function, and after the first of its code a hint.
+/// Prints a line about a function. A hint follows when its error code occurs for the first time.
 fn function_line(
     event: &Event,
     file: &[u8],
@@ -277,7 +277,7 @@ fn function_line(
     session.put(&lines);
 }
 
-/// Whether a function that is written has no name, as one whose name hash is damaged.
+/// Whether a function that will be written has no name. This happens if its name hash is damaged.
 fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
     let functions = profile.tables.iter().flat_map(|table| table.functions());
     functions
@@ -302,7 +302,7 @@ pub(super) fn write(
     if text {
         let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
-        // LLVM stops after the directives if it meets a name that was not in its file, and warns.
+        // If a function has no name, LLVM writes only the directives and prints a warning.
         let unnamed = has_unnamed(profile, sparse);
         let directives = InstrProfile {
             kind: profile.kind.without(InstrKind::TEMPORAL),
@@ -331,8 +331,8 @@ pub(super) fn write(
     })
 }
 
-/// Whether a site has the same size twice, which a single damaged input can have. LLVM writes such a profile and then
-/// warns (`InstrProfWriter::validateRecord`).
+/// Whether a value site holds the same size twice; a single damaged input can cause this. LLVM writes such a profile
+/// and then warns (`InstrProfWriter::validateRecord`).
 fn repeats_a_size(profile: &InstrProfile) -> bool {
     let mut seen = Vec::new();
     profile

@@ -1,4 +1,4 @@
-//! How LLVM's tool words its errors and warnings.
+//! The form of the errors and warnings of LLVM's tool.
 use super::help::LLVM_VERSION;
 use super::input::FileBytes;
 use super::inputs::STDIN;
@@ -14,7 +14,7 @@ const ERROR: (&str, &str) = ("error: ", "31");
 const WARNING: (&str, &str) = ("warning: ", "35");
 const NOTE: (&str, &str) = ("note: ", "36");
 
-/// Why the tool stops with exit code 1: file, message and perhaps a note, each a piece of a line.
+/// An error that stops the tool with exit code 1: file, message and perhaps a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     whence: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// An error of no file.
+    /// An error that is not about a file.
     pub fn new(message: impl Into<Vec<u8>>) -> Self {
         Fault {
             whence: Vec::new(),
@@ -35,7 +35,7 @@ impl Fault {
         }
     }
 
-    /// An error of a file.
+    /// An error that is about a file.
     pub fn of(whence: &[u8], message: impl Into<Vec<u8>>) -> Self {
         Fault {
             whence: whence.to_vec(),
@@ -43,7 +43,7 @@ impl Fault {
         }
     }
 
-    /// A line without the word "error".
+    /// An error whose line does not begin with the word "error".
     pub fn bare(whence: &str, message: impl Into<Vec<u8>>) -> Self {
         Fault {
             labelled: false,
@@ -51,12 +51,12 @@ impl Fault {
         }
     }
 
-    /// An error of a file that could not be opened, read or written.
+    /// The system's error for a file that could not be opened, read or written.
     pub fn io(whence: &[u8], error: &io::Error) -> Self {
         Self::of(whence, system_text(error))
     }
 
-    /// An error of a profile.
+    /// An error in the content of a profile.
     pub fn profile(whence: &[u8], error: &Error) -> Self {
         let fault = Self::of(whence, fault_text(&LlvmFault::from(error)));
         match error.kind() {
@@ -67,7 +67,7 @@ impl Fault {
         }
     }
 
-    /// Something that LLVM's tool does and this release does not.
+    /// An error for an option of LLVM's tool that this release does not have yet.
     pub fn later(what: &str) -> Self {
         Self::new(format!(
             "{what} is not supported by this release of profkit; use llvm-profdata of LLVM {LLVM_VERSION}"
@@ -82,7 +82,8 @@ impl Fault {
     }
 }
 
-/// LLVM's text for an error: that of the code (`getInstrProfErrString`), and after a colon the detail that LLVM gives.
+/// LLVM's text for an error: the text for its code (`getInstrProfErrString`), then a colon and the detail that LLVM
+/// gives.
 pub fn fault_text(fault: &LlvmFault) -> String {
     let text = match fault.code {
         LlvmCode::EndOfFile => "end of File",
@@ -117,7 +118,7 @@ pub fn fault_text(fault: &LlvmFault) -> String {
     }
 }
 
-/// Standard input, output and error during a run. Messages are in colours where LLVM's are.
+/// The standard input, output and error during a run. Messages have colours where LLVM's have.
 pub struct Session<'io> {
     stdin: RefCell<&'io mut (dyn Read + 'io)>,
     stdout: RefCell<&'io mut (dyn Write + 'io)>,
@@ -128,7 +129,7 @@ pub struct Session<'io> {
 }
 
 impl<'io> Session<'io> {
-    /// With the value of `--color`, if it was given.
+    /// Starts a session. `color` is the value of `--color`, if it was given.
     pub fn new(io: &'io mut Io<'_>, color: Option<bool>) -> Self {
         let terminal =
             io.stderr_is_terminal && std::env::var("TERM").is_ok_and(|term| shows_colours(&term));
@@ -142,10 +143,10 @@ impl<'io> Session<'io> {
         }
     }
 
-    /// Reads a file whole; `-` is standard input.
+    /// Reads a whole file; `-` is standard input.
     ///
     /// # Errors
-    /// In the system's words.
+    /// The system's error.
     pub fn read(&self, name: &[u8]) -> Result<FileBytes, Fault> {
         let read = if name == STDIN {
             self.read_stdin().map(FileBytes::Read)
@@ -184,11 +185,11 @@ impl<'io> Session<'io> {
 
     /// Writes whole lines to standard error.
     pub fn put(&self, lines: &[u8]) {
-        // Nobody is left to read the lines if standard error is closed; the exit code still says it.
+        // Nothing to do if this fails: standard error is closed, and the exit code still shows the failure.
         let _ = self.stderr.borrow_mut().write_all(lines);
     }
 
-    /// Prints why the tool stops.
+    /// Prints the error that stops the tool.
     pub fn error(&self, fault: &Fault) {
         let mut line = Vec::new();
         if fault.labelled {
@@ -208,7 +209,7 @@ impl<'io> Session<'io> {
         self.put(&line);
     }
 
-    /// Prints a warning, of a file unless `whence` is empty.
+    /// Prints a warning. It names a file unless `whence` is empty.
     pub fn warning(&self, whence: &[u8], message: &str) {
         let mut line = Vec::new();
         self.label(&mut line, WARNING);
@@ -230,7 +231,7 @@ impl<'io> Session<'io> {
     }
 }
 
-/// The terminals that LLVM takes to show colours (`Unix/Process.inc`).
+/// Whether LLVM assumes that this terminal shows colours (`Unix/Process.inc`).
 fn shows_colours(term: &str) -> bool {
     ["ansi", "cygwin", "linux"].contains(&term)
         || ["screen", "xterm", "vt100", "rxvt"]

@@ -1,4 +1,5 @@
-//! What LLVM 22's llvm-profdata does, to the letter: its options, its text, its exit codes, its bytes. docs/formats/llvm-profdata.md lists every difference with its reason.
+//! Reproduces llvm-profdata of LLVM 22 exactly: its options, its text, its exit codes, its bytes.
+//! docs/formats/llvm-profdata.md lists every difference with its reason.
 mod command_line;
 mod correlate;
 mod help;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
-/// Shown under `profkit --help`.
+/// The example at the end of `profkit llvm-profdata --help`.
 pub const EXAMPLE: &str = "\
 Example:
   profkit llvm-profdata merge -sparse *.profraw -o out.profdata";
@@ -48,7 +49,7 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
     let outcome = parse(&args, &mut wrong);
-    // Nobody is left to read it if standard error is closed; the exit code still says it.
+    // Nothing to do if this fails: standard error is closed, and the exit code still shows the failure.
     let _ = io.stderr.write_all(&wrong);
     let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
     let program = String::from_utf8_lossy(&command_line::file_name(typed)).into_owned();
@@ -88,7 +89,7 @@ fn print(io: &mut Io<'_>, text: &str) -> u8 {
     }
 }
 
-/// A path from the bytes of an argument or of a list of files.
+/// Makes a path of the bytes of an argument, or of a line in a list of files.
 pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     {

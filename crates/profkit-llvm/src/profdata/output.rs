@@ -1,5 +1,5 @@
-//! Writing outputs. LLVM truncates its output before it has anything to write; here an output appears whole or not at
-//! all, and a failed write is a failed command.
+//! Writes outputs. LLVM truncates the output file before it has anything to write. Here a file is written whole or not
+//! at all, and a failed write makes the command fail.
 use super::inputs::STDIN;
 use super::lines::Lines;
 use super::messages::{Fault, Session};
@@ -9,7 +9,7 @@ use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::{self, Content, OutputError, OutputProblem, write_to};
 use std::io;
 
-/// Where text or a profile goes.
+/// The place for text or a profile.
 #[derive(Debug)]
 pub enum Output {
     /// Standard output.
@@ -21,13 +21,13 @@ pub enum Output {
 /// Checks that an output can be written; `-` is standard output.
 ///
 /// # Errors
-/// In the system's words.
+/// The system's error.
 pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Output, Fault> {
     if name.is_empty() {
-        // An empty path is no file, whatever the current folder takes.
+        // An empty path never names a file. The error is the one for a file that does not exist.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    // LLVM has one name for standard input and output.
+    // LLVM uses the same name for standard input and standard output.
     if name == STDIN {
         return if content == Content::Binary && session.stdout_is_terminal() {
             Err(fault_of_terminal())
@@ -41,11 +41,11 @@ pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Ou
         .map_err(|error| fault(name, &error))
 }
 
-/// Fills an output with text.
+/// Writes text to an output.
 ///
 /// # Errors
-/// What `print` returns, or why the text cannot be written. What was printed until then stays on standard output, and
-/// a file is as it was.
+/// The error of `print`, or the reason why the text cannot be written. Text that was already printed to standard output
+/// stays there; a file stays as it was before.
 pub fn write(
     session: &Session<'_>,
     output: Output,
@@ -60,10 +60,10 @@ pub fn write(
     })
 }
 
-/// Fills an output through a writer that may itself fail in two ways.
+/// Writes an output through `write`. The outer error of `write` is one of the sink; the inner error stops the tool.
 ///
 /// # Errors
-/// As [`write`].
+/// Those of [`write`](fn@write).
 pub fn write_bytes(
     session: &Session<'_>,
     output: Output,

@@ -1,20 +1,20 @@
-//! Regular expressions of `--function` and `--no-function`: POSIX extended ones, as LLVM's `Regex` compiles them
-//! (`llvm/lib/Support/regcomp.c`), translated for the `regex` crate.
+//! The regular expressions of `--function` and `--no-function`. They are POSIX extended expressions, as LLVM's `Regex`
+//! compiles them (`llvm/lib/Support/regcomp.c`), translated for the `regex` crate.
 use regex::bytes::{Regex, RegexBuilder};
 
-/// The largest count in braces (`RE_DUP_MAX`).
+/// The largest count allowed in braces (`RE_DUP_MAX`).
 const MOST_REPEATS: u32 = 255;
 
-/// A compiled pattern that matches anywhere in a name.
+/// A compiled pattern. It matches anywhere in a name.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Compiles a pattern. One that begins with `?` and has a character of a mangled name is a name that MSVC mangled,
-    /// and taken literally.
+    /// Compiles a pattern. A pattern that begins with `?` and has a character of mangled names is taken literally: it
+    /// is a name that MSVC mangled.
     ///
     /// # Errors
-    /// LLVM's words for what is wrong with it.
+    /// LLVM's text for the fault.
     pub fn new(pattern: &[u8]) -> Result<Self, &'static str> {
         let mut translated = String::from("(?s-u)");
         if pattern.first() == Some(&b'?') {
@@ -36,7 +36,7 @@ impl Pattern {
             .map_err(|_| "out of memory")
     }
 
-    /// Whether the pattern matches somewhere in a name.
+    /// Whether the pattern matches anywhere in a name.
     pub fn matches(&self, name: &[u8]) -> bool {
         self.0.is_match(name)
     }
@@ -76,7 +76,7 @@ impl Translator<'_> {
         found
     }
 
-    /// Alternatives up to the end, or to the closing parenthesis of a group.
+    /// Parses alternatives, up to the end or to the closing parenthesis of a group.
     fn alternatives(&mut self, in_group: bool) -> Result<(), &'static str> {
         loop {
             let mut empty = true;
@@ -192,7 +192,7 @@ impl Translator<'_> {
         Ok(count)
     }
 
-    /// A bracket expression after its opening bracket.
+    /// Parses a bracket expression. Its opening bracket has been read already.
     fn bracket(&mut self) -> Result<(), &'static str> {
         for (word, boundary) in [(&b"[:<:]]"[..], "\\b{start}"), (b"[:>:]]", "\\b{end}")] {
             if let Some(rest) = self.rest.strip_prefix(word) {
@@ -257,7 +257,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // An empty class cannot be written down, one of everything can.
+        // The class is written negated if the expression was: the `regex` crate has no form for an empty class, but it
+        // has one for the class of all bytes.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);
@@ -266,7 +267,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// One character of a range.
+    /// Parses one end of a range.
     fn symbol(&mut self) -> Result<u8, &'static str> {
         if self.rest.starts_with(b"[.") {
             let element = self.until(b".]", COLLATING)?;
@@ -278,7 +279,7 @@ impl Translator<'_> {
         self.next().ok_or(BRACKETS)
     }
 
-    /// What stands between `[:` and `:]`, or their likes.
+    /// Returns the text between `[:` and `:]`, or between the other pairs of this kind.
     fn until(&mut self, end: &[u8], missing: &'static str) -> Result<&[u8], &'static str> {
         let inner = self.rest.get(2..).unwrap_or_default();
         let Some(length) = inner.windows(2).position(|window| window == end) else {
@@ -307,7 +308,7 @@ fn in_class(class: &[u8], byte: u8) -> Option<bool> {
     })
 }
 
-/// A byte that stands for itself.
+/// Appends a byte that matches itself.
 fn literal(out: &mut String, byte: u8) {
     if byte.is_ascii_alphanumeric() || byte == b'_' {
         out.push(char::from(byte));

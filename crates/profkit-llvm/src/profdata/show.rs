@@ -1,4 +1,5 @@
-//! `show`: functions, totals and lists as `showInstrProfile` in `llvm-profdata.cpp` prints them.
+//! Runs `show` for instrumentation profiles: prints functions, totals and lists as `showInstrProfile` in
+//! `llvm-profdata.cpp` does.
 use super::command_line::{Parsed, SHOW_KIND};
 use super::input::Profile;
 use super::lines::Lines;
@@ -13,11 +14,11 @@ use profkit_data::instr::{InstrKind, Record};
 use profkit_data::summary::{Summary, SummaryBuilder};
 use profkit_merge::files::Content;
 
-/// What to show.
+/// The options of `show`.
 #[derive(Clone, Debug, Default)]
 struct Options {
     all_functions: bool,
-    /// Functions whose name contains this, unless it is empty.
+    /// Show functions whose name contains this text, unless it is empty.
     function: Vec<u8>,
     counts: bool,
     call_targets: bool,
@@ -78,14 +79,14 @@ impl Options {
             || !self.function.is_empty() && memchr::memmem::find(name, &self.function).is_some()
     }
 
-    /// Whether names of other functions than those shown are printed.
+    /// Whether names are printed that must be looked up by hash.
     fn looks_up_names(&self) -> bool {
         let functions = self.all_functions || !self.function.is_empty();
         functions && (self.call_targets || self.vtables || self.text) || self.traces
     }
 }
 
-/// The share of all counts that hot functions account for (`profile-summary-cutoff-hot`).
+/// The share of all counts that hot functions account for, in millionths (`profile-summary-cutoff-hot`).
 const HOT_CUTOFF: u64 = 990_000;
 
 /// Runs `show`.
@@ -154,7 +155,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
 
 struct Show<'o, 's, 'l> {
     options: &'o Options,
-    /// The input, in messages.
+    /// The name of the input in messages.
     input: &'o [u8],
     lines: &'l mut Lines<'s>,
     summary: SummaryBuilder,
@@ -163,7 +164,7 @@ struct Show<'o, 's, 'l> {
     calls: ValueStatistics,
     vtables: ValueStatistics,
     sizes: ValueStatistics,
-    /// Names and largest counts of functions, for `--topn` and `--hot-func-list`.
+    /// The functions with their largest counts, for `--topn` and `--hot-func-list`.
     largest: Vec<(Vec<u8>, u64)>,
 }
 
@@ -219,7 +220,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         self.tail(profile)
     }
 
-    /// Turns a reader's error into LLVM's words.
+    /// Turns a reader's error into LLVM's text.
     fn checked<T>(&self, result: Result<T, Error>) -> Result<T, Fault> {
         result.map_err(|error| Fault::profile(self.input, &error))
     }
@@ -277,7 +278,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         }
     }
 
-    /// The lines that all shown functions have, without the last line end.
+    /// Prints the lines that every shown function has, without the last line break.
     fn begin(&mut self, record: &Record) {
         let lines = &mut *self.lines;
         if self.shown == 0 {
@@ -506,7 +507,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
     }
 }
 
-/// Prints a record in the text format.
+/// Prints a record in the text format of profiles.
 fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
     let mut writer = TextWriter::new(lines);
     let written = writer.record(
@@ -517,6 +518,6 @@ fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
         Some(&record.values),
         &|name_ref| profile.name(name_ref),
     );
-    // What the sink says, `lines` keeps.
+    // The error can be ignored: `lines` keeps errors of its sink.
     let _ = written.and_then(|()| writer.finish());
 }

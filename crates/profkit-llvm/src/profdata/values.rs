@@ -1,22 +1,23 @@
-//! Value profiles and the detailed summary in `show`.
+//! Prints value profiles and the detailed summary for `show`.
 use super::input::Profile;
 use super::lines::Lines;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::KindValues;
 use profkit_data::summary::Summary;
 
-/// Totals over the value sites of all shown functions.
+/// Totals of the value sites of all shown functions.
 #[derive(Clone, Debug, Default)]
 pub struct ValueStatistics {
     sites: u64,
     sites_with_values: u64,
     values: u64,
-    /// How many sites have one value, two, and so on.
+    /// The number of sites with one value, with two values, and so on.
     histogram: Vec<u64>,
 }
 
 impl ValueStatistics {
-    /// Prints the values of a function's sites: as names with a profile to look them up in, else as numbers.
+    /// Prints the values of a function's sites: as names if there is a profile to look them up in, otherwise as
+    /// numbers.
     pub fn show(
         &mut self,
         lines: &mut Lines<'_>,
@@ -49,7 +50,7 @@ impl ValueStatistics {
                     }
                     None => lines.padded(entry.value, 4),
                 };
-                // LLVM prints counts as signed numbers.
+                // LLVM prints the counts as signed numbers.
                 lines.text(b", ").padded(entry.count.cast_signed(), 10);
                 let share = entry.count as f64 * 100.0 / sum as f64;
                 lines.text(format!(" ] ({share:.2}%)")).end();
@@ -84,7 +85,7 @@ impl ValueStatistics {
     }
 }
 
-/// Prints how many blocks make up which share of all counts. LLVM computes in single precision.
+/// Prints the number of blocks that make up each share of all counts. LLVM computes this in single precision.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the numbers are rounded as LLVM rounds them"
@@ -108,7 +109,7 @@ pub fn detailed_summary(lines: &mut Lines<'_>, summary: &Summary) {
     }
 }
 
-/// A number as C's `%.6g` prints it: six significant digits, no trailing zeros.
+/// Formats a number as `%.6g` does in C: six significant digits, no trailing zeros.
 fn six_digits(number: f64) -> String {
     const DIGITS: i32 = 6;
     if number == 0.0 {

@@ -1,8 +1,8 @@
-//! YAML as LLVM's `yaml::Output` writes it, as far as the tool needs it.
+//! The part of LLVM's `yaml::Output` that the tool needs.
 use super::lines::Lines;
 use profkit_object::correlate::dwarf::Probe;
 
-/// Values stand in this column after a key.
+/// The column in which values begin.
 const COLUMN: usize = 17;
 
 /// Writes `show --debug-info --show-format=yaml`.
@@ -35,7 +35,7 @@ pub fn probes(probes: &[Probe], lines: &mut Lines<'_>) {
     lines.text("...\n");
 }
 
-/// A string, in quotes where LLVM puts them (`yaml::needsQuotes`).
+/// Formats a string, with quotes where LLVM puts them (`yaml::needsQuotes`).
 fn scalar(text: &[u8]) -> Vec<u8> {
     match quoting(text) {
         Quotes::None => text.to_vec(),

@@ -23,7 +23,7 @@ pub enum BinaryError {
     SeveralArchitectures,
     /// It has no MIP map: it was stripped, or not instrumented.
     NoMap,
-    /// It has no section `.llvm_bb_addr_map`, which has the ids of blocks.
+    /// It has no section `.llvm_bb_addr_map`, which holds the block ids.
     NoBlockIds,
     /// A section cannot be read, with the reason.
     Section(&'static str, object::Error),
@@ -49,12 +49,12 @@ impl fmt::Display for BinaryError {
         match self {
             BinaryError::Data(error) => error.fmt(f),
             BinaryError::SeveralArchitectures => {
-                f.write_str("this is a universal file of several architectures")
+                f.write_str("this is a universal file with several architectures")
             }
             BinaryError::NoMap => write!(f, "there is no section {}", section::MAP),
             BinaryError::NoBlockIds => write!(
                 f,
-                "there is no section {}, which has the ids of blocks",
+                "there is no section {}, which holds the block ids",
                 bb_addr_map::SECTION
             ),
             BinaryError::Section(name, error) => {
@@ -62,10 +62,10 @@ impl fmt::Display for BinaryError {
             }
             BinaryError::OtherBuild { found, expected } => write!(
                 f,
-                "found build id {found}, expected {expected}, that of the profile"
+                "found build id {found}, expected {expected}, the build id of the profile"
             ),
             BinaryError::NoDebugInfo => {
-                f.write_str("there is no debug info, which has the lines of the source")
+                f.write_str("there is no debug info, which holds the source lines")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! LLVM's command-line syntax (`llvm/lib/Support/CommandLine.cpp`), as far as llvm-profdata 22 shows it: response
-//! files, a table of options by subcommand, and a parser that says LLVM's words about what it does not understand.
+//! LLVM's command-line syntax (`llvm/lib/Support/CommandLine.cpp`), as far as llvm-profdata 22 uses it: response files,
+//! a table of options per subcommand, and a parser with LLVM's error messages.
 mod options;
 mod parse;
 mod response;

@@ -1,7 +1,8 @@
 //! The options of llvm-profdata 22, all in one table.
 use std::ops::BitOr;
 
-/// A set of subcommands; [`Commands::TOP`] stands for the program itself, whose options every subcommand understands.
+/// A set of subcommands. [`Commands::TOP`] stands for the program itself; every subcommand also has the options of
+/// `TOP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commands(u8);
 
@@ -26,12 +27,12 @@ impl Commands {
         (Self::SHOW, "show"),
     ];
 
-    /// Whether the sets have a member in common.
+    /// Whether the two sets have a member in common.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The name of a single subcommand, empty for the program itself.
+    /// The name of a single subcommand; empty for the program itself.
     pub fn name(self) -> &'static str {
         Self::NAMED
             .iter()
@@ -48,54 +49,54 @@ impl BitOr for Commands {
     }
 }
 
-/// What an option takes.
+/// The kind of value that an option has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// Nothing, or after `=` a truth value.
+    /// No value, or a truth value after `=`.
     Flag,
     /// Any text.
     Text,
-    /// Any text, as often as wanted.
+    /// Any text; the option may be repeated.
     TextList,
-    /// An unsigned number of 32 bits.
+    /// An unsigned 32-bit number.
     U32,
-    /// An unsigned number of 64 bits, of C's type `unsigned long`.
+    /// An unsigned 64-bit number, which messages call `ulong`.
     U64,
-    /// The same of type `unsigned long long`, which messages name.
+    /// An unsigned 64-bit number, which messages call `ullong`.
     LongU64,
-    /// A number of 32 bits.
+    /// A signed 32-bit number.
     I32,
-    /// Unsigned numbers of 32 bits with commas between, as often as wanted.
+    /// Unsigned 32-bit numbers with commas between them; the option may be repeated.
     U32List,
     /// A floating-point number.
     Float,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Nothing: the option itself is one word of a group, the last one of which counts. The group's title is what
-    /// messages say.
+    /// No value: the option is itself one choice of a group, and the last choice on the command line counts. Messages
+    /// name the group by this title.
     Member(&'static str),
-    /// Nothing: print help and stop.
+    /// No value: print help and stop.
     Help,
-    /// Nothing: print the version and stop.
+    /// No value: print the version and stop.
     Version,
 }
 
-/// One option.
+/// An option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// The name without dashes.
+    /// The name, without dashes.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of its value.
     pub kind: OptionKind,
-    /// Where it is known.
+    /// The subcommands that have it.
     pub commands: Commands,
-    /// Name of the value in help, if it has one.
+    /// The name of the value in help, if it has one.
     pub value: &'static str,
-    /// What it does.
+    /// The description in help.
     pub about: &'static str,
-    /// The option that it is another name of.
+    /// The option that this is another name of.
     pub alias_of: Option<&'static str>,
-    /// Only shown by `--help-hidden`.
+    /// Whether only `--help-hidden` shows it.
     pub hidden: bool,
 }
 
@@ -156,27 +157,27 @@ const MERGE_OVERLAP: Commands = Commands(MERGE.0 | OVERLAP.0);
 const MERGE_SHOW_OVERLAP: Commands = Commands(MERGE_SHOW.0 | OVERLAP.0);
 const SUBCOMMANDS: Commands = Commands(MERGE_SHOW_OVERLAP.0 | ORDER.0);
 
-/// Group of options that choose what `merge` writes.
+/// The group of options that choose the form that `merge` writes.
 pub const FORMAT: &str = "Format of output profile";
-/// Group of options that choose what kind of profile `merge` and `overlap` read.
+/// The group of options that choose the kind of profile that `merge` and `overlap` read.
 pub const KIND: &str = "Profile kind:";
-/// Group of options that choose what kind of profile `show` reads.
+/// The group of options that choose the kind of profile that `show` reads.
 pub const SHOW_KIND: &str = "Profile kind supported by show:";
 
-/// Every option of llvm-profdata 22 itself. LLVM's tool also takes the options of all compiler libraries that it is
-/// linked with, which do nothing for profiles; those are unknown here (docs/formats/llvm-profdata.md).
+/// All options of llvm-profdata 22 itself. LLVM's tool also accepts the options of all compiler libraries that it is
+/// linked with. They have no effect on profiles, and are unknown here (docs/formats/llvm-profdata.md).
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionSpec] = &[
-    // Where input and output are.
-    option("output", Text, SUBCOMMANDS, "output", "Write here instead of to standard output"),
+    // Input and output.
+    option("output", Text, SUBCOMMANDS, "output", "Write to this file instead of standard output"),
     alias("o", "output", Text, SUBCOMMANDS),
-    option("input-files", Text, MERGE, "string", "Also merge the files listed in this file, one [WEIGHT,]FILE a line (- is standard input)"),
+    option("input-files", Text, MERGE, "string", "Also merge the files listed in this file, one [WEIGHT,]FILE per line (- is standard input)"),
     alias("f", "input-files", Text, MERGE),
     option("weighted-input", TextList, MERGE, "string", "Merge a file with a weight: WEIGHT,FILE"),
-    option("remapping-file", Text, MERGE, "file", "Rename functions as this file says, one 'old_symbol new_symbol' a line"),
+    option("remapping-file", Text, MERGE, "file", "Rename functions by this file, one 'old_symbol new_symbol' per line"),
     alias("r", "remapping-file", Text, MERGE),
     hidden("dump-input-file-list", Flag, MERGE, "", "Print the inputs with their weights, and merge nothing"),
-    // Kinds and encodings.
+    // Kinds and encodings of profiles.
     option("instr", Member(KIND), MERGE_OVERLAP, "", "Instrumentation profiles (the default)"),
     option("sample", Member(KIND), MERGE_OVERLAP, "", "Sample profiles"),
     option("instr", Member(SHOW_KIND), SHOW, "", "An instrumentation profile (the default)"),
@@ -186,66 +187,66 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("extbinary", Member(FORMAT), MERGE, "", "Extensible binary (the default); indexed for instrumentation profiles"),
     option("text", Member(FORMAT), MERGE, "", "Text"),
     option("gcc", Member(FORMAT), MERGE, "", "GCC's encoding of sample profiles"),
-    // How to merge.
-    option("failure-mode", Choice(&["warn", "any", "all"]), MERGE, "value", "What bad inputs do to the exit code: warn (nothing), any (one is enough; the default), all (only if all are bad)"),
+    // Merging.
+    option("failure-mode", Choice(&["warn", "any", "all"]), MERGE, "value", "When bad inputs make the command fail: warn (never), any (if one is bad; the default), all (if all are bad)"),
     option("sparse", Flag, MERGE, "", "Leave out functions that never ran"),
-    option("num-threads", U32, MERGE, "uint", "How many threads read inputs (0, the default: chosen by cores and inputs)"),
+    option("num-threads", U32, MERGE, "uint", "The number of threads that read inputs (0, the default: depends on cores and inputs)"),
     alias("j", "num-threads", U32, MERGE),
     option("function", Text, MERGE_SHOW_OVERLAP, "string", "merge: keep only functions whose name matches this regular expression; show: show functions whose name contains this text"),
     option("no-function", Text, MERGE, "string", "Leave out functions whose name matches this regular expression"),
-    option("temporal-profile-trace-reservoir-size", U64, MERGE, "ulong", "Keep at most so many traces (default: 100)"),
-    option("temporal-profile-max-trace-length", U64, MERGE, "ulong", "Keep at most so many functions of a trace (default: 10000)"),
+    option("temporal-profile-trace-reservoir-size", U64, MERGE, "ulong", "Keep at most this many traces (default: 100)"),
+    option("temporal-profile-max-trace-length", U64, MERGE, "ulong", "Keep at most this many functions of a trace (default: 10000)"),
     hidden("keep-vtable-symbols", Flag, MERGE, "", "Keep the names of virtual tables in the output"),
     hidden("write-prev-version", Flag, TOP, "", "Write indexed version 11, which LLVM 18 and 19 read"),
     // Correlation.
     option("debug-info", Text, MERGE_SHOW, "string", "Take functions and counters from this file's debug info"),
     option("binary-file", Text, MERGE, "string", "Take functions and counters from this unstripped program"),
-    option("profiled-binary", Text, MERGE_SHOW, "string", "The program that a MemProf profile is of"),
-    option("max-debug-info-correlation-warnings", U32, MERGE_SHOW, "uint", "Print at most so many warnings while correlating (default: 5; 0 = all)"),
-    option("debug-file-directory", TextList, TOP, "string", "Look here for programs and debug info by build id"),
+    option("profiled-binary", Text, MERGE_SHOW, "string", "The program that wrote a raw MemProf profile"),
+    option("max-debug-info-correlation-warnings", U32, MERGE_SHOW, "uint", "Print at most this many warnings while correlating (default: 5; 0 = all)"),
+    option("debug-file-directory", TextList, TOP, "string", "Search this folder for programs and debug info by build id"),
     hidden("debuginfod", Flag, MERGE, "", "Ask debuginfod servers for programs by build id"),
-    option("correlate", Choice(&["", "debug-info", "binary"]), TOP, "value", "What to take from programs that are found by build id: debug-info or binary"),
+    option("correlate", Choice(&["", "debug-info", "binary"]), TOP, "value", "What to read from programs that are found by build id: debug-info or binary"),
     // Sample profiles.
     option("prof-sym-list", Text, MERGE, "string", "Sample profiles: a file with symbols for the profile symbol list"),
     option("convert-sample-profile-layout", Choice(&["nest", "flat"]), MERGE, "value", "Sample profiles: change the layout to nest or flat"),
-    option("sample-frame-depth-for-cold-context", U32, MERGE, "uint", "Sample profiles: frames that cold contexts keep when merged"),
+    option("sample-frame-depth-for-cold-context", U32, MERGE, "uint", "Sample profiles: the number of frames that cold contexts keep when they are merged"),
     hidden("sample-merge-cold-context", Flag, MERGE, "", "Sample profiles: merge cold contexts"),
     hidden("sample-trim-cold-context", Flag, MERGE, "", "Sample profiles: drop cold contexts"),
     hidden("compress-all-sections", Flag, MERGE, "", "Sample profiles: compress all sections of the extensible binary encoding"),
     hidden("drop-profile-symbol-list", Flag, MERGE, "", "Sample profiles: drop the profile symbol list"),
     hidden("gen-partial-profile", Flag, MERGE, "", "Sample profiles: mark the output as partial"),
     hidden("output-size-limit", U64, MERGE, "ulong", "Sample profiles: drop cold functions until the output is below this size"),
-    hidden("split-layout", Flag, MERGE, "", "Sample profiles: one section for functions with inlinees, one for the others"),
-    hidden("use-md5", Flag, MERGE, "", "Sample profiles: write MD5 instead of names"),
-    hidden("fs-discriminator-pass", Choice(&["Base", "Pass1", "Pass2", "Pass3", "PassLast"]), TOP, "value", "Sample profiles of FS-AFDO: the last pass whose bits of discriminators count: Base, Pass1, Pass2, Pass3 or PassLast (the default: all bits)"),
-    hidden("profile-isfs", Flag, TOP, "", "Sample profiles: text and binary ones are of FS-AFDO"),
+    hidden("split-layout", Flag, MERGE, "", "Sample profiles: separate sections for functions with and without inlined functions"),
+    hidden("use-md5", Flag, MERGE, "", "Sample profiles: write MD5 hashes instead of names"),
+    hidden("fs-discriminator-pass", Choice(&["Base", "Pass1", "Pass2", "Pass3", "PassLast"]), TOP, "value", "Sample profiles of FS-AFDO: keep the discriminator bits of the passes up to this one: Base, Pass1, Pass2, Pass3 or PassLast (the default: all bits)"),
+    hidden("profile-isfs", Flag, TOP, "", "Sample profiles: read text and binary profiles as profiles of FS-AFDO"),
     hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
-    hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, keep what goes below its callers for itself too"),
+    hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, also keep functions that are nested into their callers as functions of their own"),
     // Instrumentation profiles helped by sample profiles.
     hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
-    hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below are cold"),
-    hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: smaller functions stay as they are"),
+    hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below this are cold"),
+    hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: leave smaller functions unchanged"),
     hidden("zero-counter-threshold", Float, MERGE, "number", "Supplementing: functions with a larger share of zero counters are dropped"),
-    // MemProf.
+    // Heap profiles (MemProf).
     hidden("memprof-version", Choice(&["2", "3", "4"]), MERGE, "value", "Version of the MemProf section: 2, 3 or 4"),
     hidden("memprof-full-schema", Flag, MERGE, "", "MemProf: write all fields"),
-    hidden("memprof-random-hotness", Flag, MERGE, "", "MemProf: make up hotness"),
-    hidden("memprof-random-hotness-seed", U32, MERGE, "uint", "MemProf: seed of made-up hotness"),
-    // What to show.
+    hidden("memprof-random-hotness", Flag, MERGE, "", "MemProf: write random hotness (not supported yet)"),
+    hidden("memprof-random-hotness-seed", U32, MERGE, "uint", "MemProf: the seed of random hotness"),
+    // Showing.
     option("all-functions", Flag, SHOW, "", "Show every function"),
     option("counts", Flag, SHOW, "", "Show the counters of shown functions"),
     option("ic-targets", Flag, SHOW, "", "Show the targets of indirect calls of shown functions"),
-    option("memop-sizes", Flag, SHOW, "", "Show the sizes given to memory intrinsics of shown functions"),
-    option("show-vtables", Flag, SHOW, "", "Show the virtual tables seen in shown functions"),
+    option("memop-sizes", Flag, SHOW, "", "Show the sizes that memory intrinsics of shown functions were called with"),
+    option("show-vtables", Flag, SHOW, "", "Show the virtual tables that shown functions used"),
     option("showcs", Flag, SHOW, "", "Show context-sensitive records instead of plain ones"),
-    option("covered", Flag, SHOW, "", "Show nothing but the names of functions that ran"),
+    option("covered", Flag, SHOW, "", "Show only the names of functions that ran"),
     option("text", Flag, SHOW, "", "Show functions in the text format of profiles"),
     option("detailed-summary", Flag, SHOW, "", "Show how many blocks account for which share of all counts"),
     option("detailed-summary-cutoffs", U32List, SHOW, "800000,901000,999999", "Shares of the detailed summary, in millionths"),
     option("hot-func-list", Flag, SHOW, "", "Show the names of hot functions"),
-    option("topn", U32, SHOW, "uint", "Show so many functions with the largest counts"),
+    option("topn", U32, SHOW, "uint", "Show this many functions with the largest counts"),
     option("value-cutoff", U32, SHOW, "uint", "Leave out functions whose largest counter is below this"),
-    option("list-below-cutoff", Flag, SHOW, "", "List the functions that --value-cutoff leaves out, and nothing else of functions"),
+    option("list-below-cutoff", Flag, SHOW, "", "List only the functions that --value-cutoff leaves out"),
     option("binary-ids", Flag, SHOW, "", "Show the build ids of the programs"),
     option("profile-version", Flag, SHOW, "", "Show the version of the format"),
     option("temporal-profile-traces", Flag, SHOW, "", "Show the temporal traces"),
@@ -257,23 +258,23 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("value-cutoff", LongU64, OVERLAP, "ulong", "Show functions of the second profile whose largest count is above this"),
     option("similarity-cutoff", LongU64, OVERLAP, "ulong", "Sample profiles: show functions whose similarity is below this, in millionths"),
     option("cs", Flag, OVERLAP, "", "Compare context-sensitive counts"),
-    option("num-test-traces", U32, ORDER, "uint", "Set the last so many traces aside, and rate the order by them"),
-    // Everywhere.
+    option("num-test-traces", U32, ORDER, "uint", "Do not order by this many last traces, but rate the order by them"),
+    // For all subcommands.
     option("color", Flag, TOP, "", "Colours in messages (default: if standard error is a terminal)"),
     hidden("profile-summary-cutoff-hot", I32, TOP, "int", "The share of all counts, in millionths, that hot functions account for (default: 990000)"),
-    hidden("profile-summary-cutoff-cold", I32, TOP, "int", "Merging or trimming cold contexts: the share of all samples, in millionths, in counts that are not cold (default: 999999)"),
-    hidden("profile-symbol-list-cutoff", U64, TOP, "ulong", "Sample profiles: read at most so many names of a file's symbol list"),
+    hidden("profile-summary-cutoff-cold", I32, TOP, "int", "Merging or trimming cold contexts: the share of all samples, in millionths, that the counts that are not cold account for (default: 999999)"),
+    hidden("profile-symbol-list-cutoff", U64, TOP, "ulong", "Sample profiles: read at most this many names of a file's symbol list"),
     option("help", Help, Commands::ALL, "", "Show the options"),
     alias("h", "help", Help, Commands::ALL),
     option("help-list", Help, Commands::ALL, "", "Show the options in one list"),
     hidden("help-hidden", Help, Commands::ALL, "", "Show all options"),
     hidden("help-list-hidden", Help, Commands::ALL, "", "Show all options in one list"),
-    hidden("print-options", Flag, Commands::ALL, "", "Accepted, does nothing"),
-    hidden("print-all-options", Flag, Commands::ALL, "", "Accepted, does nothing"),
+    hidden("print-options", Flag, Commands::ALL, "", "Accepted, but has no effect"),
+    hidden("print-all-options", Flag, Commands::ALL, "", "Accepted, but has no effect"),
     option("version", Version, TOP, "", "Show the version"),
 ];
 
-/// The option of that name in a subcommand.
+/// Finds the option with this name in a subcommand.
 pub(super) fn find(command: Commands, name: &[u8]) -> Option<&'static OptionSpec> {
     OPTIONS
         .iter()
@@ -281,22 +282,22 @@ pub(super) fn find(command: Commands, name: &[u8]) -> Option<&'static OptionSpec
 }
 
 impl OptionSpec {
-    /// The name that messages about the value use: that of the option itself, not of its alias.
+    /// The name in messages about the value: for an alias, this is the name of the option itself.
     pub(super) fn full_name(&self) -> &'static str {
         self.alias_of.unwrap_or(self.name)
     }
 
-    /// Whether a value is an error.
+    /// Whether it is an error to give the option a value.
     pub(super) fn takes_no_value(&self) -> bool {
         matches!(self.kind, Member(_) | Help | Version)
     }
 
-    /// Whether the next argument is the value where none follows `=`.
+    /// Whether the next argument is the value if there is no `=`.
     pub(super) fn needs_value(&self) -> bool {
         !self.takes_no_value() && self.kind != Flag
     }
 
-    /// Whether several may be written as one (`-xy`): LLVM lets all options of one letter.
+    /// Whether several such options may be written as one word (`-xy`). LLVM allows this for all options of one letter.
     pub(super) fn groups(&self) -> bool {
         self.name.len() == 1
     }

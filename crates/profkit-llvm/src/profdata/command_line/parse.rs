@@ -1,11 +1,11 @@
-//! The parser.
+//! The parser of the command line.
 use super::options::{Commands, OptionKind, OptionSpec, find};
 use super::response;
 use super::suggest::{nearest_command, nearest_option};
 use crate::profdata::path_from_bytes;
 use std::path::Path;
 
-/// What a command line asks for.
+/// The result of parsing a command line.
 #[derive(Debug)]
 pub enum Outcome {
     /// Run a subcommand.
@@ -14,26 +14,26 @@ pub enum Outcome {
     Help(Commands, HelpKind),
     /// Print the version and stop.
     Version,
-    /// Stop with exit code 1; the messages say why.
+    /// Stop with exit code 1; the messages tell the reason.
     Wrong,
 }
 
-/// Which help.
+/// The form of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelpKind {
-    /// One sorted list instead of groups.
+    /// Whether the options are one sorted list instead of groups.
     pub list: bool,
-    /// Hidden options too.
+    /// Whether hidden options are shown too.
     pub hidden: bool,
 }
 
-/// The options and arguments of a subcommand.
+/// The options and arguments of a subcommand, parsed.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Which subcommand.
+    /// The subcommand.
     pub command: Commands,
     values: Vec<(&'static str, Value)>,
-    /// Arguments that are no options, in order.
+    /// The arguments that are not options, in order.
     pub positionals: Vec<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ enum Value {
     Flag(bool),
     Number(u64),
     Text(Vec<u8>),
-    /// A word of a choice, or of a group of options.
+    /// One of the words of a choice or of a group of options.
     Word(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl Parsed {
         matches!(self.last(name), Some(Value::Flag(true)))
     }
 
-    /// What a flag was set to, if it was set at all.
+    /// The value of a flag, if the flag was given.
     pub fn given_flag(&self, name: &str) -> Option<bool> {
         match self.last(name) {
             Some(&Value::Flag(set)) => Some(set),
@@ -67,7 +67,7 @@ impl Parsed {
         }
     }
 
-    /// A text, empty if it was not given.
+    /// The text of an option; empty if it was not given.
     pub fn text(&self, name: &str) -> &[u8] {
         match self.last(name) {
             Some(Value::Text(text)) => text,
@@ -85,7 +85,7 @@ impl Parsed {
             })
     }
 
-    /// A number, if it was given.
+    /// The number of an option, if it was given.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.last(name) {
             Some(&Value::Number(number)) => Some(number),
@@ -103,7 +103,7 @@ impl Parsed {
             })
     }
 
-    /// The word chosen for an option, or in a group of options by the group's title.
+    /// The word that was chosen for an option; for a group of options, `name` is the group's title.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.last(name) {
             Some(&Value::Word(word)) => Some(word),
@@ -111,7 +111,7 @@ impl Parsed {
         }
     }
 
-    /// Where output goes, `-` for standard output.
+    /// The output file; `-` for standard output.
     pub fn output(&self) -> &[u8] {
         match self.last("output") {
             Some(Value::Text(text)) => text,
@@ -120,8 +120,8 @@ impl Parsed {
     }
 }
 
-/// Parses a command line of which the first argument is the program's name. Messages, whole lines as LLVM words them,
-/// are appended to `messages`.
+/// Parses a command line. Its first argument is the program's name. LLVM's error messages, as whole lines, are appended
+/// to `messages`.
 pub fn parse(args: &[Vec<u8>], messages: &mut Vec<u8>) -> Outcome {
     let (typed_program, args) = match args {
         [program, args @ ..] => (program.as_slice(), args),
@@ -166,7 +166,7 @@ struct Parser<'a> {
     messages: &'a mut Vec<u8>,
 }
 
-/// Help or version: parsing ends there.
+/// Help or the version was asked for: parsing ends.
 struct Stop(Outcome);
 
 impl Parser<'_> {
@@ -242,7 +242,8 @@ impl Parser<'_> {
         {
             return self.provide(spec, spec.name, value, args);
         }
-        // Options of one letter may stand together. What is left when that fails is what suggestions go by.
+        // Options of one letter may be written together. If that fails in the middle, suggestions are made for the
+        // rest.
         let mut name = name;
         if name.len() > 1 {
             while let Some(spec) = self.grouped(name) {
@@ -267,7 +268,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The option of one letter that `name` begins with.
+    /// Returns the one-letter option that `name` begins with.
     fn grouped(&self, name: &[u8]) -> Option<&'static OptionSpec> {
         find(self.command, name.get(..1)?).filter(|spec| spec.groups())
     }
@@ -332,7 +333,7 @@ impl Parser<'_> {
             }
             OptionKind::Float => {
                 let text = std::str::from_utf8(value).unwrap_or("?").trim_start();
-                // The C library reads nothing as zero.
+                // An empty text is zero, as in the C library.
                 match if text.is_empty() { "0" } else { text }.parse::<f64>() {
                     Ok(_) => Some(Value::Text(value.to_vec())),
                     Err(_) => {
@@ -433,7 +434,8 @@ impl Parser<'_> {
         let message: &[&[u8]] = &[b"does not allow a value! '", value, b"' specified."];
         match spec.kind {
             OptionKind::Member(group) => {
-                // Such an option has no name of its own in LLVM, so that its group is named, and not the program.
+                // In LLVM such an option has no name of its own. The message therefore begins with its group's name
+                // instead of the program's.
                 let intro: &[&[u8]] = &[group.as_bytes(), b" option: "];
                 self.put(&[intro, message].concat());
             }
@@ -461,7 +463,7 @@ fn dashes(name: &[u8]) -> &'static [u8] {
     if name.len() == 1 { b"-" } else { b"--" }
 }
 
-/// The option of that name, and the value after `=`.
+/// Finds the option with this name, and splits off the value after `=`.
 fn look_up(command: Commands, name: &[u8]) -> Option<(&'static OptionSpec, Option<&[u8]>)> {
     match name.iter().position(|&byte| byte == b'=') {
         Some(equals) => {
@@ -472,7 +474,7 @@ fn look_up(command: Commands, name: &[u8]) -> Option<(&'static OptionSpec, Optio
     }
 }
 
-/// A number in C's notation: `0x`, `0b`, `0o` and `0` are prefixes of bases.
+/// Parses a number in C's notation: the prefixes `0x`, `0b`, `0o` and `0` select a base.
 fn integer(text: &[u8]) -> Option<u64> {
     let (digits, base) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
@@ -482,7 +484,7 @@ fn integer(text: &[u8]) -> Option<u64> {
         _ => (text, 10),
     };
     let digits = std::str::from_utf8(digits).ok()?;
-    // Rust would take a sign.
+    // Rust would accept a sign here; LLVM does not.
     if digits.starts_with(['+', '-']) {
         return None;
     }

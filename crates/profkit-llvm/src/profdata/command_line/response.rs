@@ -1,13 +1,13 @@
-//! Response files: `@FILE` stands for the arguments in the file, in the quoting of GNU tools.
+//! Response files: `@FILE` stands for the arguments in the file, which are quoted as in GNU tools.
 use crate::profdata::path_from_bytes;
 use profkit_merge::files::system_text;
 use std::path::{Path, PathBuf};
 
-/// Replaces every `@FILE` whose file exists by the arguments in it, which may again be `@FILE`. Names are relative to
-/// the current folder, wherever they stand.
+/// Replaces every `@FILE` whose file exists by the arguments in the file, which may contain `@FILE` again. File names
+/// are relative to the current folder, even inside response files.
 ///
 /// # Errors
-/// LLVM's words for a file that names itself, or that exists and cannot be read.
+/// LLVM's text if a file names itself, or if it exists and cannot be read.
 pub(super) fn expand(args: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let mut expanded = Vec::with_capacity(args.len());
     let mut open = Vec::new();
@@ -37,7 +37,7 @@ fn expand_one(
         return Err(format!("recursive expansion of: '{}'", path.display()));
     }
     let bytes = std::fs::read(&path).map_err(|error| {
-        // LLVM's own words, the doubled negation included.
+        // This is LLVM's own text, including its "cannot not".
         format!(
             "cannot not open file '{}': {}",
             path.display(),
@@ -60,7 +60,7 @@ fn absolute(path: &Path) -> PathBuf {
     }
 }
 
-/// UTF-16 with a byte-order mark becomes UTF-8, and UTF-8's mark is dropped.
+/// Converts UTF-16 with a byte-order mark to UTF-8, and removes the byte-order mark of UTF-8.
 fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Option<Vec<u16>> = bytes
@@ -77,8 +77,8 @@ fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Splits at white space. A backslash takes the next character as it is, inside quotes too; an empty pair of quotes is
-/// no argument.
+/// Splits a text at white space. A backslash makes the next character literal, inside quotes too. An empty pair of
+/// quotes does not make an argument.
 fn split(text: &[u8]) -> Vec<Vec<u8>> {
     let mut arguments = Vec::new();
     let mut argument = Vec::new();

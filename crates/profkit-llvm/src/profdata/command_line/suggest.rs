@@ -1,8 +1,9 @@
-//! "Did you mean": the option whose name is nearest to what was typed.
+//! Suggestions ("Did you mean"): the option whose name is nearest to the typed word.
 use super::options::{Commands, find};
 
-// The orders in which LLVM 22 walks its tables of options: among names that are equally near, the first is suggested.
-// Found by asking the tool about thousands of misspelt options; where names never tie, any order does.
+// The orders in which LLVM 22 walks its tables of options. If several names are equally near, the first one is
+// suggested. The orders were found by asking the tool about thousands of misspelt options; where two names are never
+// equally near, their order here does not matter.
 const MERGE_ORDER: &[&str] = &[
     "compress-all-sections",
     "convert-sample-profile-layout",
@@ -128,11 +129,11 @@ const OVERLAP_ORDER: &[&str] = &[
     "output",
 ];
 
-/// The name that LLVM suggests for an option that a subcommand does not have, followed by `=` and the typed value if
-/// that option takes one. `None` where there is nothing to compare with.
+/// The name that LLVM suggests for an unknown option of a subcommand. If that option has a value, `=` and the typed
+/// value follow. `None` if there is nothing to compare with.
 ///
-/// For the program itself LLVM suggests from the options of all compiler libraries that it is linked with; here there
-/// is no suggestion then.
+/// For the program itself, LLVM suggests from the options of all compiler libraries that it is linked with; here there
+/// is no suggestion in that case.
 pub(super) fn nearest_option(command: Commands, typed: &[u8]) -> Option<Vec<u8>> {
     let order = match command {
         Commands::MERGE => MERGE_ORDER,
@@ -166,7 +167,7 @@ pub(super) fn nearest_option(command: Commands, typed: &[u8]) -> Option<Vec<u8>>
     best.map(|(_, suggestion)| suggestion)
 }
 
-/// The subcommand that is one edit away.
+/// Returns the subcommand that is one edit away, if there is one.
 pub(super) fn nearest_command(typed: &[u8]) -> Option<&'static str> {
     Commands::NAMED
         .iter()
@@ -174,7 +175,7 @@ pub(super) fn nearest_command(typed: &[u8]) -> Option<&'static str> {
         .find(|name| edit_distance(name.as_bytes(), typed) < 2)
 }
 
-/// How many insertions, deletions and replacements of bytes lead from one to the other.
+/// The number of insertions, deletions and replacements of bytes that turn one text into the other.
 fn edit_distance(from: &[u8], to: &[u8]) -> usize {
     let mut above: Vec<usize> = (0..=to.len()).collect();
     for (index, from_byte) in from.iter().enumerate() {

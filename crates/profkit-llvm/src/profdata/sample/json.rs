@@ -1,4 +1,4 @@
-//! `show --sample --json` (`SampleProfileReader::dumpJson`).
+//! Prints `show --sample --json` (`SampleProfileReader::dumpJson`).
 use super::super::lines::Lines;
 use super::show::Show;
 use profkit_data::sample::{Location, NameId, SampleProfile, Samples};
@@ -26,7 +26,7 @@ struct Json<'l, 's, 'p> {
     lines: &'l mut Lines<'s>,
     show: &'p Show<'p>,
     depth: usize,
-    /// Whether nothing stands yet in what is open.
+    /// Whether the innermost open array or object is still empty.
     first: bool,
 }
 
@@ -51,7 +51,7 @@ impl Json<'_, '_, '_> {
         self.lines.text("  ".repeat(self.depth));
     }
 
-    /// Begins an element or a member.
+    /// Begins an element of an array, or a member of an object.
     fn element(&mut self) {
         if !self.first {
             self.lines.text(b",");

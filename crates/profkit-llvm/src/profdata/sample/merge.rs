@@ -16,7 +16,7 @@ use profkit_merge::files::Content;
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{Event, Inputs, Policy, Reason};
 
-/// What is written.
+/// The form to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -74,13 +74,14 @@ pub fn run(
     filter(parsed, &mut profile, session)?;
     write(parsed, form, &mut profile, session)?;
     if session.process_ends() {
-        // The system takes the memory back at once; freeing each function takes a tenth of the time of a merge.
+        // The profile is not freed, because the system takes the memory back at once. Freeing each function would take
+        // a tenth of the time of a merge.
         std::mem::forget(profile);
     }
     Ok(())
 }
 
-/// Prints an event.
+/// Prints an event of the merge.
 fn report(inputs: &InputList, event: &Event, session: &Session<'_>) {
     let file = inputs.files.get(event.input);
     let name = file.map_or(b"".as_slice(), |file| &file.name);
@@ -97,7 +98,7 @@ fn report(inputs: &InputList, event: &Event, session: &Session<'_>) {
     }
 }
 
-/// The text of an input's fault.
+/// LLVM's text for the fault of an input.
 fn event_text(event: &Event) -> &'static str {
     match event.reason {
         Reason::NotAProfile | Reason::EmptyFile => code(ErrorKind::UnrecognizedFormat),
@@ -147,7 +148,7 @@ fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
     }
 }
 
-/// `--function` and `--no-function`, after merging.
+/// Applies `--function` and `--no-function` to the merged profile.
 fn filter(
     parsed: &Parsed,
     profile: &mut SampleProfile,
@@ -205,7 +206,7 @@ fn write(
     if !list.is_empty() {
         let bytes = session.read(list)?;
         add_symbols(profile, bytes.as_ref());
-        // LLVM takes a line of blanks for a symbol without a name.
+        // LLVM reads a line of blanks as a symbol without a name.
         let mut lines = bytes.as_ref().split(|&byte| byte == b'\n');
         if lines.any(|line| !line.is_empty() && line.iter().all(is_blank)) {
             profile.symbols.insert([].into());
@@ -231,7 +232,7 @@ fn write(
         .compress(option("compress-all-sections", "compress-all-section"))
         .md5_names(option("use-md5", "use-md5"))
         .partial(option("gen-partial-profile", "gen-partial-profile"));
-    // LLVM's tool keeps no such flag of its inputs.
+    // LLVM's tool does not keep this flag of its inputs.
     profile.kind = profile.kind.without(ProfileKind::PARTIAL);
     let limit = parsed
         .number("output-size-limit")
@@ -256,7 +257,7 @@ fn write(
     output::write_bytes(session, output, name, |sink| sink.put(&bytes).map(Ok))
 }
 
-/// What LLVM takes off both ends of a symbol.
+/// Whether LLVM removes this byte from both ends of a symbol.
 fn is_blank(byte: &u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(byte)
 }

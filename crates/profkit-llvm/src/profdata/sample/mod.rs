@@ -15,7 +15,7 @@ use super::messages::Fault;
 use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, encoding};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// How samples are read.
+/// The options for reading samples.
 fn read_options(parsed: &Parsed) -> SampleReadOptions {
     let pass = match parsed.word("fs-discriminator-pass") {
         Some("Base") => FsPass::Base,
@@ -30,7 +30,7 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
         .symbols(parsed.number("profile-symbol-list-cutoff"))
 }
 
-/// LLVM's words for what is wrong with a sample profile (`SampleProfErrorCategoryType`), or with a line of a text.
+/// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or in a line of a text profile.
 pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
     if encoding(data) == Some(SampleEncoding::Text)
         && error.kind() == ErrorKind::Malformed
@@ -59,7 +59,7 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
     [what.as_bytes(), line].concat()
 }
 
-/// The text of the code alone.
+/// LLVM's text for the error code alone.
 pub fn code_text(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic | ErrorKind::Empty => {

@@ -1,4 +1,4 @@
-//! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): how alike two profiles are.
+//! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): measures how alike two profiles are.
 use super::super::command_line::Parsed;
 use super::super::lines::Lines;
 use super::super::messages::{Fault, Session};
@@ -56,11 +56,11 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     })
 }
 
-/// A profile that was read.
+/// A profile after reading.
 struct Loaded<'n> {
     file: &'n [u8],
     profile: SampleProfile,
-    /// Lines with at least so many samples are hot.
+    /// The number of samples from which on a line is hot.
     threshold: u64,
 }
 
@@ -72,7 +72,7 @@ struct Side<'l> {
 }
 
 impl Side<'_> {
-    /// The name of a function with its callers, by its place in the profile.
+    /// The name of a function with its callers. `function` is its index in the profile.
     fn name(&self, function: usize) -> Option<Vec<u8>> {
         let contexts = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         let function = self.profile.functions().get(function)?;
@@ -80,7 +80,7 @@ impl Side<'_> {
     }
 }
 
-/// Both headers are looked at before either profile is read.
+/// Loads both profiles. Both headers are checked before either profile is read.
 fn load<'n>(
     session: &Session<'_>,
     base: &'n [u8],
@@ -129,7 +129,7 @@ fn load<'n>(
 /// The share of all samples that hot lines have, in millionths.
 const HOT_CUTOFF: u64 = 990_000;
 
-/// Which functions get a line of their own.
+/// Decides which functions are printed on a line of their own.
 struct Filter<'p> {
     largest: u64,
     similarity: f64,
@@ -154,7 +154,7 @@ impl<'p> Filter<'p> {
     }
 }
 
-/// `dumpProgramSummary`, `dumpHotFuncAndBlockOverlap`.
+/// Prints what `dumpProgramSummary` and `dumpHotFuncAndBlockOverlap` print.
 fn program(overlap: &SampleOverlap, lines: &mut Lines<'_>, base: &Side<'_>, test: &Side<'_>) {
     let title = [
         b"Profile overlap information for base_profile: ".as_slice(),
@@ -205,7 +205,7 @@ fn program(overlap: &SampleOverlap, lines: &mut Lines<'_>, base: &Side<'_>, test
     hot(overlap.hot_lines, lines, "block");
 }
 
-/// `dumpFuncSimilarity`: by weight in the first profile, descending.
+/// Prints what `dumpFuncSimilarity` prints: functions by their weight in the first profile, descending.
 fn functions(
     overlap: &SampleOverlap,
     lines: &mut Lines<'_>,
@@ -256,7 +256,7 @@ fn functions(
 }
 
 fn hot(hot: HotOverlap, lines: &mut Lines<'_>, what: &str) {
-    // LLVM divides by zero where nothing is hot.
+    // If nothing is hot, LLVM divides by zero, and prints the result.
     let overlap = if hot.either == 0 {
         f64::NAN
     } else {
@@ -279,7 +279,7 @@ fn hot(hot: HotOverlap, lines: &mut Lines<'_>, what: &str) {
     }
 }
 
-/// A share as C's `printf` writes it, which has a sign for what is no number.
+/// Formats a share as C's `printf` does: NaN has a minus sign.
 fn percentage(share: f64, digits: usize) -> String {
     if share.is_nan() {
         "-nan%".to_owned()
@@ -288,7 +288,7 @@ fn percentage(share: f64, digits: usize) -> String {
     }
 }
 
-/// A row of a table, each cell at its column or after a longer one.
+/// Prints a row of a table. Each cell begins at its column, or after one blank if the cell before is too long.
 fn columns(lines: &mut Lines<'_>, cells: [String; 8], last: &[u8]) {
     const STARTS: [usize; 9] = [0, 15, 30, 43, 53, 67, 81, 96, 111];
     let mut row: Vec<u8> = Vec::new();

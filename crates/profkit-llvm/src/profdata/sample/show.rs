@@ -105,7 +105,7 @@ pub fn run(
     })
 }
 
-/// LLVM's tool shows nothing of a damaged file.
+/// Fails if a profile has faults, because LLVM's tool shows nothing of a damaged file.
 pub(super) fn sound(name: &[u8], data: &[u8], report: &ReadReport) -> Result<(), Fault> {
     match report.faults.first() {
         Some(error) => Err(fault(name, data, error)),
@@ -114,7 +114,7 @@ pub(super) fn sound(name: &[u8], data: &[u8], report: &ReadReport) -> Result<(),
     }
 }
 
-/// `--show-sec-info-only`.
+/// Runs `--show-sec-info-only`.
 fn sections(
     name: &[u8],
     parsed: &Parsed,
@@ -158,7 +158,7 @@ fn sections(
     })
 }
 
-/// The words for a section's flags (`getSecFlagsStr`).
+/// The words for the flags of a section (`getSecFlagsStr`).
 fn flags(entry: &Section) -> String {
     let mut words = Vec::new();
     if entry.has(flag::COMPRESSED) {
@@ -197,7 +197,7 @@ fn flags(entry: &Section) -> String {
     words.join(",")
 }
 
-/// A function's name with its callers, as LLVM spells contexts.
+/// A function's name with its callers, in LLVM's notation of contexts.
 pub fn context(names: &SampleNames, function: &Function, contexts: bool) -> Vec<u8> {
     let mut text = Vec::new();
     if contexts {
@@ -226,7 +226,7 @@ fn place(location: Location) -> String {
     }
 }
 
-/// `ProfileSummary::printSummary` and `printDetailedSummary`.
+/// Prints what `ProfileSummary::printSummary` and `printDetailedSummary` print.
 fn totals(lines: &mut Lines<'_>, summary: &Summary) {
     for (what, value) in [
         ("Total functions: ", summary.functions),
@@ -244,7 +244,7 @@ fn pad(lines: &mut Lines<'_>, width: usize) {
     lines.text(" ".repeat(width));
 }
 
-/// What printing functions needs.
+/// The data that printing functions needs.
 pub(super) struct Show<'p> {
     pub(super) names: &'p SampleNames,
     pub(super) ranks: IndexVec<NameId, u32>,
@@ -262,7 +262,7 @@ impl Show<'_> {
         self.ranks.get(id).copied().unwrap_or(u32::MAX)
     }
 
-    /// Call targets of a place: by count descending, then by name.
+    /// The call targets of a place, sorted by count (descending), then by name.
     pub(super) fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
         let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
@@ -270,7 +270,7 @@ impl Show<'_> {
         targets
     }
 
-    /// What is inlined at each place, by name.
+    /// The functions that are inlined at each place, sorted by place and name.
     pub(super) fn inlined<'s>(&self, samples: &'s Samples) -> Vec<(Location, &'s Samples)> {
         let inlined = samples.inlined.iter();
         let mut inlined: Vec<_> = inlined.map(|it| (it.location, &it.samples)).collect();
@@ -286,7 +286,8 @@ impl Show<'_> {
         self.samples(lines, &function.samples, 0);
     }
 
-    /// The function of this name, or what LLVM prints of one that is not there. In profiles with contexts it finds none.
+    /// Prints the function with this name. If there is none, prints what LLVM prints then. In profiles with contexts
+    /// LLVM never finds one.
     fn one(&self, lines: &mut Lines<'_>, profile: &SampleProfile, name: &[u8]) {
         let wanted = SampleName::Text(name).guid();
         let mut functions = profile.functions().iter().filter(|_| !self.contexts);
@@ -360,7 +361,7 @@ impl Show<'_> {
         lines.text(b"}").end();
     }
 
-    /// The vtables seen at a place, by name.
+    /// The vtables that were used at a place, sorted by name.
     fn vtables(&self, lines: &mut Lines<'_>, samples: &Samples, location: Location, indent: usize) {
         let mut vtables: Vec<_> = samples.vtables_at(location).iter().collect();
         if vtables.is_empty() {
@@ -379,7 +380,7 @@ impl Show<'_> {
         lines.end();
     }
 
-    /// `showHotFunctionList`.
+    /// Prints what `showHotFunctionList` prints.
     #[expect(
         clippy::cast_precision_loss,
         reason = "LLVM calculates shares in floating point"
@@ -402,7 +403,7 @@ impl Show<'_> {
             let samples = function.samples.total;
             total = total.wrapping_add(samples);
             let largest = largest(&function.samples);
-            // A function without lines has no maximum, and is not hot whatever the threshold.
+            // A function without lines has no maximum; it is never hot, whatever the threshold is.
             if largest.is_some_and(|largest| largest >= threshold) {
                 hot_total = hot_total.wrapping_add(samples);
                 hot.push((function, largest.unwrap_or(0)));
@@ -449,7 +450,7 @@ impl Show<'_> {
     }
 }
 
-/// A row of a table, as LLVM pads it: at least one blank before each column.
+/// Prints a row of a table, padded as LLVM does: at least one blank before each column.
 fn columns(lines: &mut Lines<'_>, cells: [&str; 3], last: &[u8]) {
     const STARTS: [usize; 4] = [0, 24, 42, 58];
     let mut row: Vec<u8> = Vec::new();
@@ -466,7 +467,7 @@ fn columns(lines: &mut Lines<'_>, cells: [&str; 3], last: &[u8]) {
     lines.text(&row).end();
 }
 
-/// The most samples of a line, inlined ones included; `None` without lines.
+/// The largest number of samples of a line, including lines of inlined functions; `None` if there are no lines.
 fn largest(samples: &Samples) -> Option<u64> {
     let own = samples.body.iter().map(|line| line.samples).max();
     let inlined = samples.inlined.iter().filter_map(|it| largest(&it.samples));

@@ -9,7 +9,7 @@ use profkit_data::instr::InstrProfile;
 use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};
 use std::num::NonZeroUsize;
 
-/// Runs it.
+/// Runs `merge --supplement-instr-with-sample`.
 pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result<(), Fault> {
     if parsed.output() == b"-" {
         return Err(Fault::new("cannot write indexed profdata format to stdout"));

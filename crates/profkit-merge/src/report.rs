@@ -168,7 +168,7 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.file, self.action)?;
         if let Some(function) = &self.function {
-            write!(f, " function `{}`", String::from_utf8_lossy(function))?;
+            write!(f, " function `{}`", profkit_data::printable(function))?;
         }
         let contrast = matches!(
             self.reason,

@@ -1,4 +1,4 @@
-//! Joins raw profiles that hold counters only to the programs that wrote them, and merges them.
+//! Finds the programs that wrote raw profiles which hold only counters, and merges these profiles.
 //!
 //!     cargo run -p profkit --example correlate -- OUTPUT PROGRAM-OR-FOLDER INPUT...
 use profkit::analysis::correlate::{Binaries, Plan};

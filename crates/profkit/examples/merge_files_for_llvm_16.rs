@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let output = arguments.next().ok_or("give an output and inputs")?;
     let inputs = InputList::from_paths(arguments);
-    // Of a damaged input what is sound is kept; an input that cannot be used is left out. The report says so.
+    // The sound parts of a damaged input are kept; an input that cannot be used is left out. The report has both.
     let options = MergeOptions::new();
     let merged = merge_instr(&inputs, &options)?;
     for event in &merged.report.events {
@@ -19,11 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
     let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_llvm(Release::new(16)))?;
-    // What the version of LLVM 16 has no place for.
+    // Data that the version of LLVM 16 cannot represent.
     for (count, what) in plan.losses().counts() {
         eprintln!("not written: {count} {what}");
     }
-    // The file appears whole or not at all.
+    // The file is written whole or not at all.
     let output = Output::new(Path::new(&output), Content::Binary)?;
     let bytes = output.write(|sink| write_indexed(&plan, &options.run.threads, sink))?;
     println!("{} functions, {bytes} bytes", plan.function_count());

@@ -1,4 +1,4 @@
-//! Merges two profiles that lie in memory, and prints the result as text.
+//! Merges two profiles that are in memory, and prints the result as text.
 //!
 //!     cargo run -p profkit --example merge_in_memory
 use profkit::data::instr::text::{self, TextOptions};
@@ -7,7 +7,7 @@ use profkit::merge::{MergeOptions, Weight, merge_instr};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let monday = b":ir\nmain\n742261418966908927\n2\n3\n40\n";
     let tuesday = b":ir\nmain\n742261418966908927\n2\n1\n2\n";
-    // Slices of bytes are inputs, and so are pairs of name and bytes. With a weight, counts are multiplied.
+    // Inputs can be byte slices, or pairs of name and bytes. A weight multiplies the counts of its input.
     let inputs = [
         ("monday", Weight::ONE, monday.as_slice()),
         ("tuesday", Weight::integer(10), tuesday.as_slice()),

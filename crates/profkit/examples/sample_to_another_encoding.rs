@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let input = arguments.next().ok_or("give an input")?;
     let output = arguments.next().ok_or("give an output")?;
     let mut profile = SampleProfile::new();
-    // Readers add to a profile, so that reading several files merges them; 1 is the weight of this one.
+    // The reader adds to a profile, so that reading several files merges them. 1 is the weight of this file.
     let report = read(&std::fs::read(input)?, &mut profile, 1);
     for fault in &report.faults {
         eprintln!("{fault}");

@@ -1,4 +1,4 @@
-//! Says how much of a profile the functions of a binary can still use, and which hot ones are lost.
+//! Prints how much of a profile the functions of a binary can still use, and which hot functions are lost.
 //!
 //!     cargo run -p profkit --example stale_for_this_binary -- PROFILE BINARY
 use profkit::analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let addresses = arguments
         .map(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16))
         .collect::<Result<Vec<u64>, _>>()?;
-    // Opens the debug file, too, if the program has a separate one.
+    // Also opens the debug file, if the program has a separate one.
     let files = ProgramFiles::open(Path::new(&program), &DebugFolders::default())?;
     let symbolizer = files.symbolizer(&Options::default())?;
     let locations = symbolizer.symbolize(&addresses);

@@ -1,4 +1,4 @@
-//! Merges files, and says what was kept, repaired and dropped, and why.
+//! Merges files, and prints what was repaired and dropped, and why.
 //!
 //!     cargo run -p profkit --example what_a_merge_repaired -- INPUT...
 use profkit::merge::files::InputList;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         totals.files, totals.files_kept, totals.files_repaired, totals.files_dropped
     );
     for event in &report.events {
-        // Code decides by `action` and `reason`; the words are for people.
+        // Code should decide by `action` and `reason`; the message is for people.
         let lost = matches!(event.action, Action::Dropped | Action::Repaired);
         if lost {
             println!("{}: {:?}: {}", event.file, event.reason, event.message);

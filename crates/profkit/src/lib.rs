@@ -1,14 +1,14 @@
 //! Read, merge, explain and write every profile that LLVM-based compilers produce or consume.
 //!
-//! This crate is the way in: it has profkit's libraries under one name, and this guide, with a section for each task. The
-//! programs in its folder `examples` show each task as a whole. Add it with `profkit = { path = "…/crates/profkit" }`.
+//! Start here: this crate has all of profkit's libraries under one name, and this guide has a section for each task. The
+//! folder `examples` has a complete program for most tasks. Add the crate with `profkit = { path = "…/crates/profkit" }`.
 //!
 //! | module | crate | what it is for |
 //! |---|---|---|
 //! | [`data`] | `profkit_data` | every format: readers, models, writers |
 //! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
-//! | [`analysis`] | `profkit_analysis` | questions asked of profiles |
+//! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
 //! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
@@ -17,14 +17,14 @@
 //! | open a profile of any kind | [`open`], [`detect`](data::detect::detect) | [`Profile`], [`InstrSource`](data::instr::InstrSource) | `read_and_print` |
 //! | merge profiles | [`merge_instr`](merge::merge_instr) and its like in [`merge`] | [`MergeOutcome`](merge::MergeOutcome) | `merge_in_memory` |
 //! | write what an older LLVM reads | [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) | [`write_indexed`](merge::files::write_indexed) | `merge_files_for_llvm_16` |
-//! | know what a merge kept and why | [`Report`](merge::Report) | [`Event`](merge::Event) | `what_a_merge_repaired` |
+//! | know what a merge kept, repaired and dropped | [`Report`](merge::Report) | [`Event`](merge::Event) | `what_a_merge_repaired` |
 //! | find the functions and lines of addresses | [`ProgramFiles`](object::symbolize::ProgramFiles) | [`Symbolizer`](object::symbolize::Symbolizer) | `symbolize` |
 //! | join profiles to the programs that wrote them | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
 //! | convert sample profiles | [`sample::read`](data::sample::read) | a `write` of [`data::sample`] | `sample_to_another_encoding` |
 //! | see who allocates | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
 //! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | `stale_for_this_binary` |
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
-//! | select, sum up and print functions | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
+//! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
 //! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!
@@ -33,26 +33,27 @@
 //!
 //! | step | in memory | with files |
 //! |---|---|---|
-//! | inputs of one file | `&[u8]` | `std::fs::read`, or [`Input::open`](merge::files::Input::open), which maps large files |
-//! | inputs of many files | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: each is an [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, folders, `-` for standard input |
-//! | one file where [`Inputs`](merge::Inputs) are wanted | `&[bytes]` | [`SingleInput`](merge::files::SingleInput)`(&input)` |
+//! | one input | `&[u8]` | `std::fs::read`, or [`Input::open`](merge::files::Input::open), which maps large files |
+//! | many inputs | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: all of these implement [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, folders, `-` for standard input |
+//! | one input for a function that takes [`Inputs`](merge::Inputs) | `&[bytes]` | [`SingleInput`](merge::files::SingleInput)`(&input)` |
 //! | output | a `Vec<u8>` is a [`Sink`](data::bytes::Sink) | [`Output`](merge::files::Output), a file that appears whole or not at all |
 //!
 //! | error | from | what code can match |
 //! |---|---|---|
 //! | [`Error`] | every reader and writer | [`kind`](Error::kind) is an [`ErrorKind`], [`offset`](Error::offset) the place, [`hint`](Error::hint) what to do |
-//! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants; what is wrong with one of many inputs is no error but an [`Event`](merge::Event) of the [`Report`](merge::Report) |
+//! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants. A fault in one of many inputs is not an error; it becomes an [`Event`](merge::Event) of the [`Report`](merge::Report) |
 //! | [`ReadError`](merge::files::ReadError), [`ListError`](merge::files::ListError), [`OutputError`](merge::files::OutputError) | files | the system's error |
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
 //! All of them implement [`std::error::Error`], so that `?` works in a function that returns
-//! `Result<(), Box<dyn std::error::Error>>`. None is to be decided by its words.
+//! `Result<(), Box<dyn std::error::Error>>`. Do not make decisions by the text of an error; use the items in the last column.
 //!
 //! # Read and print
-//! [`open`] finds out by content what a file is and returns a [`Profile`], one variant per kind. Records of an
-//! instrumentation profile come one after another from an [`InstrSource`](data::instr::InstrSource), which raw and text
-//! readers are, and which [`IndexedProfile::records`](data::instr::indexed::IndexedProfile::records) returns. Readers borrow
-//! the bytes.
+//! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An
+//! [`InstrSource`](data::instr::InstrSource) reads the records of an instrumentation profile one after another. The readers
+//! of raw and text profiles implement it; for an indexed profile,
+//! [`IndexedProfile::records`](data::instr::indexed::IndexedProfile::records) returns such a reader. Readers borrow the
+//! bytes.
 //!
 //! ```
 //! # #[cfg(feature = "analysis")] {
@@ -79,12 +80,13 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! [`InstrReader`](analysis::instr::InstrReader) is the same for instrumentation profiles alone, and reads damaged ones as
-//! far as they are sound. No reader panics, whatever the bytes, and none allocates by a count that the file claims.
+//! [`InstrReader`](analysis::instr::InstrReader) does the same for instrumentation profiles only, and also reads the sound
+//! parts of damaged profiles. Whatever the bytes are, no reader panics, and none allocates memory because of a count in the
+//! file.
 //!
 //! # Merge in memory
 //! [`merge_instr`](merge::merge_instr) merges instrumentation profiles of any form. The result is in
-//! [`profiles`](merge::MergeOutcome::profiles): one, unless one per build id is asked for.
+//! [`profiles`](merge::MergeOutcome::profiles), which has one element unless the options ask for one profile per build id.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -104,7 +106,7 @@
 //! # }
 //! ```
 //!
-//! Other kinds have calls of their own: [`merge_sample`](merge::sample::merge_sample),
+//! Other kinds of profiles have functions of their own: [`merge_sample`](merge::sample::merge_sample),
 //! [`merge_heap`](merge::memprof::merge_heap), [`merge_mip`](merge::mip::merge_mip).
 //!
 //! # Merge files for LLVM 16
@@ -138,10 +140,10 @@
 //! ```
 //!
 //! # What a merge repaired
-//! A damaged input does not void a merge. The [`Report`](merge::Report) counts inputs in
-//! [`totals`](merge::Report::totals) and has one [`Event`](merge::Event) per thing that was not taken as it is: the file,
-//! an [`Action`](merge::Action), a [`Reason`](merge::Reason) for code, a message and perhaps a hint for people. An event
-//! prints as one line.
+//! A damaged input does not make a merge fail. The [`Report`](merge::Report) counts the inputs in
+//! [`totals`](merge::Report::totals). For everything that was repaired, dropped or remarkable it has an
+//! [`Event`](merge::Event): the file, an [`Action`](merge::Action) and a [`Reason`](merge::Reason) for code, a message and
+//! perhaps a hint for people. The `Display` text of an event is one line.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -163,8 +165,8 @@
 //!
 //! # Symbolise addresses
 //! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
-//! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are those of the file as it was linked.
-//! The frames of an address are the innermost inlined function first.
+//! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the symbol
+//! table of the program. The frames of an address begin with the innermost inlined function.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "object"))] fn main() {}
@@ -183,8 +185,8 @@
 //! ```
 //!
 //! # Correlate
-//! Programs that were built with `-profile-correlate` write raw profiles that hold counters only. A
-//! [`Plan`](analysis::correlate::Plan) finds the binary of each; the merge takes the functions from
+//! Programs that were built with `-profile-correlate` write raw profiles that hold only counters. A
+//! [`Plan`](analysis::correlate::Plan) finds the binary of each profile. The merge then takes the functions from
 //! [`Plan::joined`](analysis::correlate::Plan::joined).
 //!
 //! ```no_run
@@ -231,11 +233,11 @@
 //! ```
 //!
 //! # Heap contexts
-//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile of any form. That of an indexed profile is opened with
-//! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). Raw dumps and YAML are added up by
-//! [`load_heap`](analysis::heap::load_heap), raw ones with the binaries that ran
-//! ([`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of)), and then given to
-//! [`from_loaded`](analysis::heap::HeapProfile::from_loaded).
+//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile that was read from any form. For an indexed profile, use
+//! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first call
+//! [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
+//! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
+//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of).
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -254,7 +256,7 @@
 //!     MemInfoBlock: { AllocCount: 3, TotalSize: 96 }
 //!   CallSites: []
 //! ";
-//! // With raw dumps: `IndexedBinaries::of(&Binaries::open(&["build/".into()])?)` for `NoBinaries`.
+//! // For raw dumps, use `IndexedBinaries::of(&Binaries::open(&["build/".into()])?)` instead of `NoBinaries`.
 //! let loaded = load_heap(&[yaml.as_slice()], &RunOptions::new(), &NoBinaries::default())?;
 //! let heap = HeapProfile::from_loaded(loaded);
 //! let contexts = heap.profile.contexts();
@@ -270,8 +272,9 @@
 //! ```
 //!
 //! # Is this profile stale for this binary?
-//! [`ProfileFunctions`](analysis::matching::ProfileFunctions) are compared with the functions that binaries were built with,
-//! [`BinaryFunctions`](analysis::matching::BinaryFunctions). [`MatchShares`](analysis::matching::MatchShares) is the answer.
+//! A profile is stale if functions of the binary have changed since. [`MatchShares`](analysis::matching::MatchShares) compares
+//! the functions of a profile, [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of binaries,
+//! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -291,7 +294,7 @@
 //! ```
 //!
 //! # What is wrong with a file
-//! [`doctor::examine`](analysis::doctor::examine) says what a file is, which LLVM releases can use it, what is damaged and
+//! [`doctor::examine`](analysis::doctor::examine) reports what a file is, which LLVM releases can use it, what is damaged and
 //! what to do next.
 //!
 //! ```
@@ -305,10 +308,9 @@
 //! ```
 //!
 //! # Features
-//! All but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` are the families of profiles that can
-//! be read and written; a program that only reads one of them needs that feature alone. `merge`, `object`, `analysis`,
-//! `llvm` and `instrument` bring the crates of the same names (`instrument` is [`mip`]), and with them all
-//! families.
+//! All features but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` enable reading and writing of one
+//! family of profiles each; a program that only reads one family needs only that feature. `merge`, `object`, `analysis`,
+//! `llvm` and `instrument` add the crates of these names (`instrument` adds [`mip`]), and enable all families.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "analysis")]

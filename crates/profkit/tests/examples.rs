@@ -23,7 +23,7 @@ fn fixture(name: &str) -> PathBuf {
 /// Runs an example, which must succeed, and returns what it printed.
 fn run(example: &str, arguments: &[&dyn AsRef<OsStr>]) -> String {
     let test = std::env::current_exe().unwrap();
-    // target/debug/deps/examples-… is beside target/debug/examples.
+    // The test's executable is target/debug/deps/examples-…, and the examples are in target/debug/examples.
     let folder = test.parent().unwrap().parent().unwrap().join("examples");
     let program = folder.join(example);
     assert!(

@@ -336,7 +336,7 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     ID: [TMP]/RAW
         no binary: the binary has no debug info in [TMP]/store/stripped
         hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: [TMP]/RAW: dropped: the binary has no debug info in [TMP]/store/stripped
     hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     error: no profile could be used, out of 1
@@ -429,7 +429,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         no binary: two binaries state the same build id, but describe different functions in 1234: found app and twin
         hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: two binaries state the same build id, but describe different functions in 1234: found app and twin
     hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     error: no profile could be used, out of 1
@@ -437,7 +437,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         no binary: the binary has no section __llvm_covdata in stripped
         hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the binary has no section __llvm_covdata in stripped
     hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     error: no profile could be used, out of 1
@@ -445,7 +445,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         no binary: none of the binaries has the profile's build id: found abcd in other, expected 1234
         hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: none of the binaries has the profile's build id: found abcd in other, expected 1234
     hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
     error: no profile could be used, out of 1
@@ -468,12 +468,12 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     -- cut profile
     1234: raw
         app (2 functions, binary)
-    1 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 1 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: repaired: the file ends within a section in counters at offset 0x90: found 36 bytes left, expected 48 bytes
     hint: the file was cut, or its header is damaged: a program that is killed while it writes leaves such files
     warning: raw: repaired: the counters of 1 function are cut off at offset 0x90
     hint: the program was stopped while it wrote, or the disk was full: run it again
-    wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes); 1 repaired; 1 function of a file dropped
+    wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes); 1 repaired; 1 function dropped from inputs
     ");
     fs::write(folder.join("raw"), &bare).unwrap();
     let one = said(&["--binaries", "app"]);

@@ -47,7 +47,7 @@ fn without_the_feature_it_is_said_how_to_come_by_one() {
     let output = show(folder, &["--flamegraph", "heap.svg", "heap.yaml"]);
     assert_eq!(output.status.code(), Some(2));
     insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
-    error: this profkit is built without flame graphs, for a licence (CDDL-1.0) that they would bring
+    error: this profkit was built without flame graphs, because they bring in code under another licence (CDDL-1.0)
     hint: build it with `cargo install --path crates/profkit-cli --features flamegraph`
     hint: or draw with another program: profkit show --folded bytes heap.yaml | inferno-flamegraph > heap.svg
     ");
@@ -144,7 +144,7 @@ mod drawn {
         assert_eq!(output.status.code(), Some(1));
         insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
         error: heap.yaml: the profile does not have TotalAccessCount
-        hint: profiles with the fields for hot and cold alone have bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all
+        hint: a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields
         ");
         // Nor of sums of nothing.
         let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");

@@ -179,7 +179,7 @@ fn a_list_of_another_build_leaves_out_what_changed() {
     let made =
         run(profkit(folder.path()).args(["use", "--blocks", "old.mip", "new", "-o", "list.txt"]));
     assert!(
-        text(&made.stderr).contains("stale: their blocks are others than the profile's: "),
+        text(&made.stderr).contains("stale: their blocks differ from those in the profile: "),
         "{}",
         text(&made.stderr)
     );
@@ -194,7 +194,7 @@ fn a_list_of_another_build_leaves_out_what_changed() {
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(
         text(&refused.stderr),
-        "error: without: there is no section .llvm_bb_addr_map, which has the ids of blocks\n\
+        "error: without: there is no section .llvm_bb_addr_map, which holds the block ids\n\
          hint: compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)\n"
     );
     let refused = profkit(folder.path())
@@ -315,7 +315,7 @@ fn clang_takes_the_sample_profile() {
         .expect("profkit");
     assert_eq!(
         text(&refused.stderr),
-        "error: plain: there is no debug info, which has the lines of the source\n\
+        "error: plain: there is no debug info, which holds the source lines\n\
          hint: compile with -g -fdebug-info-for-profiling, or give the debug info with --debug\n"
     );
 }
@@ -387,7 +387,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     assert_eq!(
         text(&difference.stdout),
         "Newly called: 1\n  cold_letter\nNew functions called: 0\nNo longer called: 1\n  hot_space\n\
-         Called functions that are gone: 0\nCalled earlier: 0\nCalled later: 0\nIn their old order: 4\n"
+         Called functions that are gone: 0\nCalled earlier: 0\nCalled later: 0\nCalled in the same order as before: 4\n"
     );
     let json = run(profkit(folder.path()).args([
         "diff",
@@ -509,8 +509,8 @@ fn parts_count_with_their_function() {
     );
     assert_eq!(
         said(&["show", "-p", "program.mip", "-r", "cold"]),
-        "work.cold\n  Part of a function, which no call enters\n  Block Coverage:\n     HOT \n\n\
-         idle.cold\n  Part of a function, which no call enters\n  Block Coverage:\n     COLD\n\n"
+        "work.cold\n  Part of a function; no call enters it\n  Block Coverage:\n     HOT \n\n\
+         idle.cold\n  Part of a function; no call enters it\n  Block Coverage:\n     COLD\n\n"
     );
     let yaml = said(&["mip2yaml", "-p", "program.mip"]);
     assert!(yaml.contains("Function Part"), "{yaml}");

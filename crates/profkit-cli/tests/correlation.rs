@@ -453,7 +453,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         no binary: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
         hint: it is another build of the program: give the binary that ran
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
     hint: it is another build of the program: give the binary that ran
     error: no profile could be used, out of 1
@@ -461,7 +461,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     no build id: raw
         no binary: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
         hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
-    0 of 1 programs found; 1 inputs need a binary, 0 do not
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
     hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
     error: no profile could be used, out of 1
@@ -477,7 +477,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     ");
     fs::write(folder.join("raw"), &bare).unwrap();
     let one = said(&["--binaries", "app"]);
-    assert!(one.contains("1 of 1 programs found"), "{one}");
+    assert!(one.contains("binaries found for 1 of 1 programs"), "{one}");
 }
 
 /// Build ids of a run differ with paths; nothing else of the report does.

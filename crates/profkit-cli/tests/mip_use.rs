@@ -202,7 +202,7 @@ fn a_list_of_another_build_leaves_out_what_changed() {
         .output()
         .expect("profkit");
     assert!(
-        text(&refused.stderr).contains(", that of the profile\n"),
+        text(&refused.stderr).contains(", the build id of the profile\n"),
         "{}",
         text(&refused.stderr)
     );

@@ -5,6 +5,7 @@ mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
 mod conformance;
+mod dist;
 mod fixtures;
 mod fuzz;
 mod memprof;
@@ -79,6 +80,16 @@ const TASKS: &[Task] = &[
         "fixtures",
         "make tests/fixtures again with the installed LLVMs",
         fixtures::run,
+    ),
+    Task(
+        "dist",
+        "the files of a release: archive, Debian package, wheel, each installed and tried [TARGET…]",
+        dist::run,
+    ),
+    Task(
+        "publish",
+        "what cargo publish would do, without doing it [ARGUMENTS OF CARGO PUBLISH…]",
+        dist::publish,
     ),
     Task(
         "bench-llvm",

@@ -20,10 +20,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
         ],
         &[],
     )?;
-    for features in [
-        &["--features", "https,flamegraph"][..],
-        &["--no-default-features"],
-    ] {
+    for features in [&["--features", "https"][..], &["--no-default-features"]] {
         let clippy = [
             &["clippy", "-p", "profkit-cli"],
             features,
@@ -34,11 +31,6 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     doc(&[])?;
     targets(&[])?;
     slow(&[])?;
-    let flame_graphs = ["--features", "flamegraph", "--test", "flamegraph"];
-    cargo(
-        &[&["test", "-p", "profkit-cli"][..], &flame_graphs].concat(),
-        &[],
-    )?;
     sanitize(&[])?;
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])

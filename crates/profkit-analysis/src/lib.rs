@@ -20,6 +20,7 @@
 pub mod correlate;
 pub mod doctor;
 pub mod faults;
+pub mod flame;
 pub mod heap;
 pub mod instr;
 pub mod matching;

@@ -1,4 +1,4 @@
-//! Flame graphs of heap profiles: what is in the picture, with the feature; what to do without it.
+//! Flame graphs of heap profiles: what is in the picture.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use std::path::Path;
 use std::process::{Command, Output};
@@ -38,135 +38,113 @@ fn show(folder: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-#[cfg(not(feature = "flamegraph"))]
+/// The titles of frames with their colours, in the order of the picture: what is wide and what is called what. And the
+/// whole picture, which is well-formed XML.
+fn drawn(name: &str, weight: &str) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("heap.yaml"), HEAP.replace("NAME", name)).unwrap();
+    let args = ["--flamegraph", "heap.svg", "--flamegraph-weight", weight];
+    let output = show(folder, &[&args[..], &["heap.yaml"]].concat());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!((output.stdout.len(), stderr.as_str()), (0, ""));
+    let svg = std::fs::read_to_string(folder.join("heap.svg")).unwrap();
+    let mut frames = Vec::new();
+    for part in svg.split("<g><title>").skip(1) {
+        let (title, rest) = part.split_once("</title>").unwrap();
+        let (_, rest) = rest.split_once("fill=\"").unwrap();
+        let (color, _) = rest.split_once('"').unwrap();
+        frames.push(format!("{title} {color}"));
+    }
+    frames.sort();
+    (frames.join("\n"), svg)
+}
+
 #[test]
-fn without_the_feature_it_is_said_how_to_come_by_one() {
+fn frames_have_names_weights_and_colours() {
+    let (frames, svg) = drawn("_Z5innerv", "bytes");
+    insta::assert_snapshot!(frames, @r"
+        0x0000000000000001 (3,000 bytes, 75.0%) rgb(110,165,235)
+        all (4,000 bytes, 100.0%) rgb(225,225,225)
+        inner() (1,000 bytes, 25.0%) rgb(235,95,75)
+        outer(int) (4,000 bytes, 100.0%) rgb(141,147,195)
+        ");
+    let titles: Vec<_> = svg.match_indices("Heap of heap.yaml: bytes").collect();
+    assert_eq!(titles.len(), 1);
+    // Counts of the other weights.
+    let all = |weight: &str| {
+        let (frames, _) = drawn("_Z5innerv", weight);
+        let line = frames.lines().find(|line| line.starts_with("all "));
+        line.unwrap().to_owned()
+    };
+    insta::assert_snapshot!(all("allocations"), @"all (3 allocations, 100.0%) rgb(225,225,225)");
+    insta::assert_snapshot!(all("byte-lifetime"), @"all (2,700,005,000 byte milliseconds, 100.0%) rgb(225,225,225)");
+    // The same picture each time.
+    assert_eq!(svg, drawn("_Z5innerv", "bytes").1);
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let long = "x".repeat(100_000);
+    for (name, shown) in [
+        (
+            "</title><script>alert(1)</script>",
+            "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; (1,000 bytes, 25.0%)",
+        ),
+        ("a&b]]>", "a&amp;b]]&gt; (1,000 bytes, 25.0%)"),
+        ("f;main 7", "f;main 7 (1,000 bytes, 25.0%)"),
+        ("# comment", "# comment (1,000 bytes, 25.0%)"),
+        (
+            "operator new 12.5",
+            "operator new 12.5 (1,000 bytes, 25.0%)",
+        ),
+        (
+            "\u{2603}\u{202e}x",
+            "\u{2603}\u{fffd}x (1,000 bytes, 25.0%)",
+        ),
+        (long.as_str(), "… (1,000 bytes, 25.0%)"),
+    ] {
+        let (frames, svg) = drawn(name, "bytes");
+        assert!(frames.contains(shown), "{name}: {frames}");
+        assert!(frames.contains("all (4,000 bytes, 100.0%)"), "{frames}");
+        assert_eq!(svg.matches("<script").count(), 0);
+        assert!(svg.len() < 60_000, "{}", svg.len());
+    }
+}
+
+#[test]
+fn nothing_is_drawn_of_what_the_profile_does_not_have() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("heap.yaml"), HEAP).unwrap();
-    let output = show(folder, &["--flamegraph", "heap.svg", "heap.yaml"]);
-    assert_eq!(output.status.code(), Some(2));
+    let args = ["--flamegraph-weight", "accesses", "heap.yaml"];
+    let output = show(folder, &[&["--flamegraph", "heap.svg"][..], &args].concat());
+    assert_eq!(output.status.code(), Some(1));
     insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
-    error: this profkit was built without flame graphs, because they bring in code under another licence (CDDL-1.0)
-    hint: build it with `cargo install --path crates/profkit-cli --features flamegraph`
-    hint: or draw with another program: profkit show --folded bytes heap.yaml | inferno-flamegraph > heap.svg
-    ");
-    assert!(!folder.join("heap.svg").exists());
-}
-
-#[cfg(feature = "flamegraph")]
-mod drawn {
-    use super::*;
-
-    /// The titles of frames with their colours, in the order of the picture: what is wide and what is called what. And the
-    /// whole picture, which is well-formed XML.
-    fn drawn(name: &str, weight: &str) -> (String, String) {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        std::fs::write(folder.join("heap.yaml"), HEAP.replace("NAME", name)).unwrap();
-        let args = ["--flamegraph", "heap.svg", "--flamegraph-weight", weight];
-        let output = show(folder, &[&args[..], &["heap.yaml"]].concat());
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{stderr}");
-        assert_eq!((output.stdout.len(), stderr.as_str()), (0, ""));
-        let svg = std::fs::read_to_string(folder.join("heap.svg")).unwrap();
-        let mut frames = Vec::new();
-        for part in svg.split("<g><title>").skip(1) {
-            let (title, rest) = part.split_once("</title>").unwrap();
-            let (_, rest) = rest.split_once("fill=\"").unwrap();
-            let (color, _) = rest.split_once('"').unwrap();
-            frames.push(format!("{title} {color}"));
-        }
-        frames.sort();
-        (frames.join("\n"), svg)
-    }
-
-    #[test]
-    fn frames_have_names_weights_and_colours() {
-        let (frames, svg) = drawn("_Z5innerv", "bytes");
-        insta::assert_snapshot!(frames, @r"
-        0x0000000000000001 (3,000 bytes, 75.00%) rgb(110,165,235)
-        all (4,000 bytes, 100%) rgb(225,225,225)
-        inner() (1,000 bytes, 25.00%) rgb(235,95,75)
-        outer(int) (4,000 bytes, 100.00%) rgb(141,147,195)
-        ");
-        let titles: Vec<_> = svg.match_indices("Heap of heap.yaml: bytes").collect();
-        assert_eq!(titles.len(), 1);
-        // Counts of the other weights.
-        let all = |weight: &str| {
-            let (frames, _) = drawn("_Z5innerv", weight);
-            let line = frames.lines().find(|line| line.starts_with("all "));
-            line.unwrap().to_owned()
-        };
-        insta::assert_snapshot!(all("allocations"), @"all (3 allocations, 100%) rgb(225,225,225)");
-        insta::assert_snapshot!(all("byte-lifetime"), @"all (2,700,005,000 byte milliseconds, 100%) rgb(225,225,225)");
-        // The same picture each time.
-        assert_eq!(svg, drawn("_Z5innerv", "bytes").1);
-    }
-
-    #[test]
-    fn hostile_names_are_text() {
-        let long = "x".repeat(100_000);
-        for (name, shown) in [
-            (
-                "</title><script>alert(1)</script>",
-                "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; (1,000 bytes, 25.00%)",
-            ),
-            ("a&b]]>", "a&amp;b]]&gt; (1,000 bytes, 25.00%)"),
-            ("f;main 7", "f,main_7 (1,000 bytes, 25.00%)"),
-            ("# comment", "#_comment (1,000 bytes, 25.00%)"),
-            (
-                "operator new 12.5",
-                "operator new_12.5 (1,000 bytes, 25.00%)",
-            ),
-            (
-                "\u{2603}\u{202e}x",
-                "\u{2603}\u{202e}x (1,000 bytes, 25.00%)",
-            ),
-            (long.as_str(), "… (1,000 bytes, 25.00%)"),
-        ] {
-            let (frames, svg) = drawn(name, "bytes");
-            assert!(frames.contains(shown), "{name}: {frames}");
-            assert!(frames.contains("all (4,000 bytes, 100%)"), "{frames}");
-            // The script of the picture is the only one.
-            assert_eq!(svg.matches("<script").count(), 1);
-            assert!(svg.len() < 60_000, "{}", svg.len());
-        }
-    }
-
-    #[test]
-    fn nothing_is_drawn_of_what_the_profile_does_not_have() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        std::fs::write(folder.join("heap.yaml"), HEAP).unwrap();
-        let args = ["--flamegraph-weight", "accesses", "heap.yaml"];
-        let output = show(folder, &[&["--flamegraph", "heap.svg"][..], &args].concat());
-        assert_eq!(output.status.code(), Some(1));
-        insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
         error: heap.yaml: the profile does not have TotalAccessCount
         hint: a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields
         ");
-        // Nor of sums of nothing.
-        let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");
-        let none = none.replace("TotalSize: 1000", "TotalSize: 0");
-        std::fs::write(folder.join("none.yaml"), none).unwrap();
-        let output = show(folder, &["--flamegraph", "heap.svg", "none.yaml"]);
-        assert_eq!(output.status.code(), Some(1));
-        insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: none.yaml: its bytes add up to 0: there is nothing to draw");
-        assert!(!folder.join("heap.svg").exists());
-    }
+    // Nor of sums of nothing.
+    let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");
+    let none = none.replace("TotalSize: 1000", "TotalSize: 0");
+    std::fs::write(folder.join("none.yaml"), none).unwrap();
+    let output = show(folder, &["--flamegraph", "heap.svg", "none.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: none.yaml: its bytes add up to 0: there is nothing to draw");
+    assert!(!folder.join("heap.svg").exists());
+}
 
-    /// Sums of more than 64 bits are drawn in larger units.
-    #[test]
-    fn sums_that_exceed_64_bits_are_drawn() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        let most = HEAP.replace("TotalSize: 3000", "TotalSize: 18446744073709551615");
-        let most = most.replace("TotalSize: 1000", "TotalSize: 18446744073709551615");
-        std::fs::write(folder.join("most.yaml"), most).unwrap();
-        let output = show(folder, &["--flamegraph", "heap.svg", "most.yaml"]);
-        assert!(output.status.success());
-        let svg = std::fs::read_to_string(folder.join("heap.svg")).unwrap();
-        assert!(svg.contains("all (36,893,488,147,419,104 × 1000 bytes, 100%)"));
-    }
+/// Sums of more than 64 bits are drawn.
+#[test]
+fn sums_that_exceed_64_bits_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let most = HEAP.replace("TotalSize: 3000", "TotalSize: 18446744073709551615");
+    let most = most.replace("TotalSize: 1000", "TotalSize: 18446744073709551615");
+    std::fs::write(folder.join("most.yaml"), most).unwrap();
+    let output = show(folder, &["--flamegraph", "heap.svg", "most.yaml"]);
+    assert!(output.status.success());
+    let svg = std::fs::read_to_string(folder.join("heap.svg")).unwrap();
+    assert!(svg.contains("all (36,893,488,147,419,103,230 bytes, 100.0%)"));
 }

@@ -1,4 +1,5 @@
 //! Tells what kind of file some bytes are. Only the content decides, never the name of a file.
+use crate::foreign::ForeignFile;
 use profkit_abi::{indexed, raw};
 
 /// A kind of file: every kind of profile that this crate reads, and other files that users often give by mistake.
@@ -50,6 +51,8 @@ pub enum FileKind {
     PerfData,
     /// A coverage file of GCC (`.gcno`, `.gcda`).
     GccCoverage,
+    /// Something else that is known.
+    Foreign(ForeignFile),
     /// None of the above.
     Unknown,
 }
@@ -80,7 +83,7 @@ impl FileKind {
             MipRaw | MipReturnAddresses | MipMap | MipProfile | MipYaml | MipUnknown => {
                 Some(Family::Mip)
             }
-            Empty | ObjectFile | Archive | PerfData | GccCoverage | Unknown => None,
+            Empty | ObjectFile | Archive | PerfData | GccCoverage | Foreign(_) | Unknown => None,
         }
     }
 
@@ -130,7 +133,25 @@ impl FileKind {
             FileKind::Archive => "an archive of object files",
             FileKind::PerfData => "a recording of Linux perf",
             FileKind::GccCoverage => "a coverage file of GCC",
+            FileKind::Foreign(kind) => kind.description(),
             FileKind::Unknown => "a file of an unknown kind",
+        }
+    }
+
+    /// The next step for somebody who gave a file of this kind for a profile; `None` for profiles, and for files of
+    /// which nothing is known.
+    pub fn advice(self) -> Option<&'static str> {
+        match self {
+            FileKind::ObjectFile => Some("run the program, and give the profile that it writes"),
+            FileKind::Archive => Some(
+                "give the profiles that programs wrote, not the libraries that they are made of",
+            ),
+            FileKind::PerfData => Some(
+                "make a sample profile of the recording first, with llvm-profgen or create_llvm_prof",
+            ),
+            FileKind::GccCoverage => Some("gcov reads coverage files of GCC"),
+            FileKind::Foreign(kind) => Some(kind.advice()),
+            _ => None,
         }
     }
 }
@@ -154,6 +175,9 @@ impl FileKind {
 pub fn detect(data: &[u8]) -> FileKind {
     if data.is_empty() {
         return FileKind::Empty;
+    }
+    if let Some(kind) = ForeignFile::of_binary(data) {
+        return FileKind::Foreign(kind);
     }
     if let Some(kind) = data
         .first_chunk::<8>()
@@ -279,7 +303,7 @@ fn text_kind(data: &[u8]) -> FileKind {
     } else if is_sample_text(data) {
         FileKind::SampleText
     } else {
-        FileKind::InstrText
+        ForeignFile::of_text(data).map_or(FileKind::InstrText, FileKind::Foreign)
     }
 }
 

@@ -45,6 +45,7 @@ pub mod bytes;
 mod decimal;
 pub mod detect;
 mod error;
+mod foreign;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 pub mod hash_table;
 pub mod ids;
@@ -69,6 +70,8 @@ pub mod releases;
 pub mod remap;
 #[cfg(feature = "sample")]
 pub mod sample;
+#[cfg(feature = "stored")]
+pub mod stored;
 mod structure;
 pub mod summary;
 mod system;
@@ -78,6 +81,7 @@ pub mod tables;
 mod yaml;
 
 pub use error::{Error, ErrorKind, Result};
+pub use foreign::ForeignFile;
 pub use memprof_section::MemProfSection;
 pub use open::{Profile, ReadOptions, open};
 pub use printable::{path_text, printable};

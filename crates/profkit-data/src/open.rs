@@ -185,14 +185,9 @@ fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
             .expected("the magic of a profile, or text"),
         kind => error.found(kind.description()),
     };
-    match kind {
-        FileKind::ObjectFile => {
-            error.with_hint("give the profile that the program wrote when it ran")
-        }
-        FileKind::PerfData => error
-            .with_hint("make a sample profile of it first, with llvm-profgen or create_llvm_prof"),
-        FileKind::GccCoverage => error.with_hint("gcov reads coverage files of GCC"),
-        _ => error,
+    match kind.advice() {
+        Some(advice) => error.with_hint(advice),
+        None => error,
     }
 }
 

@@ -61,7 +61,6 @@ pub mod mip;
 mod options;
 pub mod report;
 pub mod sample;
-mod traces;
 mod weight;
 
 pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
@@ -70,6 +69,7 @@ pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{KindConflict, MergeError};
 pub use inputs::{InputData, Inputs};
-pub use options::{MergeOptions, NameFilter, Policy, TraceOptions, TraceSampling, ValueWeights};
+pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
+pub use profkit_data::instr::{TraceOptions, TraceSampling};
 pub use report::{Action, Event, LlvmCode, LlvmFault, Reason, Report, Totals};
 pub use weight::{Weight, WeightError};

@@ -2,6 +2,7 @@
 use crate::driver::{RunOptions, Threads};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
+use profkit_data::instr::{TraceOptions, TraceSampling};
 use profkit_data::remap::Remapping;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -25,37 +26,8 @@ pub enum Policy {
     Llvm,
 }
 
-/// Sampling of temporal traces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceOptions {
-    /// The number of traces to keep (`--temporal-profile-trace-reservoir-size`).
-    pub reservoir_size: u64,
-    /// The number of functions to keep of each trace (`--temporal-profile-max-trace-length`).
-    pub max_length: u64,
-}
-
-/// How traces are sampled when the reservoir is full (`InstrProfWriter::addTemporalProfileTraces`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceSampling {
-    /// As LLVM 17 to 19: every trace of the whole stream has the same chance to be kept.
-    Llvm19,
-    /// As LLVM 22: when the reservoir is full, only inputs with more traces than the reservoir has room for are
-    /// sampled.
-    #[default]
-    Llvm22,
-}
-
-impl Default for TraceOptions {
-    fn default() -> Self {
-        TraceOptions {
-            reservoir_size: 100,
-            max_length: 10_000,
-        }
-    }
-}
-
-/// How the weight of an input applies to value profiles. Only [`Policy::Tolerant`] has a choice; [`Policy::Llvm`]
-/// always uses [`AsLlvm`](Self::AsLlvm).
+/// What the weight of an input does to value profiles, with [`Policy::Tolerant`]; [`Policy::Llvm`] is always
+/// [`AsLlvm`](Self::AsLlvm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueWeights {
     /// Every count of the input is multiplied. The result does not depend on the order of inputs or on the number of

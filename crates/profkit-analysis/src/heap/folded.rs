@@ -48,10 +48,9 @@ impl HeapWeight {
 /// Longer names of frames are cut: a graph has no room for them, and a hostile name may occur in many frames.
 const MOST_NAME: usize = 1024;
 
-/// A function's name as folded stacks can hold it. In folded stacks `;` ends a name, a number at the end of a line is
-/// the weight, a line that begins with `# ` is a comment, and white space is trimmed. XML does not allow U+FFFE and
-/// U+FFFF.
-pub fn frame_name(name: &str) -> String {
+/// A function's name as folded stacks can hold it. Readers of folded stacks take `;` for the end of a name, numbers at
+/// the end of a line for weights, `# ` at its beginning for a comment, and trim white space; XML has no U+FFFE and U+FFFF.
+fn frame_name(name: &str) -> String {
     let mut name: String = name
         .trim()
         .chars()
@@ -116,11 +115,6 @@ impl<'p> FoldedStacks<'p> {
             });
             line.push_str(name);
         }
-    }
-
-    /// The name of a function in the stacks that were appended.
-    pub fn name(&self, function: u64) -> Option<&str> {
-        self.names.get(&function).map(String::as_str)
     }
 }
 

@@ -10,8 +10,8 @@ mod symbolize;
 
 pub use changes::{ContextChange, HeapChanges, Measure, Moved};
 pub use figures::{ContextOrder, ContextSum, access_density, average, top_contexts};
-pub use flame::{FlameFunction, FlameStacks};
-pub use folded::{FoldedStacks, HeapWeight, frame_name};
+pub use flame::flame_graph;
+pub use folded::{FoldedStacks, HeapWeight};
 pub use load::{LoadedHeap, load_heap};
 pub use locations::LocationSizes;
 pub use profile::{HeapForm, HeapFrame, HeapProfile};

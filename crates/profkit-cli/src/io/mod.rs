@@ -1,6 +1,6 @@
 //! Turns the errors and notes of [`profkit_merge::files`] into failures and text.
 use crate::exit::Failure;
-use crate::print::grouped;
+use crate::print::{grouped, plural};
 use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
 
 impl From<ReadError> for Failure {
@@ -53,6 +53,15 @@ pub fn input_note(note: &InputNote) -> String {
             "{} is left out: it is the output, found in a folder that is an input",
             profkit_data::path_text(path)
         ),
+        InputNote::DamagedArchive {
+            name,
+            members,
+            problem,
+        } => format!(
+            "{name}: {problem}; {} can be read",
+            plural(*members as u64, "member")
+        ),
+        InputNote::EmptyArchive { name } => format!("the archive {name} holds no files to merge"),
         InputNote::EmptyFolder { name } => format!("the folder {name} holds no files to merge"),
         InputNote::Repeated { path, other, times } => {
             let also = match other {

@@ -43,8 +43,6 @@ pub struct HeapArgs {
     pub folded: Option<Weight>,
 
     /// Write a flame graph for a browser; the colour of a function shows how cold or hot its contexts are
-    ///
-    /// This needs a profkit that was built with the cargo feature `flamegraph`.
     #[arg(long, value_name = "FILE.svg")]
     pub flamegraph: Option<PathBuf>,
 
@@ -251,7 +249,6 @@ impl Print<'_> {
         Ok(())
     }
 
-    #[cfg(feature = "flamegraph")]
     fn flame_graph(&self, path: &Path, input: &Input) -> Result<(), Failure> {
         use profkit_merge::files::{Content, Output};
         let output = Output::new(path, Content::Text)?;
@@ -262,33 +259,21 @@ impl Print<'_> {
             file.map_or(input.name().into(), |name| name.to_string_lossy()),
             flame::unit(weight)
         );
-        let svg = flame::flame_graph(
-            &self.shown.heap,
-            weight,
-            &self.thresholds,
-            self.mangled,
-            &title,
-        )
-        .map_err(|error| Failure::input(format_args!("{}: {error}", input.name())))?;
-        output.write(|sink| sink.put(&svg))?;
+        let heap = &self.shown.heap;
+        let svg =
+            flame::draw(heap, weight, &self.thresholds, self.mangled, &title).ok_or_else(|| {
+                Failure::input(format_args!(
+                    "{}: its {} add up to 0: there is nothing to draw",
+                    input.name(),
+                    flame::unit(weight)
+                ))
+            })?;
+        output.write(|sink| sink.put(svg.as_bytes()))?;
         for note in &self.shown.notes {
             // Nothing to do if this fails: stderr is closed.
             let _ = writeln!(crate::print::stderr(), "note: {note}");
         }
         Ok(())
-    }
-
-    #[cfg(not(feature = "flamegraph"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
-    fn flame_graph(&self, _: &Path, input: &Input) -> Result<(), Failure> {
-        Err(Failure::usage(
-            "this profkit was built without flame graphs, because they bring in code under another licence (CDDL-1.0)",
-        )
-        .with_hint("build it with `cargo install --path crates/profkit-cli --features flamegraph`")
-        .with_hint(format_args!(
-            "or draw with another program: profkit show --folded bytes {} | inferno-flamegraph > heap.svg",
-            input.name()
-        )))
     }
 
     fn json(&self, input: &Input, out: &mut impl Write) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Printing for all commands: numbers for people, and outputs that escape the control characters of file contents.
 mod numbers;
 mod outputs;
+pub mod svg;
 
 pub use numbers::{grouped, percent, plural};
 pub use outputs::{json_stdout, stderr, stdout, stdout_for};

@@ -5,7 +5,7 @@ use super::messages::{Fault, Session};
 use super::path_from_bytes;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
-use profkit_merge::files::open_file;
+use profkit_merge::files::open_stored;
 use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
 use std::io::{self, Read};
@@ -209,6 +209,6 @@ impl Inputs for InputList {
                 None => Err(io::ErrorKind::NotFound.into()),
             };
         }
-        open_file(&path_from_bytes(&file.name), scratch)
+        open_stored(&path_from_bytes(&file.name), scratch)
     }
 }

@@ -5,7 +5,7 @@ use super::inputs::STDIN;
 use super::path_from_bytes;
 use crate::Io;
 use profkit_data::{Error, ErrorKind};
-use profkit_merge::files::{read_into, system_text};
+use profkit_merge::files::{read_stored, system_text};
 use profkit_merge::{LlvmCode, LlvmFault};
 use std::cell::{RefCell, RefMut};
 use std::io::{self, Read, Write};
@@ -152,7 +152,7 @@ impl<'io> Session<'io> {
             self.read_stdin().map(FileBytes::Read)
         } else {
             let mut buffer = Vec::new();
-            let read = read_into(&path_from_bytes(name), &mut buffer);
+            let read = read_stored(&path_from_bytes(name), &mut buffer);
             read.map(|map| map.map_or(FileBytes::Read(buffer), FileBytes::Mapped))
         };
         read.map_err(|error| Fault::io(name, &error))

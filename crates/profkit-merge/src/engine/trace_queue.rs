@@ -1,8 +1,8 @@
 //! Temporal traces that wait for their reservoir. Each result has one.
 use super::Context;
 use crate::options::MergeOptions;
-use crate::traces::Reservoir;
 use profkit_data::ids::BuildId;
+use profkit_data::instr::Reservoir;
 use profkit_data::instr::TemporalTraces;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;

@@ -2,6 +2,7 @@
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
+use profkit_data::stored::expand;
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -116,12 +117,27 @@ impl Inputs for SingleInput<'_> {
     }
 }
 
-/// Reads a file into `buffer`, replacing its contents, or maps the file if it is large. Pipes, other files without a
-/// known size, and files that cannot be mapped are read. `-` is standard input.
+/// Reads a file into `buffer` (its contents are replaced), or maps it if it is large. Pipes and other files that do
+/// not know their size are read, and so is whatever cannot be mapped. `-` is standard input. A file that is compressed
+/// (gzip, zstd, xz) is expanded into `buffer`.
 ///
 /// # Errors
-/// If the file cannot be opened or read. A folder is also an error.
+/// If the file cannot be opened, read or expanded; a folder is an error too.
 pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
+    let map = read_stored(path, buffer)?;
+    let stored = map.as_deref().unwrap_or(buffer);
+    if let Some(expanded) = expand(stored)? {
+        *buffer = expanded;
+        return Ok(None);
+    }
+    Ok(map)
+}
+
+/// [`read_into`] without expanding what is compressed.
+///
+/// # Errors
+/// If the file cannot be opened or read; a folder is an error too.
+pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     buffer.clear();
     if is_stdio(path) {
         io::stdin().lock().read_to_end(buffer)?;
@@ -142,7 +158,18 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
     Ok(None)
 }
 
-/// Opens a file as one input of a merge: [`read_into`] in the form that [`Inputs::open`] returns.
+/// Opens a file as one input of a merge without expanding what is compressed: for tools that read no compressed files.
+///
+/// # Errors
+/// As [`read_stored`].
+pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
+    Ok(match read_stored(path, buffer)? {
+        Some(map) => InputData::Owned(Box::new(map)),
+        None => InputData::Buffer(std::mem::take(buffer)),
+    })
+}
+
+/// Opens a file as one input of a merge: [`read_into`] with what [`Inputs::open`] gives.
 ///
 /// # Errors
 /// As [`read_into`].

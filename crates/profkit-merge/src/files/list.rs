@@ -1,6 +1,8 @@
-//! Collects what to merge: turns files, folders, lists and weights into a flat list of files.
+//! What to merge: files, folders, lists and weights, as a flat list of files.
+use super::archive::ArchiveFile;
 use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
+use profkit_data::stored::ArchiveFormat;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -28,6 +30,8 @@ pub struct InputFile {
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
+    /// For a member of an archive: the archive and the member, as indices of the list. `path` is then the archive's.
+    member: Option<(usize, usize)>,
 }
 
 impl InputFile {
@@ -37,7 +41,12 @@ impl InputFile {
         } else {
             profkit_data::path_text(&path)
         };
-        InputFile { path, name, weight }
+        InputFile {
+            path,
+            name,
+            weight,
+            member: None,
+        }
     }
 }
 
@@ -55,6 +64,7 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+    archives: Vec<ArchiveFile>,
 }
 
 /// An unusual fact about the inputs that does not prevent the merge.
@@ -76,7 +86,21 @@ pub enum InputNote {
         /// The name of the input.
         name: String,
     },
-    /// A file is named several times, and its counts are added each time.
+    /// An archive is damaged: the members after the damage are missing.
+    DamagedArchive {
+        /// The name of the input.
+        name: String,
+        /// How many members can be read.
+        members: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An archive holds no files.
+    EmptyArchive {
+        /// The name of the input.
+        name: String,
+    },
+    /// A file is named several times, and its counts are added as often.
     Repeated {
         /// The path by which it is named first.
         path: PathBuf,
@@ -310,7 +334,7 @@ impl InputList {
                     }
                     self.count(id, &input.path);
                 }
-                self.files.push(input);
+                self.add_file(input);
                 Ok(())
             }
             Err(error) => {
@@ -322,6 +346,45 @@ impl InputList {
                 Ok(())
             }
         }
+    }
+
+    /// Adds a file, or the members of an archive. A file that has the name of an archive and is not one, or that cannot be
+    /// read, is a file as any other: whoever opens it finds out.
+    fn add_file(&mut self, input: InputFile) {
+        let is_named_so = input
+            .path
+            .file_name()
+            .is_some_and(ArchiveFormat::is_named_so);
+        let archive = if is_named_so {
+            ArchiveFile::open(&input.path).ok().flatten()
+        } else {
+            None
+        };
+        let Some(archive) = archive else {
+            self.files.push(input);
+            return;
+        };
+        if let Some(problem) = archive.problem() {
+            self.notes.push(InputNote::DamagedArchive {
+                name: input.name.clone(),
+                members: archive.members().len(),
+                problem: problem.to_string(),
+            });
+        } else if archive.members().is_empty() {
+            self.notes.push(InputNote::EmptyArchive {
+                name: input.name.clone(),
+            });
+        }
+        let number = self.archives.len();
+        for (index, member) in archive.members().iter().enumerate() {
+            self.files.push(InputFile {
+                path: input.path.clone(),
+                name: format!("{}!{member}", input.name),
+                weight: input.weight,
+                member: Some((number, index)),
+            });
+        }
+        self.archives.push(archive);
     }
 
     fn count(&mut self, id: FileId, path: &Path) {
@@ -374,7 +437,7 @@ impl InputList {
                 }
                 self.count(id, &path);
             }
-            self.files.push(InputFile::new(path, folder.weight));
+            self.add_file(InputFile::new(path, folder.weight));
         }
         if self.files.len() == before {
             self.notes.push(InputNote::EmptyFolder {
@@ -598,6 +661,11 @@ impl Inputs for InputList {
                 Ok(bytes) => Ok(InputData::Borrowed(bytes)),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
+        }
+        if let Some((archive, member)) = file.member {
+            let archive = self.archives.get(archive);
+            let archive = archive.ok_or(io::ErrorKind::NotFound)?;
+            return Ok(archive.read(member)?);
         }
         open_file(&file.path, buffer)
     }

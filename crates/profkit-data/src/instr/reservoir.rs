@@ -1,15 +1,42 @@
 //! Temporal traces: exactly the same sample as LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`).
 //!
-//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489). Random numbers are distributed as
-//! libstdc++ does it (`std::uniform_int_distribution<uint64_t>`), because Debian's LLVM is built with libstdc++. LLVM
-//! changed the sampling between 19 and 22; both ways are here.
-use crate::{TraceOptions, TraceSampling};
-use profkit_data::instr::{TemporalTrace, TemporalTraces};
+//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489); the distribution is how libstdc++
+//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with. LLVM changed the
+//! sampling between 19 and 22, so that both are here.
+use super::{TemporalTrace, TemporalTraces};
 use rustc_hash::FxHashSet;
 
-/// The traces that are kept so far.
+/// Sampling of temporal traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// How many traces are kept (`--temporal-profile-trace-reservoir-size`).
+    pub reservoir_size: u64,
+    /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
+    pub max_length: u64,
+}
+
+/// How traces beyond the reservoir's size are sampled (`InstrProfWriter::addTemporalProfileTraces`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceSampling {
+    /// As LLVM 17 to 19: every trace of the whole stream is equally likely to be kept.
+    Llvm19,
+    /// As LLVM 22: once the reservoir is full, only inputs that hold more traces than it take part.
+    #[default]
+    Llvm22,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions {
+            reservoir_size: 100,
+            max_length: 10_000,
+        }
+    }
+}
+
+/// Traces sampled so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Reservoir {
+pub struct Reservoir {
     options: TraceOptions,
     sampling: TraceSampling,
     sampled: TemporalTraces,
@@ -17,7 +44,8 @@ pub(crate) struct Reservoir {
 }
 
 impl Reservoir {
-    pub(crate) fn new(options: TraceOptions, sampling: TraceSampling) -> Self {
+    /// An empty reservoir.
+    pub fn new(options: TraceOptions, sampling: TraceSampling) -> Self {
         Reservoir {
             options,
             sampling,
@@ -26,12 +54,13 @@ impl Reservoir {
         }
     }
 
-    pub(crate) fn finish(self) -> TemporalTraces {
+    /// The traces that were kept, with the length of the whole stream.
+    pub fn finish(self) -> TemporalTraces {
         self.sampled
     }
 
-    /// Adds the traces of one input, or the traces of another reservoir.
-    pub(crate) fn add(&mut self, source: TemporalTraces) {
+    /// Adds the traces of one input, or what another reservoir holds.
+    pub fn add(&mut self, source: TemporalTraces) {
         let TemporalTraces {
             mut traces,
             stream_size,
@@ -221,7 +250,7 @@ impl Mt19937 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use profkit_data::ids::NameRef;
+    use crate::ids::NameRef;
 
     #[test]
     fn the_generator_is_the_standard_one() {

@@ -1,0 +1,162 @@
+//! Compressed files: gzip, zstd, xz.
+use super::StoredError;
+use std::fmt;
+use std::io::{self, Read};
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// gzip, one member or several (RFC 1952).
+    Gzip,
+    /// Zstandard, one frame or several (RFC 8878).
+    Zstd,
+    /// xz, one stream or several.
+    Xz,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Xz => "xz",
+        })
+    }
+}
+
+impl Compression {
+    /// How the bytes are compressed, by their magic; `None` if they are not.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        // gzip: the magic, and the only compression method that there is. No profile begins with these bytes.
+        if bytes.starts_with(&[0x1f, 0x8b, 8]) {
+            Some(Compression::Gzip)
+        } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Some(Compression::Zstd)
+        } else if bytes.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
+            Some(Compression::Xz)
+        } else {
+            None
+        }
+    }
+
+    /// A reader of the expanded bytes.
+    ///
+    /// # Errors
+    /// If the first header is damaged.
+    pub(super) fn reader<'r>(
+        self,
+        bytes: impl Read + Send + 'r,
+    ) -> io::Result<Box<dyn Read + Send + 'r>> {
+        let bytes = io::BufReader::with_capacity(1 << 16, bytes);
+        Ok(match self {
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Compression::Zstd => Box::new(Frames {
+                bytes,
+                frame: None,
+                any: false,
+            }),
+            Compression::Xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
+        })
+    }
+
+    /// Expands the bytes of a file to at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`StoredError::Damaged`] and [`StoredError::TooLarge`].
+    pub fn expand(self, bytes: &[u8], limit: u64) -> Result<Vec<u8>, StoredError> {
+        let mut expanded = Vec::new();
+        let read = self.reader(bytes).and_then(|reader| {
+            reader
+                .take(limit.saturating_add(1))
+                .read_to_end(&mut expanded)
+        });
+        match read {
+            Err(error) => Err(StoredError::Damaged {
+                compression: self,
+                expanded: expanded.len() as u64,
+                error,
+            }),
+            Ok(_) if expanded.len() as u64 > limit => Err(StoredError::TooLarge { limit }),
+            Ok(_) => Ok(expanded),
+        }
+    }
+}
+
+/// The frames of a zstd file, one after the other: the decoder reads one.
+struct Frames<R> {
+    bytes: R,
+    frame: Option<ruzstd::decoding::FrameDecoder>,
+    /// Whether a frame was read: a file has at least one.
+    any: bool,
+}
+
+impl<R: io::BufRead> Frames<R> {
+    /// Begins the next frame, if there is one. Frames that hold no data (skippable ones) are passed over.
+    fn begin(&mut self) -> io::Result<bool> {
+        use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+        loop {
+            if self.bytes.fill_buf()?.is_empty() {
+                return if self.any {
+                    Ok(false)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
+            }
+            let mut decoder = self.frame.take().unwrap_or_default();
+            match decoder.init(&mut self.bytes) {
+                Ok(()) => {
+                    self.frame = Some(decoder);
+                    self.any = true;
+                    return Ok(true);
+                }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let skipped =
+                        io::copy(&mut (&mut self.bytes).take(length.into()), &mut io::sink())?;
+                    if skipped < length.into() {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(invalid(error)),
+            }
+        }
+    }
+}
+
+impl<R: io::BufRead> Read for Frames<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let Some(decoder) = &mut self.frame else {
+                if self.begin()? {
+                    continue;
+                }
+                return Ok(0);
+            };
+            if decoder.can_collect() > 0 {
+                return decoder.read(out);
+            }
+            if !decoder.is_finished() {
+                let some = ruzstd::decoding::BlockDecodingStrategy::UptoBytes(1 << 20);
+                decoder
+                    .decode_blocks(&mut self.bytes, some)
+                    .map_err(invalid)?;
+                continue;
+            }
+            let stored = decoder.get_checksum_from_data();
+            if stored.is_some() && stored != decoder.get_calculated_checksum() {
+                return Err(invalid("the checksum of a frame is wrong"));
+            }
+            self.frame = None;
+        }
+    }
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}

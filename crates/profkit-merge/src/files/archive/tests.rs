@@ -1,0 +1,288 @@
+use crate::Inputs;
+use crate::files::InputList;
+use profkit_data::stored::{Compression, StoredError, expand};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const PROFILE: &[u8] = b"main\n1\n1\n5\n";
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::XzOptions::with_preset(0);
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+/// Runs of a program: each of them another profile, with a folder and a link between them.
+fn tar(runs: u64) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_size(0);
+    builder.append_data(&mut header, "runs/", &[][..]).unwrap();
+    for run in 0..runs {
+        let profile = format!("main\n1\n1\n{run}\n");
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(profile.len() as u64);
+        let name = format!("./runs/{run}.proftext");
+        builder
+            .append_data(&mut header, name, profile.as_bytes())
+            .unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn zip(runs: u64) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    writer.add_directory("runs/", options).unwrap();
+    for run in 0..runs {
+        writer
+            .start_file(format!("runs/{run}.proftext"), options)
+            .unwrap();
+        write!(writer, "main\n1\n1\n{run}\n").unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn listed(path: &Path) -> InputList {
+    InputList::collect(&[path.as_os_str().to_owned()], &[], None).unwrap()
+}
+
+fn bytes_of(list: &InputList, index: usize) -> Vec<u8> {
+    list.open(index, &mut Vec::new()).unwrap().as_ref().to_vec()
+}
+
+#[test]
+fn each_compression_is_told_by_its_magic_and_expanded() {
+    for (compression, bytes) in [
+        (Compression::Gzip, gzip(PROFILE)),
+        (Compression::Zstd, zstd(PROFILE)),
+        (Compression::Xz, xz(PROFILE)),
+    ] {
+        assert_eq!(Compression::of(&bytes), Some(compression));
+        assert_eq!(
+            expand(&bytes).unwrap().as_deref(),
+            Some(PROFILE),
+            "{compression}"
+        );
+        // Two of them after each other hold both contents, as with the tools that write them.
+        let twice = [bytes.clone(), bytes].concat();
+        assert_eq!(
+            expand(&twice).unwrap().unwrap(),
+            [PROFILE, PROFILE].concat(),
+            "{compression}"
+        );
+    }
+    assert_eq!(Compression::of(PROFILE), None);
+    assert!(expand(PROFILE).unwrap().is_none());
+    assert_eq!(
+        expand(&gzip(&zstd(PROFILE))).unwrap().as_deref(),
+        Some(PROFILE)
+    );
+}
+
+#[test]
+fn a_skippable_zstd_frame_holds_nothing() {
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+    let bytes = [zstd(PROFILE), skippable.clone()].concat();
+    assert_eq!(expand(&bytes).unwrap().as_deref(), Some(PROFILE));
+    let cut = &bytes[..bytes.len() - 1];
+    assert!(matches!(expand(cut), Err(StoredError::Damaged { .. })));
+}
+
+#[test]
+fn damage_is_reported_with_the_bytes_before_it() {
+    let noise: Vec<u8> = (0..20_000u32)
+        .flat_map(|x| x.wrapping_mul(0x9e37_79b9).to_le_bytes())
+        .collect();
+    for bytes in [gzip(&noise), zstd(&noise), xz(&noise)] {
+        let compression = Compression::of(&bytes).unwrap();
+        for cut in [bytes.len() / 2, bytes.len() - 1] {
+            match expand(&bytes[..cut]) {
+                Err(StoredError::Damaged { expanded, .. }) => {
+                    assert!(expanded <= noise.len() as u64)
+                }
+                other => panic!("{compression} cut to {cut} bytes: {other:?}"),
+            }
+        }
+        let mut flipped = bytes.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 0x10;
+        assert!(expand(&flipped).is_err(), "{compression}");
+    }
+}
+
+#[test]
+fn expansion_has_a_limit() {
+    let zeroes = gzip(&vec![0; 1 << 20]);
+    let error = Compression::Gzip.expand(&zeroes, 1000).unwrap_err();
+    assert!(
+        matches!(error, StoredError::TooLarge { limit: 1000 }),
+        "{error}"
+    );
+    assert_eq!(
+        Compression::Gzip.expand(&zeroes, 1 << 20).unwrap().len(),
+        1 << 20
+    );
+}
+
+#[test]
+fn the_members_of_every_archive_are_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("runs.tar", tar(3)),
+        ("runs.tar.gz", gzip(&tar(3))),
+        ("runs.tgz", gzip(&tar(3))),
+        ("RUNS.TAR.ZST", zstd(&tar(3))),
+        ("runs.tar.xz", xz(&tar(3))),
+        ("runs.zip", zip(3)),
+    ] {
+        let path = write(folder.path(), name, &bytes);
+        let list = listed(&path);
+        assert_eq!(list.len(), 3, "{name}");
+        assert!(list.notes.is_empty(), "{name}: {:?}", list.notes);
+        // Backwards and twice: a compressed tar is read again from its start.
+        for _ in 0..2 {
+            for run in (0..3).rev() {
+                assert_eq!(
+                    list.name(run),
+                    format!("{}!runs/{run}.proftext", path.display())
+                );
+                assert_eq!(
+                    bytes_of(&list, run),
+                    format!("main\n1\n1\n{run}\n").as_bytes(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn members_of_a_large_compressed_archive_are_read_by_several_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = tar::Builder::new(Vec::new());
+    // Twice what is kept.
+    for run in 0..64u8 {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2 << 20);
+        builder
+            .append_data(&mut header, format!("{run}"), &vec![run; 2 << 20][..])
+            .unwrap();
+    }
+    let path = write(
+        folder.path(),
+        "large.tar.gz",
+        &gzip(&builder.into_inner().unwrap()),
+    );
+    let list = listed(&path);
+    assert_eq!(list.len(), 64);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if index >= list.len() {
+                        break;
+                    }
+                    let bytes = bytes_of(&list, index);
+                    assert_eq!(bytes.len(), 2 << 20);
+                    assert!(bytes.iter().all(|&byte| usize::from(byte) == index));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn compressed_members_and_files_are_expanded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "profile", &gzip(PROFILE));
+    assert_eq!(bytes_of(&listed(&path), 0), PROFILE);
+    let mut builder = tar::Builder::new(Vec::new());
+    let member = xz(PROFILE);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(member.len() as u64);
+    builder
+        .append_data(&mut header, "a.xz", &member[..])
+        .unwrap();
+    let path = write(folder.path(), "a.tar", &builder.into_inner().unwrap());
+    assert_eq!(bytes_of(&listed(&path), 0), PROFILE);
+}
+
+#[test]
+fn a_cut_archive_gives_the_members_before_the_cut() {
+    use crate::files::InputNote;
+    let folder = tempfile::tempdir().unwrap();
+    let whole = tar(3);
+    // Header and content of the folder and of one run, and the header of the next.
+    let cut = &whole[..512 * 4];
+    for (name, bytes) in [("cut.tar", cut.to_vec()), ("cut.tar.gz", gzip(cut))] {
+        let list = listed(&write(folder.path(), name, &bytes));
+        assert_eq!(bytes_of(&list, 0), b"main\n1\n1\n0\n", "{name}");
+        assert!(
+            matches!(&list.notes[..], [InputNote::DamagedArchive { .. }]),
+            "{name}: {:?}",
+            list.notes
+        );
+    }
+    let zip = zip(3);
+    let list = listed(&write(folder.path(), "cut.zip", &zip[..zip.len() - 10]));
+    assert_eq!(list.len(), 0);
+    assert!(matches!(
+        &list.notes[..],
+        [InputNote::DamagedArchive { members: 0, .. }]
+    ));
+}
+
+#[test]
+fn what_only_has_the_name_of_an_archive_is_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for bytes in [PROFILE.to_vec(), gzip(PROFILE)] {
+        let list = listed(&write(folder.path(), "profile.tar.gz", &bytes));
+        assert_eq!(list.len(), 1);
+        assert_eq!(bytes_of(&list, 0), PROFILE);
+    }
+}
+
+#[test]
+fn no_bytes_make_the_readers_panic() {
+    use profkit_testkit::{Rng, mutate};
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Rng::new(7);
+    for (name, good) in [
+        ("a.tar", tar(2)),
+        ("a.tar.gz", gzip(&tar(2))),
+        ("a.tar.zst", zstd(&tar(2))),
+        ("a.tar.xz", xz(&tar(2))),
+        ("a.zip", zip(2)),
+    ] {
+        for _ in 0..200 {
+            let mut bytes = good.clone();
+            mutate(&mut bytes, PROFILE, &mut random);
+            let list = listed(&write(folder.path(), name, &bytes));
+            for index in 0..list.len() {
+                let _ = list.open(index, &mut Vec::new());
+            }
+        }
+    }
+}

@@ -77,6 +77,7 @@ pub mod summary;
 mod system;
 #[cfg(feature = "mip")]
 pub mod tables;
+mod weight;
 #[cfg(any(feature = "memprof", feature = "mip"))]
 mod yaml;
 
@@ -87,3 +88,4 @@ pub use open::{Profile, ReadOptions, open};
 pub use printable::{path_text, printable};
 pub use structure::Structure;
 pub use system::system_text;
+pub use weight::{Weight, WeightError};

@@ -99,36 +99,49 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
+/// The methods of [`Inputs`], passed on to other inputs.
+macro_rules! pass_on {
+    ($self:ident => $inner:expr) => {
+        fn len(&$self) -> usize {
+            $inner.len()
+        }
+
+        fn name(&$self, index: usize) -> Cow<'_, str> {
+            $inner.name(index)
+        }
+
+        fn weight(&$self, index: usize) -> Weight {
+            $inner.weight(index)
+        }
+
+        fn open<'s>(&'s $self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+            $inner.open(index, buffer)
+        }
+
+        fn can_reopen(&$self, index: usize) -> bool {
+            $inner.can_reopen(index)
+        }
+
+        fn look_at(&$self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+            $inner.look_at(index, look)
+        }
+    };
+}
+
 impl<I: Inputs + ?Sized> Inputs for &I {
-    fn len(&self) -> usize {
-        (**self).len()
-    }
-
-    fn name(&self, index: usize) -> Cow<'_, str> {
-        (**self).name(index)
-    }
-
-    fn weight(&self, index: usize) -> Weight {
-        (**self).weight(index)
-    }
-
-    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
-        (**self).open(index, buffer)
-    }
-
-    fn can_reopen(&self, index: usize) -> bool {
-        (**self).can_reopen(index)
-    }
-
-    fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        (**self).look_at(index, look)
-    }
+    pass_on!(self => (**self));
 }
 
 /// One input in memory.
 trait InMemory: Sync {
-    fn name(&self) -> Option<&str>;
-    fn weight(&self) -> Weight;
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::ONE
+    }
+
     fn bytes(&self) -> &[u8];
 }
 
@@ -151,38 +164,18 @@ impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> InMemory for (N, B) {
         Some(self.0.as_ref())
     }
 
-    fn weight(&self) -> Weight {
-        Weight::ONE
-    }
-
     fn bytes(&self) -> &[u8] {
         self.1.as_ref()
     }
 }
 
 impl InMemory for &[u8] {
-    fn name(&self) -> Option<&str> {
-        None
-    }
-
-    fn weight(&self) -> Weight {
-        Weight::ONE
-    }
-
     fn bytes(&self) -> &[u8] {
         self
     }
 }
 
 impl InMemory for Vec<u8> {
-    fn name(&self) -> Option<&str> {
-        None
-    }
-
-    fn weight(&self) -> Weight {
-        Weight::ONE
-    }
-
     fn bytes(&self) -> &[u8] {
         self
     }
@@ -217,48 +210,20 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// The same inputs as the slice of the elements.
+/// As the slice of its elements.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
     T: Sync,
 {
-    fn len(&self) -> usize {
-        self.as_slice().len()
-    }
-
-    fn name(&self, index: usize) -> Cow<'_, str> {
-        self.as_slice().name(index)
-    }
-
-    fn weight(&self, index: usize) -> Weight {
-        self.as_slice().weight(index)
-    }
-
-    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
-        self.as_slice().open(index, buffer)
-    }
+    pass_on!(self => self.as_slice());
 }
 
-/// The same inputs as the slice of the elements.
+/// As the slice of its elements.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,
     T: Sync,
 {
-    fn len(&self) -> usize {
-        self.as_slice().len()
-    }
-
-    fn name(&self, index: usize) -> Cow<'_, str> {
-        self.as_slice().name(index)
-    }
-
-    fn weight(&self, index: usize) -> Weight {
-        self.as_slice().weight(index)
-    }
-
-    fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
-        self.as_slice().open(index, buffer)
-    }
+    pass_on!(self => self.as_slice());
 }

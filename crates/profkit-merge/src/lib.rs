@@ -61,7 +61,6 @@ pub mod mip;
 mod options;
 pub mod report;
 pub mod sample;
-mod weight;
 
 pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 #[doc(hidden)]
@@ -71,5 +70,5 @@ pub use error::{KindConflict, MergeError};
 pub use inputs::{InputData, Inputs};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};
+pub use profkit_data::{Weight, WeightError};
 pub use report::{Action, Event, LlvmCode, LlvmFault, Reason, Report, Totals};
-pub use weight::{Weight, WeightError};

@@ -208,6 +208,7 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
             "a program or object file",
             "give the profile that the program wrote when it ran, by default default.profraw",
         ),
+        FileKind::Foreign(kind) => (kind.description(), kind.advice()),
         _ => {
             return Error::new(
                 ErrorKind::UnrecognizedFormat,

@@ -1,7 +1,7 @@
 //! Inputs that are opened only once: the bytes of an input that was looked at stay in memory until the merge needs
 //! them.
+use crate::Weight;
 use crate::inputs::{InputData, Inputs};
-use crate::weight::Weight;
 use profkit_data::detect::{FileKind, detect};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -136,8 +136,15 @@ fn not_a_profile(kind: FileKind) -> Error {
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
             .with_hint("run the program and name the .profraw file that it writes"),
-        _ => error("the file is not a profile of any known kind")
+        FileKind::Unknown => error("the file is not a profile of any known kind")
             .with_hint("name profiles only, or folders that hold nothing else"),
+        kind => {
+            let error = error("the file is not a profile").found(kind.description());
+            match kind.advice() {
+                Some(advice) => error.with_hint(advice),
+                None => error.with_hint("name profiles only, or folders that hold nothing else"),
+            }
+        }
     }
 }
 

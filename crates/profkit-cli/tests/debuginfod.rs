@@ -217,7 +217,7 @@ fn debians_server_and_client_work_with_profkit() {
     let (ours, said) =
         program.output(correlate.args(["correlate", "raw", "--debuginfod", "-o", "out"]));
     assert!(
-        !ours.is_empty() && said.contains("1 of 1 programs found"),
+        !ours.is_empty() && said.contains("binaries found for 1 of 1 programs"),
         "{said}"
     );
 

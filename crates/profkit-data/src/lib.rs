@@ -11,7 +11,8 @@
 //! - A writer is `write(&model, &options, sink)`. It returns the parts of the model that the format cannot hold (`Losses`
 //!   of the family); they are empty if the format holds the whole model. Writers assert that every size and offset is
 //!   the planned one.
-//! - Options are made with `new` or `default` and changed with setters.
+//! - Options are made with `new` or `default` and changed with setters. Where a version must be chosen, `new` takes it
+//!   (`GcovOptions`), or a constructor names it (`IndexedWriteOptions::for_llvm`).
 //! - The output goes to a [`Sink`](bytes::Sink), for example a `Vec<u8>`.
 //!
 //! # Hostile input

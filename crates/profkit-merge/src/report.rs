@@ -74,7 +74,8 @@ pub struct Totals {
     pub files_kept: u64,
     /// Inputs of which a part was kept.
     pub files_repaired: u64,
-    /// Inputs of which nothing was kept.
+    /// Inputs of which nothing was kept. Empty files are not counted here, although their event says that they were
+    /// dropped.
     pub files_dropped: u64,
     /// Empty files, which are not an error.
     pub files_empty: u64,
@@ -99,7 +100,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds the sums over other inputs.
+    /// Adds the totals of other inputs to these.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;
         self.files_kept += other.files_kept;
@@ -296,7 +297,7 @@ pub enum Reason {
     NotAProfile,
     /// The file's header is damaged or of an unknown version.
     BadHeader,
-    /// The file ends too early.
+    /// The file ends too early. Text of an unknown kind is read as an instrumentation profile, and so may end up here.
     Truncated,
     /// A part of the file contradicts itself.
     Malformed,
@@ -445,8 +446,8 @@ impl From<&Error> for LlvmFault {
     }
 }
 
-/// The events of one thread, with a limit for each reason. A thread reads inputs in rising order, so it keeps the first
-/// events of each reason. All threads together therefore keep the first events of the whole merge.
+/// The events of one thread, limited in number for each [`Reason`]. A thread reads inputs in ascending order and keeps
+/// its earliest events, so the earliest events of the whole merge are always among those that the threads keep.
 #[derive(Clone, Debug)]
 pub(crate) struct EventLog {
     /// Each event with its place among the events of the same input. The place is 0 unless several threads read the

@@ -10,7 +10,7 @@
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
-//! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
+//! | [`llvm`](profkit_llvm) | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
 //! | you want to | start from | then | example |
 //! |---|---|---|---|
@@ -26,7 +26,7 @@
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
 //! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
-//! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
+//! | run `llvm-profdata` inside your process | [`llvm::profdata`](profkit_llvm::profdata) | | |
 //!
 //! # How a task is done
 //! All tasks have the same steps: inputs, a call, a value with a report, a writer.
@@ -34,7 +34,7 @@
 //! | step | in memory | with files |
 //! |---|---|---|
 //! | one input | `&[u8]` | `std::fs::read`, or [`Input::open`](merge::files::Input::open), which maps large files |
-//! | many inputs | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: all of these implement [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, folders, `-` for standard input |
+//! | many inputs | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: all of these implement [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, `-` for standard input; [`InputList::collect`](merge::files::InputList::collect): also folders, `WEIGHT,PATH` and lists |
 //! | one input for a function that takes [`Inputs`](merge::Inputs) | `&[bytes]` | [`SingleInput`](merge::files::SingleInput)`(&input)` |
 //! | output | a `Vec<u8>` is a [`Sink`](data::bytes::Sink) | [`Output`](merge::files::Output), a file that appears whole or not at all |
 //!
@@ -46,7 +46,9 @@
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
 //! All of them implement [`std::error::Error`], so that `?` works in a function that returns
-//! `Result<(), Box<dyn std::error::Error>>`. Do not make decisions by the text of an error; use the items in the last column.
+//! `Result<(), Box<dyn std::error::Error>>`. Print an error with `{error}` and not with `{error:?}`, which is what `main`
+//! does when it returns one. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
+//! report with the reasons. Do not make decisions by the text of an error; use the items in the last column.
 //!
 //! # Read and print
 //! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An
@@ -74,12 +76,13 @@
 //!     Profile::InstrRaw(mut reader) => print(&mut *reader)?,
 //!     Profile::InstrText(mut reader) => print(&mut *reader)?,
 //!     Profile::InstrIndexed(profile) => print(&mut profile.records())?,
-//!     other => println!("another kind: {other:?}"),
+//!     _ => println!("another kind: {:?}", profkit::data::detect::detect(file)),
 //! }
 //! # }
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
+//! A profile without function records is to be joined to its program first: see [Correlate](#correlate).
 //! [`InstrReader`](analysis::instr::InstrReader) does the same for instrumentation profiles only, and also reads the sound
 //! parts of damaged profiles. Whatever the bytes are, no reader panics, and none allocates memory because of a count in the
 //! file.
@@ -91,6 +94,8 @@
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
 //! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::data::instr::indexed::{self, IndexedWriteOptions};
+//! use profkit::data::instr::releases::Release;
 //! use profkit::data::instr::text::{self, TextOptions};
 //! use profkit::merge::{MergeOptions, Weight, merge_instr};
 //!
@@ -99,9 +104,12 @@
 //!     ("tuesday", Weight::integer(2), b":ir\nmain\n1234\n1\n5\n".as_slice()),
 //! ];
 //! let merged = merge_instr(&inputs, &MergeOptions::new())?;
-//! let mut bytes = Vec::new();
-//! text::write(&merged.profiles[0].profile, &TextOptions::default(), &mut bytes)?;
-//! assert!(String::from_utf8(bytes)?.contains("\n100\n"));
+//! let profile = &merged.profiles[0].profile;
+//! let mut as_text = Vec::new();
+//! text::write(profile, &TextOptions::default(), &mut as_text)?;
+//! assert!(String::from_utf8(as_text)?.contains("\n100\n"));
+//! let mut as_indexed = Vec::new();
+//! indexed::write(profile, &IndexedWriteOptions::for_llvm(Release::new(22)), &mut as_indexed)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -116,6 +124,9 @@
 //! [`IndexedPlan`](data::instr::indexed::IndexedPlan) with [`write_indexed`](merge::files::write_indexed) does the same on
 //! several threads.
 //!
+//! Heap profiles among the inputs are not in [`profiles`](merge::MergeOutcome::profiles), and are no loss of the writer:
+//! [`heap`](merge::MergeOutcome::heap) has them, and its page says how they get into the file.
+//!
 //! ```no_run
 //! # #[cfg(not(feature = "merge"))] fn main() {}
 //! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -125,7 +136,7 @@
 //! use profkit::merge::{MergeOptions, merge_instr};
 //! use std::path::Path;
 //!
-//! let inputs = InputList::from_paths(["a.profraw", "more/"]);
+//! let inputs = InputList::collect(&["a.profraw".into(), "more/".into()], &[], None)?;
 //! let options = MergeOptions::new();
 //! let merged = merge_instr(&inputs, &options)?;
 //! let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
@@ -166,7 +177,7 @@
 //! # Symbolise addresses
 //! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
 //! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the symbol
-//! table of the program. The frames of an address begin with the innermost inlined function.
+//! table of the program: subtract the load address from an address of a running process. An unknown address has no frames. The frames of an address begin with the innermost inlined function.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "object"))] fn main() {}
@@ -194,7 +205,7 @@
 //! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use profkit::analysis::correlate::{Binaries, Plan};
 //! use profkit::merge::files::InputList;
-//! use profkit::merge::{MergeOptions, merge_instr};
+//! use profkit::merge::{Inputs, MergeOptions, merge_instr};
 //! use std::sync::Arc;
 //!
 //! let inputs = InputList::from_paths(["default.profraw"]);
@@ -204,6 +215,9 @@
 //!     match &assignment.outcome {
 //!         Ok(found) => println!("{}: {} functions", found.path.display(), found.functions),
 //!         Err(error) => println!("no binary: {error}"),
+//!     }
+//!     for &input in &assignment.inputs {
+//!         println!("  for {}", inputs.name(input));
 //!     }
 //! }
 //! let options = MergeOptions::new().correlation(Arc::new(plan.joined));
@@ -216,8 +230,9 @@
 //! # Sample profile to another encoding
 //! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
 //! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a module
-//! with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary),
-//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov).
+//! with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary) (and `write_compact`),
+//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov), which needs a version and has no place for contexts:
+//! [`nest`](data::sample::nest) the profile first. Each `write` returns what the encoding cannot hold.
 //!
 //! ```
 //! use profkit::data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -228,7 +243,8 @@
 //! let report = read(b"main:100:5\n 1: 3\n", &mut profile, weight);
 //! assert!(report.faults.is_empty());
 //! let mut bytes = Vec::new();
-//! ext_binary::write(&profile, &ExtBinaryOptions::default(), &mut bytes)?;
+//! let losses = ext_binary::write(&profile, &ExtBinaryOptions::default(), &mut bytes)?;
+//! assert!(losses.is_empty());
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
@@ -237,7 +253,9 @@
 //! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first call
 //! [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
-//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of).
+//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which only
+//! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile holds hashes instead of names:
+//! `frame.name` is `None` unless [`names`](analysis::heap::HeapProfile::names) knows the hash.
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -258,10 +276,15 @@
 //! ";
 //! // For raw dumps, use `IndexedBinaries::of(&Binaries::open(&["build/".into()])?)` instead of `NoBinaries`.
 //! let loaded = load_heap(&[yaml.as_slice()], &RunOptions::new(), &NoBinaries::default())?;
+//! if loaded.contexts_dropped > 0 {
+//!     eprintln!("{} contexts have no known function", loaded.contexts_dropped);
+//! }
 //! let heap = HeapProfile::from_loaded(loaded);
+//! // Compilers use the hints for hot contexts only with `-memprof-use-hot-hints`.
+//! let hot_hints = true;
 //! let contexts = heap.profile.contexts();
 //! for context in top_contexts(&contexts, ContextOrder::Bytes, 10) {
-//!     let hotness = Thresholds::default().hotness(&context.block, true);
+//!     let hotness = Thresholds::default().hotness(&context.block, hot_hints);
 //!     println!("{} bytes, {hotness:?}", context.block.get(Field::TotalSize));
 //!     for frame in heap.frames(context.stack) {
 //!         println!("  {}", names::display(frame.name.unwrap_or(b"??"), false));
@@ -276,14 +299,22 @@
 //! the functions of a profile, [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of binaries,
 //! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
 //!
+//! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage mapping.
+//! Of other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a changed function
+//! counts as matched, and one that was inlined everywhere as gone.
+//!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
 //! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use profkit::analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+//! use profkit::object::functions::Origin;
 //!
 //! let profile = ProfileFunctions::parse(&std::fs::read("old.profdata")?)?;
 //! let mut binaries = BinaryFunctions::default();
 //! binaries.open("build/app".as_ref())?;
+//! if binaries.binaries.iter().any(|binary| binary.origin == Origin::Symbols) {
+//!     println!("the binary has no hashes: changed functions are not found");
+//! }
 //! let shares = MatchShares::new(&profile, &binaries);
 //! println!("{:.1} % of all counts match", shares.counts.matched_percent());
 //! for lost in &shares.hot_lost {

@@ -26,8 +26,8 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
-    /// Symbolises the raw dumps of a merge, and adds the YAML profiles. Both come from a merge of heap profiles, or of
-    /// other profiles with heap profiles among them.
+    /// Symbolises the raw dumps among the inputs of a merge, and adds the YAML profiles. The inputs may be heap
+    /// profiles alone, or heap profiles among others.
     pub fn new(
         parts: &HeapParts,
         report: Report,

@@ -162,7 +162,8 @@ impl BinarySource for OneBinary {
     }
 }
 
-/// A source without binaries, for profiles that do not need any.
+/// A source without binaries, for profiles that do not need any. Raw dumps lose all contexts with it, which only
+/// [`LoadedHeap::contexts_dropped`](super::LoadedHeap::contexts_dropped) shows.
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
 

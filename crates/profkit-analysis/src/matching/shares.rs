@@ -6,7 +6,9 @@ use rustc_hash::FxHashSet;
 /// (`profile-summary-cutoff-hot` of LLVM).
 const HOT_SHARE: f64 = 0.99;
 
-/// The functions of the binaries. Each name is counted once.
+/// The functions of the binaries, each name counted once: which of them have a profile. A binary has functions that no
+/// profile has, such as `_start`, so that this is less than 100 percent for a fresh profile too. [`CountShares`] looks from
+/// the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
     /// The number of functions.
@@ -26,7 +28,11 @@ impl FunctionShares {
     }
 }
 
-/// The counts of the profile.
+/// The counts of the profile, by whether the binaries can use them.
+///
+/// A binary shows that a function changed only if it has hashes
+/// ([`Origin::Sections`](profkit_object::functions::Origin::Sections),
+/// [`Origin::DebugInfo`](profkit_object::functions::Origin::DebugInfo)). With symbols alone names are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountShares {
     /// The sum of all counts.

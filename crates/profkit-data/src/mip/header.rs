@@ -182,7 +182,7 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
         .expected(format_args!("bits of {known:#x}"))),
         (true, true) => Err(Error::new(
             ErrorKind::BadHeader,
-            "the file type states both address widths, 64 and 32 bits",
+            "the file type claims both 64-bit and 32-bit addresses",
         )
         .at(at)
         .found(format_args!("file type {found:#x}"))

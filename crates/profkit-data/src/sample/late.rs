@@ -177,7 +177,7 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// The state of additions to the vectors of one [`Samples`], and of those to the functions inlined in it.
+/// Remembers where additions to the vectors of one [`Samples`] went, and to those of the functions inlined in it.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,

@@ -24,7 +24,7 @@ pub struct Losses {
 
 impl Losses {
     /// Whether nothing was left out.
-    pub fn is_none(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Losses::default()
     }
 }

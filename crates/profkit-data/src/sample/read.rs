@@ -106,7 +106,9 @@ impl<'data> SampleFile<'data> {
                     "this is not a sample profile",
                 )
                 .at(0)
-                .expected("text that begins with NAME:TOTAL:HEAD, SPROF42, or GCC's adcg"));
+                .expected(
+                    "text whose first line is NAME:TOTAL:HEAD, or the magic SPROF42 or adcg (GCC)",
+                ));
             }
         };
         Ok(SampleFile {

@@ -260,7 +260,7 @@ pub fn members_of_compressed_tar(
     Ok(())
 }
 
-/// Whether compressed bytes begin as a tar file does once they are expanded.
+/// Whether the compressed data, once decompressed, start with the header of a tar file.
 pub fn is_compressed_tar(bytes: &[u8], compression: Compression) -> bool {
     let mut start = Vec::new();
     let read = compression

@@ -80,7 +80,7 @@ impl StackEntry {
         {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a frame does not come before the frames inside it",
+                "a frame must come after its parent frame",
             )
             .found(parent)
             .expected(format_args!("a number below {index}")));

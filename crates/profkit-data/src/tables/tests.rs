@@ -135,7 +135,7 @@ fn messages() {
     insta::assert_snapshot!(damaged(stacks + 4, 6), @"the index of a string is out of bounds in frame of stack entry table at offset 0x64: found 6, expected a number below 6");
     insta::assert_snapshot!(damaged(stacks + 8, 5), @"the index of a path is out of bounds in frame of stack entry table at offset 0x64: found 4, expected a number below 4");
     insta::assert_snapshot!(damaged(stacks + 20, 4), @"unknown flags in frame of stack entry table at offset 0x64: found 0x4, expected bits of 0x3");
-    insta::assert_snapshot!(damaged(stacks + 24, 1), @"a frame does not come before the frames inside it in stack entry table at offset 0x64: found 0, expected a number below 0");
+    insta::assert_snapshot!(damaged(stacks + 24, 1), @"a frame must come after its parent frame in stack entry table at offset 0x64: found 0, expected a number below 0");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
-/// The rules by which a new site is added to the site that is already there.
+/// The rules for merging a new value site into an existing one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]

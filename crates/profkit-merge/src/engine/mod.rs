@@ -36,7 +36,9 @@ pub struct MergeOutcome {
     /// The merged profile. With [`MergeOptions::separate_by_build_id`] there is one profile for each set of build ids,
     /// sorted by them.
     pub profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs, merged separately. Always `None` with [`Policy::Llvm`].
+    /// The heap profiles among the inputs, merged separately: they are not in `profiles`, and no loss of a writer reports
+    /// them. `LoadedHeap::new` of profkit-analysis symbolises them; [`place_section`](crate::memprof::place_section) then
+    /// puts them into a profile before it is written. Always `None` with [`Policy::Llvm`].
     pub heap: Option<HeapParts>,
     /// What was done with the inputs.
     pub report: Report,

@@ -247,8 +247,9 @@ impl FileId {
 }
 
 impl InputList {
-    /// The files at these paths, each with weight 1; `-` is standard input. Nothing is opened here: a file that does
-    /// not exist is reported and left out when the merge reads it.
+    /// The files at these paths, each with weight 1; `-` is standard input. A path that is given twice counts twice.
+    /// Nothing is opened here: a file that does not exist, and a folder, is reported and left out when the merge reads it.
+    /// [`collect`](Self::collect) looks into folders.
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let paths = paths.into_iter();
         InputList {
@@ -259,7 +260,9 @@ impl InputList {
         }
     }
 
-    /// Collects the inputs named on the command line and in list files. `output` is the path of the merged profile: if
+    /// Collects the inputs named on the command line and in list files. A name is a path, or `WEIGHT,PATH`. A folder
+    /// stands for all files below it, hidden ones too; the merge reports those that are not profiles. An archive stands
+    /// for its members. `output` is the path of the merged profile: if
     /// an input folder holds a file at that path from an earlier run, the file is left out.
     ///
     /// # Errors

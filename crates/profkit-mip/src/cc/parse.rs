@@ -146,7 +146,7 @@ pub fn family(compiler: &OsStr) -> Option<Family> {
     }
 }
 
-/// Options whose value may be the next word, with their purpose.
+/// Options that accept their value as a separate argument, each with its purpose.
 const SEPARATE: &[(&str, Class)] = &[
     ("-o", Class::Output),
     ("--output", Class::Output),

@@ -38,7 +38,8 @@ pub struct Site<'m, 'a> {
 }
 
 impl Site<'_, '_> {
-    /// Whether the probe stands in a procedure of call frame information, so that a push has to be declared.
+    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`, so that a push needs a directive for the
+    /// unwinder.
     pub fn in_frame(&self) -> bool {
         self.function
             .statements(self.module)
@@ -95,7 +96,7 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether it is a landing pad for indirect calls, which must stay the first instruction (`endbr64`, `bti c`).
     fn is_landing(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether it is a no-operation, such as a patchable entry has.
+    /// Whether this is a no-op instruction, like those in a patchable function entry.
     fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
 
     /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).

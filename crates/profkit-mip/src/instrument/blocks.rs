@@ -180,10 +180,10 @@ fn items<'a>(
                     }
                     Step::Code(flow)
                 }
-                Kind::Template => return Err("it has a macro or a repetition"),
+                Kind::Template => return Err("it contains a macro or a repeat block"),
                 Kind::Directive(directive) => match directive.name {
                     b".rept" | b".irp" | b".irpc" | b".macro" | b".include" => {
-                        return Err("it has a macro or a repetition");
+                        return Err("it contains a macro or a repeat block");
                     }
                     name if is_data(name) => Step::Data,
                     _ => continue,
@@ -292,7 +292,8 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // Whether the current run has its block already, and whether it is data, which no probe may precede.
+        // Whether a block was already made for the current run of items, and whether the run is data. No probe may
+        // precede data.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {

@@ -75,7 +75,7 @@ fn flow_of_control() {
     insta::assert_snapshot!(mach_o_body("L1: jrcxz L1\nret"), @"_f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
     insta::assert_snapshot!(body("jmp .+5\nret"), @"f: it branches relative to the location counter");
     insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: it has a conditional directive");
-    insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it has a macro or a repetition");
+    insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it contains a macro or a repeat block");
 }
 
 /// The lines of a file's functions with what mode `function` (or `calls`) puts into them.

@@ -30,7 +30,7 @@ pub(super) struct Functions<'a> {
     /// range.
     ranges: BTreeMap<u64, (u64, u32)>,
     pub(super) error: Option<gimli::Error>,
-    /// Whether the limit of ranges was reached.
+    /// Whether the maximum number of ranges was reached.
     pub(super) too_many_ranges: bool,
 }
 

@@ -115,7 +115,7 @@ fn damaged_maps_of_version_8() {
         refused(&map)
     };
     insta::assert_snapshot!(with("type", 0x0001_0004), @"the map does not state the width of its addresses in header of map at offset 0x6: found no width in the file type, expected 0x14 or 0x24");
-    insta::assert_snapshot!(with("type", 0x0001_0034), @"the file type states both address widths, 64 and 32 bits in header of map at offset 0x6: found file type 0x34, expected one of the bits 0x10 and 0x20");
+    insta::assert_snapshot!(with("type", 0x0001_0034), @"the file type claims both 64-bit and 32-bit addresses in header of map at offset 0x6: found file type 0x34, expected one of the bits 0x10 and 0x20");
     insta::assert_snapshot!(with("type", 0x0001_0064), @"unknown bits in the file type in header of map at offset 0x6: found 0x64, expected bits of 0x3f");
     insta::assert_snapshot!(with("type", 0x0001_0021), @r"
 this is another kind of MIP file in header of map at offset 0x6: found a raw file, expected a map

@@ -165,7 +165,7 @@ impl<'a> Mapping<'a> {
             Some(None) => self.add(index, start, names),
             None => Err(Error::new(
                 ErrorKind::OutOfTable,
-                "a name's number is beyond the name table",
+                "the index of a name is beyond the name table",
             )
             .at(start)
             .found(index)

@@ -174,7 +174,7 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// read(b"main:100:5\n 1: 100\n", &mut profile, 1).strict()?;
 /// let mut file = Vec::new();
 /// let losses = binary::write(&profile, &BinaryOptions::new(), &mut file)?;
-/// assert!(losses.is_none());
+/// assert!(losses.is_empty());
 /// assert_eq!(encoding(&file), Some(SampleEncoding::Binary));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```

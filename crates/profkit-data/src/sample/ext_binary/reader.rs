@@ -713,7 +713,7 @@ impl Contexts {
                     .ok_or_else(|| {
                         Error::new(
                             ErrorKind::OutOfTable,
-                            "a name's number is beyond the name table",
+                            "the index of a name is beyond the name table",
                         )
                         .at(start)
                         .found(name)

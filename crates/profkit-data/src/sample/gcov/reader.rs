@@ -276,7 +276,7 @@ impl InstanceReader<'_> {
         name.copied().ok_or_else(|| {
             Error::new(
                 ErrorKind::Malformed,
-                "a name's number is beyond the name table",
+                "the index of a name is beyond the name table",
             )
             .at(at)
             .found(index)

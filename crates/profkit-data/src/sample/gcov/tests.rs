@@ -293,7 +293,7 @@ fn every_check_has_its_message() {
     the data end too early in names at offset 0x1c: found 1916 bytes left, expected 4294967296 bytes
     a string is not terminated in names at offset 0x20: found 8 bytes without a zero
     0 functions, then: a section has the wrong tag in functions at offset 0x5c: found tag 0x00000007, expected tag 0xac000000
-    0 functions, then: a name's number is beyond the name table in functions at offset 0x70: found 99, expected below 6
+    0 functions, then: the index of a name is beyond the name table in functions at offset 0x70: found 99, expected below 6
     0 functions, then: a value has an unknown kind in functions at offset 0xcc: found 0, expected 7, targets of indirect calls
     0 functions, then: a value has an unknown kind in functions at offset 0x8c: found 131073, expected 7, targets of indirect calls
     2 functions, then: the data end too early in functions at offset 0x180: found 0 bytes left, expected 4 bytes

@@ -122,7 +122,7 @@ fn nothing_is_drawn_of_what_the_profile_does_not_have() {
     let output = show(folder, &[&["--flamegraph", "heap.svg"][..], &args].concat());
     assert_eq!(output.status.code(), Some(1));
     insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @r"
-        error: heap.yaml: the profile does not have TotalAccessCount
+        error: heap.yaml: the profile does not have the field TotalAccessCount
         hint: a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields
         ");
     // Nor of sums of nothing.

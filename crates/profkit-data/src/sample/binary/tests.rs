@@ -35,7 +35,7 @@ fn binary() -> Vec<u8> {
     assert!(
         write(&profile(TEXT), &BinaryOptions::new(), &mut file)
             .unwrap()
-            .is_none()
+            .is_empty()
     );
     file
 }

@@ -34,7 +34,7 @@ pub(crate) fn sample(data: &[u8]) {
     let mut file = Vec::new();
     let options = ExtBinaryOptions::default().vtables(true);
     let losses = ext_binary::write(&profile, &options, &mut file).expect("a Vec takes all bytes");
-    if is_spelled && losses.is_none() {
+    if is_spelled && losses.is_empty() {
         let mut again = SampleProfile::new();
         let report = read(&file, &mut again).expect("our own header");
         assert_eq!(report.faults, []);

@@ -10,7 +10,7 @@
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
-//! | [`llvm`](profkit_llvm) | `profkit_llvm` | `llvm-profdata` inside your process |
+//! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
 //! | you want to | start from | then | example |
 //! |---|---|---|---|
@@ -26,7 +26,7 @@
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
 //! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
-//! | run `llvm-profdata` inside your process | [`llvm::profdata`](profkit_llvm::profdata) | | |
+//! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!
 //! # How a task is done
 //! All tasks have the same steps: inputs, a call, a value with a report, a writer.
@@ -255,7 +255,7 @@
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
 //! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which only
 //! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile holds hashes instead of names:
-//! `frame.name` is `None` unless [`names`](analysis::heap::HeapProfile::names) knows the hash.
+//! `frame.name` is `None` unless the names of `heap.profile` have the hash.
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}

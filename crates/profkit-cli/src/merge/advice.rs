@@ -1,4 +1,5 @@
 //! The profkit command that helps with an input that could not be merged.
+use profkit_data::ForeignFile;
 use profkit_data::detect::FileKind;
 use profkit_merge::Report;
 
@@ -26,6 +27,10 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
         FileKind::MemProfYaml => None,
         kind if kind.is_mip() => Some("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
         kind if kind.is_sample() => None,
+        FileKind::Foreign(ForeignFile::ProfileList) => {
+            Some("give the list with -f: profkit merge -f LIST")
+        }
+        kind if kind.advice().is_some() => None,
         _ => Some("profkit doctor FILE says what the file is"),
     }
 }

@@ -6,7 +6,7 @@ pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest version whose whole layout is known (LLVM 22).
 pub const VERSION_LAST: u32 = 13;
-/// A version of which only the header is known (LLVM 23, main in 2026).
+/// A version that is known by its header only (LLVM 23, main in 2026).
 pub const VERSION_HEADER_ONLY: u32 = 14;
 /// The only value of `HashType`: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;

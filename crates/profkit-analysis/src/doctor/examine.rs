@@ -159,6 +159,7 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
             Err(_) => What::BrokenIndexed,
         },
         FileKind::InstrText => What::Text,
+        FileKind::Foreign(_) => What::Other(kind),
         _ => What::Unknown,
     };
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);

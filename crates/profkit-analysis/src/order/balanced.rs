@@ -50,7 +50,7 @@ struct Node {
 /// use profkit_analysis::order::{Partitioning, balanced, trace};
 /// use profkit_data::mip::{Function, MipProfile};
 ///
-/// // Two runs of one program, each of which calls two of its four functions.
+/// // Two runs of one program. Each run calls two of its four functions.
 /// let run = |ordinals: [u64; 4]| MipProfile {
 ///     functions: ordinals.into_iter().map(|order_sum| Function {
 ///         calls: order_sum.min(1), called_runs: order_sum.min(1), order_sum, order_runs: order_sum.min(1),

@@ -21,7 +21,7 @@ pub struct InstrProfile {
     pub memprof: Option<crate::MemProfSection>,
 }
 
-/// Temporal traces, and the number of which LLVM's reservoir sampling needs.
+/// Temporal traces, and their number before sampling, which LLVM's reservoir sampling needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTraces {
     /// The traces that were kept.

@@ -114,7 +114,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The identity of an image of which nothing is known.
+    /// The identity of an image that nothing is known about.
     pub const UNKNOWN: Identity = Identity::BuildId(BuildId(Vec::new()));
 
     /// Whether nothing is known of the image.
@@ -300,7 +300,7 @@ impl Function {
         self.called_runs > 0
     }
 
-    /// The fields by which functions of one image are told apart.
+    /// The fields that distinguish functions of one image.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }

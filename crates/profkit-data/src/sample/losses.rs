@@ -12,7 +12,7 @@ pub struct Losses {
     pub checksums: u64,
     /// Attributes of functions.
     pub attributes: u64,
-    /// Names of which only the hash was written.
+    /// Names that were written as a hash only.
     pub names: u64,
     /// Line numbers above 65535. LLVM rejects a file that has them: in text, in locations without a discriminator; in
     /// the binary encodings, in the locations of lines, vtables and callers.

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The form of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -233,6 +235,31 @@ pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
+/// The most bytes of headers, long names and other records that may stand between two members of an archive.
+const MOST_BETWEEN: u64 = 1 << 20;
+
+/// A reader that fails once it has given `left` bytes: between two members of an archive stand names and other records,
+/// which are read whole, and a few bytes may expand to any length.
+struct Limited<R> {
+    bytes: R,
+    left: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 && !out.is_empty() {
+            return Err(io::Error::other(
+                "the records before a member are larger than 1 MiB",
+            ));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
+        let read = self.bytes.read(out.get_mut(..most).unwrap_or_default())?;
+        self.left.store(left - read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
 /// Calls `each` with the name and bytes of every regular file of a compressed tar, in order, until it returns false.
 ///
 /// # Errors
@@ -246,10 +273,16 @@ pub fn members_of_compressed_tar(
         format: ArchiveFormat::Tar,
         error,
     };
-    let reader = compression.reader(bytes).map_err(damaged)?;
+    let left = Arc::new(AtomicU64::new(MOST_BETWEEN));
+    let reader = Limited {
+        bytes: compression.reader(bytes).map_err(damaged)?,
+        left: Arc::clone(&left),
+    };
     let mut archive = tar::Archive::new(reader);
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
+        // The rest of this member is skipped before the next one is read.
+        left.store(entry.size().saturating_add(MOST_BETWEEN), Ordering::Relaxed);
         if entry.header().entry_type().is_file() {
             let name = member_name(&entry.path_bytes());
             if !each(name, &mut entry)? {

@@ -1,7 +1,12 @@
 //! Compressed files: gzip, zstd, xz.
 use super::StoredError;
+use crate::ForeignFile;
 use std::fmt;
 use std::io::{self, Read};
+
+/// The most memory that an xz decoder may take, in KiB: four times what `xz -9` needs. A file states the size of its
+/// dictionary, and may state 4 GiB. (The zstd decoder has a limit of its own, 128 MiB.)
+const XZ_MEMORY_KIB: u32 = 256 << 10;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,15 +33,11 @@ impl fmt::Display for Compression {
 impl Compression {
     /// How the bytes are compressed, by their magic; `None` if they are not.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        // gzip: the magic, and the only compression method that there is. No profile begins with these bytes.
-        if bytes.starts_with(&[0x1f, 0x8b, 8]) {
-            Some(Compression::Gzip)
-        } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            Some(Compression::Zstd)
-        } else if bytes.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-            Some(Compression::Xz)
-        } else {
-            None
+        match ForeignFile::of_binary(bytes) {
+            Some(ForeignFile::Gzip) => Some(Compression::Gzip),
+            Some(ForeignFile::Zstd) => Some(Compression::Zstd),
+            Some(ForeignFile::Xz) => Some(Compression::Xz),
+            _ => None,
         }
     }
 
@@ -56,7 +57,11 @@ impl Compression {
                 frame: None,
                 any: false,
             }),
-            Compression::Xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
+            Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(
+                bytes,
+                true,
+                XZ_MEMORY_KIB,
+            )),
         })
     }
 

@@ -12,7 +12,7 @@ pub use compressed::Compression;
 
 /// The most bytes that one stored file may expand to. A profile is larger only by mistake or malice: the largest known
 /// ones have some hundred megabytes.
-pub const MOST_EXPANDED: u64 = 4 << 30;
+pub const MOST_EXPANDED: u64 = 1 << 30;
 
 /// Why a stored file or archive could not be expanded.
 #[derive(Debug)]

@@ -180,13 +180,15 @@ pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'sta
     })
 }
 
+/// Maps a file for reading.
+///
+/// If another process changes the file meanwhile, the bytes under our `&[u8]` change. Readers may then see any bytes, which
+/// they must survive anyway; they check lengths against the slice, and never against bytes that they read before. If another
+/// process cuts the file short, touching the lost pages ends this program with SIGBUS; outputs are renamed into place only
+/// when they are whole, so that nothing half-written is left. Files below [`MAP_FROM`] are read and run no such risk.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only and lives as long as what borrows it. If another process changes the file
-    // meanwhile, the bytes under our `&[u8]` change: the readers then may see any bytes, which they must survive
-    // anyway, and check lengths against the slice and never against bytes that they read before. If another process
-    // cuts the file short, touching the lost pages ends this program with SIGBUS; outputs are renamed into place
-    // only when whole, so that nothing half-written is left. Files below `MAP_FROM` are read and run no such risk.
+    // SAFETY: the map is read-only and lives as long as what borrows it; changed bytes are survived, as said above.
     unsafe { Mmap::map(file) }
 }
 

@@ -197,7 +197,7 @@ fn what_has_no_place_is_counted() {
             "1 attributes",
             "1 vtables",
             "1 names of the symbol list",
-            "1 names of which only the hash is known",
+            "1 names that are known by their hash only",
         ]
     );
     let callers = [crate::sample::Frame {

@@ -85,7 +85,7 @@ pub struct GcovLosses {
     pub vtables: u64,
     /// Names of the profile symbol list.
     pub symbols: u64,
-    /// Names of which only the hash is known. The hash is written as a decimal number, which matches no function in
+    /// Names that are known by their hash only. The hash is written as a decimal number, which matches no function in
     /// GCC.
     pub hashes: u64,
     /// Source files, which only version 3 can hold.
@@ -108,7 +108,7 @@ impl GcovLosses {
             (self.attributes, "attributes"),
             (self.vtables, "vtables"),
             (self.symbols, "names of the symbol list"),
-            (self.hashes, "names of which only the hash is known"),
+            (self.hashes, "names that are known by their hash only"),
             (self.files, "names of source files"),
         ]
         .into_iter()

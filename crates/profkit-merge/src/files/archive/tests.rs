@@ -286,3 +286,42 @@ fn no_bytes_make_the_readers_panic() {
         }
     }
 }
+
+/// A block states a dictionary of 4 GiB less one byte; nothing of that size may be allocated for it.
+#[test]
+fn an_xz_file_that_states_a_huge_dictionary_is_refused() {
+    let mut bytes = xz(PROFILE);
+    // Stream header of 12 bytes, then the block header: size, flags, filter LZMA2 (0x21), length 1, dictionary size.
+    let at = bytes[12..30]
+        .windows(2)
+        .position(|pair| pair == [0x21, 1])
+        .unwrap();
+    bytes[12 + at + 2] = 40;
+    let size = (usize::from(bytes[12]) + 1) * 4;
+    let mut crc = flate2::Crc::new();
+    crc.update(&bytes[12..12 + size - 4]);
+    bytes[12 + size - 4..12 + size].copy_from_slice(&crc.sum().to_le_bytes());
+    let error = expand(&bytes).unwrap_err();
+    assert!(error.to_string().contains("mem_limit"), "{error}");
+}
+
+/// The name of a member states 8 GiB: it is read no further than any name is long.
+#[test]
+fn a_compressed_archive_with_an_endless_name_ends() {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(8 << 30);
+    header.set_path("././@LongLink").unwrap();
+    header.set_cksum();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(header.as_bytes()).unwrap();
+    for _ in 0..3 {
+        encoder.write_all(&[b'a'; 1 << 20]).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "name.tar.gz", &encoder.finish().unwrap());
+    let list = listed(&path);
+    assert_eq!(list.len(), 0);
+    let problem = format!("{:?}", list.notes);
+    assert!(problem.contains("larger than 1 MiB"), "{problem}");
+}

@@ -1,4 +1,4 @@
-//! Errors of a merge that has no result.
+//! The errors of merges that end without a result.
 use crate::driver::Cancelled;
 use crate::report::{LlvmFault, Report};
 use profkit_data::instr::InstrKind;
@@ -8,13 +8,14 @@ use std::fmt;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// No input was named.
+    /// The merge was given no inputs.
     NoInputs,
-    /// The inputs count different things.
+    /// The inputs are profiles of different kinds, which cannot be merged with each other.
     Kinds(Box<KindConflict>),
-    /// No input could be used; the report says why for each.
+    /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
-    /// LLVM's tool ends with an error at this point: its writers cannot be joined.
+    /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
+    /// threads cannot be merged.
     Llvm(LlvmFault),
     /// The merge was cancelled.
     Cancelled,
@@ -26,23 +27,24 @@ impl From<Cancelled> for MergeError {
     }
 }
 
-/// Inputs that cannot be merged because they count different things.
+/// The error for inputs of different kinds, which cannot be merged with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindConflict {
     /// A sentence that says which kinds cannot be merged.
     pub message: &'static str,
-    /// The kind of most inputs, and how many inputs have it.
+    /// The kind that most of the inputs have, and the number of these inputs.
     pub majority: (InstrKind, usize),
-    /// The inputs of another kind: index, name, kind. At most [`KindConflict::LISTED`] of them.
+    /// The inputs that do not have the kind of the majority: index, name and kind of each. At most
+    /// [`KindConflict::LISTED`] inputs are listed.
     pub odd: Vec<(usize, String, InstrKind)>,
-    /// The number of inputs of another kind.
+    /// The number of inputs that do not have the kind of the majority.
     pub odd_count: usize,
-    /// What the user can do.
+    /// A suggestion to the user: how to resolve the conflict.
     pub hint: &'static str,
 }
 
 impl KindConflict {
-    /// The largest number of inputs of another kind that are listed.
+    /// The largest number of inputs that [`KindConflict::odd`] lists.
     pub const LISTED: usize = 20;
 }
 
@@ -62,7 +64,7 @@ impl fmt::Display for KindConflict {
 }
 
 impl MergeError {
-    /// What the user can do, if there is a step that helps.
+    /// Returns a suggestion to the user, if there is a step that resolves the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
             MergeError::Kinds(conflict) => Some(conflict.hint),

@@ -45,18 +45,18 @@ pub trait Inputs: Sync {
     /// The error of opening or reading the input. The merge reports it and leaves the input out.
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
 
-    /// Whether the input can be opened a second time and has the same bytes then. False for pipes and standard input,
-    /// whose bytes are kept as long as they may be needed.
+    /// Whether the input can be opened a second time with the same bytes. Returns false for pipes and standard input;
+    /// the merge keeps their bytes in memory as long as it may need them.
     fn can_reopen(&self, index: usize) -> bool {
         let _ = index;
         true
     }
 
-    /// Calls `look` with the bytes of an input that will be opened again. An implementer whose inputs may be pipes
-    /// keeps the bytes until then, as [`InputStore`](crate::InputStore) does.
+    /// Opens an input and calls `look` with its bytes; the merge will open the same input again later. An implementer
+    /// whose inputs may be pipes must therefore keep the bytes, as [`InputStore`](crate::InputStore) does.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         look(self.open(index, &mut Vec::new())?.as_ref());
         Ok(())
@@ -65,16 +65,17 @@ pub trait Inputs: Sync {
 
 /// The bytes of one input.
 pub enum InputData<'s> {
-    /// Memory that the implementer owns.
+    /// A slice of memory that the implementer of [`Inputs`] owns.
     Borrowed(&'s [u8]),
-    /// Bytes that were read into a buffer: the one that [`Inputs::open`] was given, or a new one.
+    /// A buffer with the bytes that were read: the buffer that was passed to [`Inputs::open`], or a new one.
     Buffer(Vec<u8>),
-    /// An object that is dropped after use, such as a memory map.
+    /// An object that owns the bytes and is dropped after the merge has used them, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
 }
 
 impl InputData<'_> {
-    /// The number of bytes in memory that only this input needs.
+    /// The number of bytes of process memory that are occupied until this input is dropped. Mapped and borrowed bytes
+    /// do not count.
     pub(crate) fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
@@ -99,7 +100,7 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
-/// The methods of [`Inputs`], passed on to other inputs.
+/// Implements the methods of [`Inputs`] by calling those of another object.
 macro_rules! pass_on {
     ($self:ident => $inner:expr) => {
         fn len(&$self) -> usize {
@@ -132,7 +133,7 @@ impl<I: Inputs + ?Sized> Inputs for &I {
     pass_on!(self => (**self));
 }
 
-/// One input in memory.
+/// An input whose bytes are in memory.
 trait InMemory: Sync {
     fn name(&self) -> Option<&str> {
         None
@@ -181,7 +182,7 @@ impl InMemory for Vec<u8> {
     }
 }
 
-/// Inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
+/// Slices of inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
 #[allow(
     private_bounds,
     reason = "the shapes of an input are listed at `Inputs`"
@@ -210,7 +211,7 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// As the slice of its elements.
+/// A vector of inputs in memory, treated as a slice.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
@@ -219,7 +220,7 @@ where
     pass_on!(self => self.as_slice());
 }
 
-/// As the slice of its elements.
+/// An array of inputs in memory, treated as a slice.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,

@@ -1,9 +1,9 @@
-//! Which inputs may be merged with which.
+//! Decides which kinds of instrumentation profiles may be merged with each other.
 use crate::error::KindConflict;
 use crate::inputs::Inputs;
 use profkit_data::instr::InstrKind;
 
-/// The kind of one input, which is known after the input was read.
+/// The kind of an input that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) input: usize,
@@ -60,8 +60,8 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
     Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
 }
 
-/// The kind as LLVM's readers see it. A binary file without the IR bit has no kind (`getProfileKindFromVersion`); only
-/// text with `:fe` is front-end.
+/// Returns the kind that LLVM's readers assign to a profile. LLVM assigns no kind to a binary file without the IR bit
+/// (`getProfileKindFromVersion`); only text with `:fe` counts as a front-end profile.
 pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     if version_word == 0 {
         kind
@@ -70,7 +70,8 @@ pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     }
 }
 
-/// Does what `InstrProfWriter::mergeProfileKind` does. Returns whether the kinds may be merged.
+/// Merges the kind of one input into the kind of the result, as `InstrProfWriter::mergeProfileKind` does. Returns
+/// whether the two kinds may be merged.
 pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
     if into.is_unknown() {
         *into = other;
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(check_kinds(&[IR, cs, unknown, first]), Ok(cs | first));
     }
 
-    /// Expected values: measured with llvm-profdata-19 and -22 on text files, with one writer.
+    /// The expected values were measured: llvm-profdata-19 and -22 merged text files with one writer.
     #[test]
     fn llvm_looks_at_the_front_end_bit_alone() {
         let merge = |kinds: &[InstrKind]| {

@@ -1,52 +1,54 @@
-//! Merging profiles: many inputs to one, with a [`Report`] of what was kept, repaired and dropped.
+//! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
 //!
-//! | profiles | call | result |
+//! | profiles | function | result |
 //! |---|---|---|
-//! | instrumentation, with heap profiles among them | [`merge_instr`] | [`MergeOutcome`] |
-//! | sample | [`sample::merge_sample`] | [`sample::SampleOutcome`] |
-//! | heap alone | [`memprof::merge_heap`] | [`memprof::HeapOutcome`] |
-//! | MIP | [`mip::merge_mip`] | [`mip::MipOutcome`] |
+//! | instrumentation profiles (heap profiles may be among them) | [`merge_instr`] | [`MergeOutcome`] |
+//! | sample profiles | [`sample::merge_sample`] | [`sample::SampleOutcome`] |
+//! | heap profiles only | [`memprof::merge_heap`] | [`memprof::HeapOutcome`] |
+//! | MIP files | [`mip::merge_mip`] | [`mip::MipOutcome`] |
 //!
-//! Nothing here prints: results are values. Bytes come from an [`Inputs`]: slices in memory, or files through [`files`].
+//! This crate prints nothing: every result is a value. The bytes of the inputs come from an [`Inputs`] object: slices in
+//! memory, or files through [`files`].
 //!
 //! # How it works
-//! One driver merges all kinds of profiles. It opens each input once, finds out the type of the file from its content,
-//! deals inputs out to workers on the threads of [`RunOptions`], joins the results of the workers, and keeps the report.
-//! Each kind of merge defines what a worker does with an input and how two workers are joined. If the order of inputs
-//! does not matter, a worker that is free takes the next inputs. For sample and heap profiles each worker has a range of
-//! neighbouring inputs.
+//! One driver merges all kinds of profiles. It opens each input once, recognises the type of the file by its content,
+//! distributes the inputs to workers on the threads of [`RunOptions`], joins the results of the workers, and collects
+//! the report. Each kind of merge defines what a worker does with an input and how two workers are joined. If the order
+//! of inputs does not matter, any free worker gets the next inputs. For sample and heap profiles each worker gets a
+//! range of neighbouring inputs.
 //!
 //! A worker for instrumentation profiles has an accumulator, and one array of counter sums for each layout of raw
-//! profiles. The first raw profile of a layout is read record by record. A later profile whose data records and names
-//! are the same (except for addresses) is not parsed; its counters are added to the array of the layout. At the end the
-//! arrays are added to the accumulators, and these to each other. Sums are commutative, and each record notes where it
-//! was seen first, so neither threads nor scheduling change a result.
+//! profiles. The first raw profile of a layout is read record by record. A later profile with the same data records and
+//! names (except for addresses) is not parsed; its counters are added to the array of the layout. At the end the arrays
+//! are added to the accumulators, and the accumulators to each other. Sums are commutative, and each record stores the
+//! first input that contains it, so neither threads nor scheduling change a result.
 //!
-//! Indexed inputs of more than 1 MiB at the start of the list are shared by the threads: each thread takes the names of
-//! its share of the hashes from one input after the other, and nothing has to be joined at the end.
+//! Indexed inputs of more than 1 MiB at the start of the list are read by all threads together. Each thread reads only
+//! the functions whose name hash is in its own share of the hashes, so the results of the threads have no function in
+//! common and need not be merged.
 //!
-//! A raw file whose names are cut off is read last. Its records have the hashes of their names, so any other input with
-//! the same functions has the names.
+//! A raw file whose names are cut off is read last. Its records contain the hashes of the names, so the names can be
+//! found in any other input with the same functions.
 //!
 //! # Where LLVM's result depends on the order of inputs
-//! | matter | LLVM | [`Policy::Tolerant`] |
+//! | situation | LLVM | [`Policy::Tolerant`] |
 //! |---|---|---|
-//! | a site that holds one value twice (unknown targets, value 0) | adds in the order of the new input's list | adds largest to largest |
-//! | more than 255 values at a site | cuts after every input | cuts at the end |
-//! | weight of a value that is new to its site | ignored | applied, or as LLVM with [`ValueWeights::AsLlvm`] |
-//! | pseudo-hot record of an input with a weight | scaled to the largest count, no longer pseudo | stays pseudo |
-//! | a different number of counters, or pseudo and real counts | the writer's first record wins | the first input's record wins |
-//! | temporal traces with two threads and more | differ from run to run | as LLVM with one thread |
+//! | a value site contains one value twice (unknown targets, value 0) | counts are added in the order of the new input's list | the largest count is added to the largest |
+//! | a value site has more than 255 values | the site is cut after every input | the site is cut at the end |
+//! | a value is new to its value site | the weight of the input is ignored | the weight is applied; with [`ValueWeights::AsLlvm`] as in LLVM |
+//! | a pseudo-hot record comes from an input with a weight | the marker is scaled to the largest count, and is no longer a marker | the record stays pseudo-hot |
+//! | two records have different numbers of counters, or one is pseudo and one has real counts | the writer's first record is kept | the first input's record is kept |
+//! | temporal traces are merged with two or more threads | the result differs from run to run | the result is that of LLVM with one thread |
 //!
-//! For sound inputs of weight 1 without such sites, both give the same bytes. [`Policy::Llvm`] does what LLVM does,
-//! writer by writer. Each writer takes the fast path first; if the order of inputs would have mattered, it reads its
-//! inputs again without the fast path.
+//! For sound inputs of weight 1 without such value sites, both policies give the same bytes. [`Policy::Llvm`] does what
+//! LLVM does, writer by writer. Each writer first uses the fast path. If the order of inputs would have changed the
+//! result, the writer reads its inputs again without the fast path.
 //!
-//! [`ValueWeights::AsLlvm`] uses LLVM's rule, order and number of writers for value sites, and these writers for traces.
-//! Everything else stays tolerant.
+//! [`ValueWeights::AsLlvm`] adds value sites by LLVM's rule, in LLVM's order and with LLVM's number of writers. Each of
+//! these writers samples its own temporal traces. Everything else is as under the tolerant policy.
 //!
-//! LLVM changed the sampling of traces beyond the reservoir between 19 and 22 ([`TraceSampling`]): since then a full
-//! reservoir takes nothing from inputs with fewer traces than it has room for.
+//! LLVM samples temporal traces into a reservoir of limited size. Between releases 19 and 22 it changed the method
+//! ([`TraceSampling`]): now a full reservoir only accepts traces from inputs with more traces than the reservoir holds.
 
 mod accumulate;
 mod driver;

@@ -1,4 +1,4 @@
-//! The options of a merge.
+//! The options of merges.
 use crate::driver::{RunOptions, Threads};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
@@ -8,44 +8,45 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// What to do with damaged inputs, and which rules apply where LLVM's result depends on the order of inputs.
+/// What to do with damaged inputs, and which rules to apply where LLVM's result depends on the order of inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
     /// Keeps everything that is sound, and reports the rest. The result does not depend on the number of threads.
     ///
-    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with one exception: a site that holds one
-    /// value several times (several unknown call targets) is merged independent of the order of inputs, the largest
-    /// count with the largest.
+    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with one exception: a value site may hold
+    /// one value several times (for example several unknown call targets). profkit then adds the largest count of one
+    /// input to the largest count of the other, so that the order of inputs does not matter.
     #[default]
     Tolerant,
-    /// Does what the tool of LLVM 22 does, in the same order. A file is read up to its first bad record, and the
-    /// records before that stay. Kinds are compared as LLVM's writer compares them. Inputs are dealt out to as many
-    /// writers as the tool would have threads. The count of a value that is new to its site is not multiplied by the
-    /// weight.
+    /// Does what llvm-profdata of LLVM 22 does, in the same order. A file is read up to its first bad record; the
+    /// records before the bad one are merged. Kinds are compared as in LLVM's writer. Inputs are distributed to as many
+    /// writers as LLVM's tool would have threads. If a value is new to its value site, its count is not multiplied by
+    /// the weight of the input.
     Llvm,
 }
 
-/// What the weight of an input does to value profiles, with [`Policy::Tolerant`]; [`Policy::Llvm`] is always
-/// [`AsLlvm`](Self::AsLlvm).
+/// How the weight of an input applies to value profiles under [`Policy::Tolerant`]. Under [`Policy::Llvm`] it always
+/// applies as in [`AsLlvm`](Self::AsLlvm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueWeights {
-    /// Every count of the input is multiplied. The result does not depend on the order of inputs or on the number of
-    /// threads.
+    /// The weight multiplies every count of the input. The result does not depend on the order of inputs or on the
+    /// number of threads.
     #[default]
     Exact,
-    /// As LLVM's `InstrProfWriter`, so that the result has the bytes of LLVM's tool: a value that is new to a known
-    /// site is counted once, whatever the weight.
+    /// Weights apply as in LLVM's `InstrProfWriter`, so that the result has the same bytes as that of LLVM's tool: when
+    /// a value is new to a known value site, its count is added without the weight.
     ///
-    /// Which values are new depends on the order of inputs and on the number of writers that inputs are dealt out to in
-    /// turn. That number is in [`MergeOptions::run`]; the default is one. Each writer samples its own temporal traces.
+    /// Which values are new depends on the order of inputs and on the number of writers; inputs are distributed to the
+    /// writers in turn. The number of writers is set in [`MergeOptions::run`]; the default is one. Each writer samples
+    /// its own temporal traces.
     ///
     /// [`Exact`](Self::Exact) is used instead if all weights are 1, or if LLVM's tool would not accept a weight: a
     /// fraction, or any weight with [`MergeOptions::normalize`].
     AsLlvm,
 }
 
-/// Returns whether a function stays in the result, given its name.
+/// A filter of functions: returns whether the function with the given name stays in the result.
 pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Options of [`merge_instr`](crate::merge_instr).
@@ -54,34 +55,38 @@ pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub struct MergeOptions {
     /// What to do with damaged inputs, and whose rules apply.
     pub policy: Policy,
-    /// Threads, progress, cancelling. With [`Policy::Llvm`] the number of threads is the number of writers
-    /// (`--num-threads`; the default is LLVM's choice); see also [`ValueWeights::AsLlvm`].
+    /// The threads of the merge, the receiver of its progress, and the flag that cancels it. With [`Policy::Llvm`] the
+    /// number of threads is the number of LLVM's writers (`--num-threads`; by default the number that LLVM would
+    /// choose); see also [`ValueWeights::AsLlvm`].
     pub run: RunOptions,
-    /// Whether all inputs count the same. The counts of each input are scaled until their sum equals the largest sum of
-    /// any input; the input's own weight applies after that.
+    /// Whether all inputs have the same influence on the result. If so, the counts of each input are scaled until their
+    /// sum equals the largest sum of any input; then they are multiplied by the weight of the input.
     pub normalize: bool,
-    /// Selects the functions that stay in the result; `None` keeps all. LLVM's `--function` and `--no-function`
-    /// (regular expressions that match anywhere in the name) are such filters, applied after merging.
+    /// The filter that selects the functions of the result; `None` keeps all functions. It can express LLVM's options
+    /// `--function` and `--no-function` (regular expressions that match anywhere in the name). It is applied after
+    /// merging.
     pub filter: Option<NameFilter>,
-    /// New names for functions.
+    /// The new names to give to functions during the merge.
     pub remapping: Option<Remapping>,
     /// How weights apply to value profiles.
     pub value_weights: ValueWeights,
     /// How many temporal traces are kept, and how long they may be.
     pub traces: TraceOptions,
-    /// Which LLVM release's sampling of temporal traces is used.
+    /// The LLVM release whose method of sampling temporal traces is used.
     pub trace_sampling: TraceSampling,
-    /// Whether each set of build ids gets a result of its own.
+    /// Whether inputs with different build ids are merged into separate results. If so, there is one result for each
+    /// set of build ids.
     pub separate_by_build_id: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,
-    /// With [`Policy::Llvm`]: the release whose llvm-profdata decides which raw and indexed versions are rejected.
+    /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
+    /// are rejected here too.
     pub read_as: Option<Release>,
-    /// Where to find the records and names of raw profiles that lack them. Without a source, such profiles are reported
-    /// and dropped.
+    /// The source of function records and names for raw profiles that contain only counters. Without a source, such
+    /// profiles are reported and dropped.
     pub correlation: Option<Arc<dyn RawMetadataSource + Send>>,
-    /// Switches off the fast path, which adds raw profiles of a known layout without parsing them. The results are the
-    /// same.
+    /// Switches off the fast path. The fast path adds a raw profile without parsing it, if the merge has read another
+    /// profile of the same program before. The results are the same with and without it.
     pub no_fast_path: bool,
 }
 
@@ -112,28 +117,28 @@ impl MergeOptions {
         self
     }
 
-    /// Makes all inputs count the same.
+    /// Sets whether all inputs have the same influence on the result; see [`MergeOptions::normalize`].
     #[must_use]
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.normalize = normalize;
         self
     }
 
-    /// Sets which functions stay in the result.
+    /// Sets the filter that selects the functions of the result.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(filter));
         self
     }
 
-    /// Sets new names for functions.
+    /// Sets the new names to give to functions.
     #[must_use]
     pub fn remapping(mut self, remapping: Remapping) -> Self {
         self.remapping = Some(remapping);
         self
     }
 
-    /// Sets how weights apply to value profiles.
+    /// Sets how the weights of inputs apply to value profiles.
     #[must_use]
     pub fn value_weights(mut self, weights: ValueWeights) -> Self {
         self.value_weights = weights;
@@ -147,42 +152,42 @@ impl MergeOptions {
         self
     }
 
-    /// Sets which LLVM release's sampling of temporal traces is used.
+    /// Sets the LLVM release whose method of sampling temporal traces is used.
     #[must_use]
     pub fn trace_sampling(mut self, sampling: TraceSampling) -> Self {
         self.trace_sampling = sampling;
         self
     }
 
-    /// Makes one result for each set of build ids.
+    /// Sets whether inputs are merged separately by their build ids: one result for each set of build ids.
     #[must_use]
     pub fn separate_by_build_id(mut self, separate: bool) -> Self {
         self.separate_by_build_id = separate;
         self
     }
 
-    /// Keeps the names of virtual tables.
+    /// Sets whether the names of virtual tables are kept.
     #[must_use]
     pub fn keep_vtable_names(mut self, keep: bool) -> Self {
         self.keep_vtable_names = keep;
         self
     }
 
-    /// Rejects the versions that the llvm-profdata of a release rejects.
+    /// Sets the LLVM release whose llvm-profdata decides which versions are rejected; see [`MergeOptions::read_as`].
     #[must_use]
     pub fn read_as(mut self, release: Option<Release>) -> Self {
         self.read_as = release;
         self
     }
 
-    /// Sets where to find the records and names of raw profiles that lack them.
+    /// Sets the source of function records and names for raw profiles that contain only counters.
     #[must_use]
     pub fn correlation(mut self, source: Arc<dyn RawMetadataSource + Send>) -> Self {
         self.correlation = Some(source);
         self
     }
 
-    /// Switches the same-binary fast path off.
+    /// Sets whether the fast path for raw profiles of the same program is switched off.
     #[must_use]
     pub fn no_fast_path(mut self, off: bool) -> Self {
         self.no_fast_path = off;

@@ -1,7 +1,7 @@
-//! What a merge of any kind did with its inputs. The report does not depend on the number of threads.
+//! The report of a merge: what was done with each input. The report does not depend on the number of threads.
 //!
-//! Serialised (by serde) it is the `--report` file: an object whose `version` is [`REPORT_VERSION`]. New fields do not
-//! raise the version, and no field changes its meaning within a version.
+//! Its serialised form (by serde) is the `--report` file: an object whose `version` is [`REPORT_VERSION`]. Within a
+//! version, fields may be added, but no field changes its meaning.
 mod details;
 
 pub use details::{HeapDetails, MipDetails, TargetReport};
@@ -12,31 +12,32 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of the serialised form. Version 2 is the first that serves all kinds of profiles.
+/// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
+/// report.
 pub const REPORT_VERSION: u32 = 2;
-/// The number of events that are listed for each reason; further events are only counted. Raising it costs about 200
-/// bytes per event and thread.
+/// The number of events that a report lists for each reason; further events are only counted. Raising this limit costs
+/// about 200 bytes per event and thread.
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// What a merge did with its inputs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// The version of the serialised form: [`REPORT_VERSION`].
+    /// The version of the report's serialised form: [`REPORT_VERSION`].
     pub version: u32,
-    /// The events, in input order. Each reason has at most [`EVENTS_PER_REASON`] events here.
+    /// The events in the order of the inputs. At most [`EVENTS_PER_REASON`] events are listed for each reason.
     pub events: Vec<Event>,
-    /// For each reason, the number of events that are not listed.
+    /// For each reason, the number of events that the report does not list.
     pub omitted: BTreeMap<Reason, u64>,
-    /// Sums over all inputs.
+    /// The totals of all inputs.
     pub totals: Totals,
-    /// For instrumentation profiles: the newest indexed version that fits the hashes in the inputs. 0 for other
-    /// profiles.
+    /// For instrumentation profiles: the newest indexed version that implies the hashing scheme of the inputs' function
+    /// hashes. 0 for other profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
-    /// What only MIP merges have to report.
+    /// The part of the report that only MIP merges have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
-    /// What only heap profiles have to report.
+    /// The part of the report that only merges of heap profiles have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapDetails>,
 }
@@ -50,7 +51,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Report {
-    /// A report without events.
+    /// Makes a report without events.
     pub fn new() -> Self {
         Report {
             version: REPORT_VERSION,
@@ -58,49 +59,51 @@ impl Report {
         }
     }
 
-    /// Whether every input was kept unchanged. Events that are only information do not count.
+    /// Returns whether every input was kept unchanged. Events that only inform do not count as changes.
     pub fn is_clean(&self) -> bool {
         self.omitted.keys().all(|reason| reason.is_note())
             && self.events.iter().all(|event| event.reason.is_note())
     }
 }
 
-/// Sums over all inputs.
+/// The totals of a merge: numbers of inputs, records and functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Inputs that were opened, or that could not be opened.
+    /// The number of inputs, including those that could not be opened.
     pub files: u64,
-    /// Inputs of which everything was kept.
+    /// The number of inputs that were kept completely.
     pub files_kept: u64,
-    /// Inputs of which a part was kept.
+    /// The number of inputs that were kept in part.
     pub files_repaired: u64,
-    /// Inputs of which nothing was kept. Empty files are not counted here, although their event says that they were
-    /// dropped.
+    /// The number of inputs that were dropped completely. Empty files are not counted here, although their event has
+    /// the action [`Action::Dropped`].
     pub files_dropped: u64,
-    /// Empty files, which are not an error.
+    /// The number of empty files. An empty file is not an error.
     pub files_empty: u64,
-    /// Bytes of all inputs.
+    /// The size of all inputs together, in bytes.
     pub bytes: u64,
-    /// Functions (by name) in the result, after filtering.
+    /// The number of functions (distinct names) in the result, after filtering.
     pub functions: u64,
-    /// Functions that a filter removed from the result.
+    /// The number of functions that a filter removed from the result.
     pub functions_filtered: u64,
-    /// Records of inputs that went into the result.
+    /// The number of records in the inputs that were merged into the result.
     pub records_merged: u64,
-    /// Records of inputs that were left out.
+    /// The number of records in the inputs that were left out of the result.
     pub records_dropped: u64,
-    /// Records of the result in which a counter reached the largest count.
+    /// The number of records in the result that have a counter cut to the largest possible count.
     pub records_overflowed: u64,
-    /// Distinct layouts of raw profiles (data records and names).
+    /// The number of distinct layouts of raw profiles. All runs of one program have the same layout: the same data
+    /// records and names.
     pub layouts: u64,
-    /// Profiles that were added by layout, without being parsed.
+    /// The number of raw profiles that were added without being parsed, because their layout was known.
     pub fast_profiles: u64,
-    /// Records of the result whose name and hash occur in programs of different build ids.
+    /// The number of records in the result that occur, with the same name and hash, in programs with different build
+    /// ids.
     pub collisions: u64,
 }
 
 impl Totals {
-    /// Adds the totals of other inputs to these.
+    /// Adds the totals of other inputs.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;
         self.files_kept += other.files_kept;
@@ -119,41 +122,42 @@ impl Totals {
     }
 }
 
-/// Something that happened to an input or to one function of it.
+/// An event of a merge: something that happened to an input or to one of its functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// Index of the input.
+    /// The index of the input.
     pub input: usize,
-    /// Name of the input.
+    /// The name of the input.
     pub file: String,
-    /// The function, if the event is about one.
+    /// The name of the function, if the event is about a single function.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy")]
     pub function: Option<Vec<u8>>,
-    /// Absolute offset in the file.
+    /// The byte offset of the fault in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// What was done with the input or the function.
     pub action: Action,
-    /// Why it was done.
+    /// The reason for the action.
     pub reason: Reason,
-    /// A sentence without the file's name.
+    /// A sentence that describes the event, without the name of the file.
     pub message: String,
-    /// What was found, if something else was expected.
+    /// The value that was found, if a different value was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// What was expected, or what the first record of the same function has.
+    /// The value that was expected, or the value in the first record of the same function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What the user can do.
+    /// A suggestion to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The error that LLVM's tool reports for the same fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// The reader's error that caused the event, for code that decides by the error's kind.
+    /// The reader's error that caused the event. Programs can examine its kind.
     #[serde(skip)]
     pub error: Option<Error>,
-    /// The type of the file by its content, if the file is not a profile of the kind that is merged.
+    /// The type of the file, recognised by its content. Set only if the file is not of the kind of profile that is
+    /// merged.
     #[serde(skip)]
     pub kind: Option<FileKind>,
 }
@@ -190,7 +194,7 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// An event about a whole input.
+    /// Makes an event about a whole input.
     pub(crate) fn new(
         input: usize,
         action: Action,
@@ -214,7 +218,7 @@ impl Event {
         }
     }
 
-    /// An event made from a reader's error.
+    /// Makes an event from a reader's error.
     pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
         let mut message = error.message().to_owned();
         if let Some(structure) = error.structure_text() {
@@ -234,7 +238,7 @@ impl Event {
         event
     }
 
-    /// Adds the type of the file, if that is the reason why the input was left out.
+    /// Sets the type of the file in the event, if the input was dropped because it is not a profile.
     pub(crate) fn of_kind(mut self, kind: FileKind) -> Self {
         self.kind = (self.reason == Reason::NotAProfile).then_some(kind);
         self
@@ -262,15 +266,15 @@ impl Event {
     }
 }
 
-/// What was done with an input, or with a function of an input.
+/// What a merge did with an input, or with a function of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is in the result, unchanged.
+    /// The input or function was kept unchanged.
     Kept,
-    /// A part of it is in the result, or it was changed first.
+    /// The input or function was kept in part, or was changed before it was added.
     Repaired,
-    /// It is not in the result.
+    /// The input or function was left out of the result.
     Dropped,
 }
 
@@ -284,7 +288,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Why an event happened: the code that scripts can match.
+/// The reason for an event. Scripts can compare these codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -293,60 +297,62 @@ pub enum Reason {
     Unreadable,
     /// The file holds no bytes.
     EmptyFile,
-    /// The file is no profile of the kind that is merged.
+    /// The file is not a profile of the kind that is merged.
     NotAProfile,
     /// The file's header is damaged or of an unknown version.
     BadHeader,
-    /// The file ends too early. Text of an unknown kind is read as an instrumentation profile, and so may end up here.
+    /// The file ends too early. Damaged text whose kind cannot be recognised may also get this reason, because it is
+    /// read as an instrumentation profile.
     Truncated,
     /// A part of the file contradicts itself.
     Malformed,
-    /// The file holds counters only and needs its binary.
+    /// The raw profile contains only counters. Its function records and names must be read from the program that wrote
+    /// it.
     MissingCorrelation,
-    /// The file counts something that cannot be merged with the counts of the other inputs.
+    /// The kind of the input cannot be merged with the kinds of the other inputs.
     KindMismatch,
-    /// The names of a cut file were taken from a file of the same program.
+    /// The names of the input are cut off. They were taken from another input of the same program.
     NamesFromSibling,
-    /// The names of functions are lost.
+    /// Names of functions in the input are lost.
     NamesLost,
-    /// Counters are lost.
+    /// Counters of the input are lost.
     CountersLost,
-    /// Value profiles are lost.
+    /// Value profiles of the input are lost.
     ValuesLost,
-    /// A counter above 2^56.
+    /// A counter has a value above 2^56, which no real run reaches.
     ImplausibleCounter,
-    /// The same function and hash with another number of counters.
+    /// Two records have the same function name and hash, but different numbers of counters.
     CounterMismatch,
-    /// The same function and hash with another bitmap size.
+    /// Two records have the same function name and hash, but bitmaps of different sizes.
     BitmapMismatch,
-    /// The same function and hash with another number of value sites.
+    /// Two records have the same function name and hash, but different numbers of value sites.
     ValueSiteMismatch,
-    /// The same function of a sample profile with another checksum.
+    /// A function occurs in two sample profiles with different checksums.
     ChecksumMismatch,
-    /// A counter reached the largest count.
+    /// A sum of counters was cut to the largest possible count.
     CounterOverflow,
-    /// The function hashes of an input come from an older clang than those of other inputs.
+    /// The function hashes of the input come from an older clang than those of other inputs.
     HashGenerations,
-    /// The raw version of an input does not show how its clang hashed functions.
+    /// The raw version of the input is shared by clang releases that hash functions differently.
     HashGenerationUnknown,
     /// A MemProf section was left out.
     MemProfDropped,
     /// The result is too large for its tables.
     TooLarge,
-    /// The checksum of the file does not fit its bytes.
+    /// The checksum in the file is not the checksum of the file's bytes.
     ChecksumWrong,
-    /// The file is of another build than the profiles that it could go into.
+    /// A MIP file belongs to a different build of the program than every profile that it could be merged into.
     OtherBuild,
-    /// The file is of the build, but its records are not laid out as in the profile.
+    /// A MIP file belongs to the same build as the profile, but the layout of its records differs.
     OtherLayout,
-    /// A function was compiled differently from that of the profile.
+    /// A function in a MIP profile was compiled differently in the profile that it should be merged into.
     SignatureChanged,
-    /// The profile had no build id and took that of the first raw file.
+    /// The MIP profile had no build id. It was given the build id of the first raw file.
     BuildIdTaken,
 }
 
 impl Reason {
-    /// Whether an event of this reason is mere information: nothing was changed or lost.
+    /// Whether events with this reason only inform: nothing was changed or lost.
     pub fn is_note(self) -> bool {
         matches!(
             self,
@@ -357,7 +363,7 @@ impl Reason {
         )
     }
 
-    /// The reason that a reader's error amounts to.
+    /// Returns the reason for an event that a reader's error causes.
     pub fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic => Reason::NotAProfile,
@@ -377,17 +383,17 @@ impl Reason {
     }
 }
 
-/// LLVM's `instrprof_error` of the same fault, with the detail that its tool prints.
+/// An error of LLVM's tool for the same fault: an `instrprof_error` and the detail that the tool prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LlvmFault {
-    /// The code.
+    /// The code of LLVM's error.
     pub code: LlvmCode,
-    /// The text that LLVM's tool prints after the text of the code.
+    /// The detail that LLVM's tool prints after the text of the error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// LLVM's `instrprof_error`, by name (`InstrProf.h`). The numbers are those of LLVM 19 to 22.
+/// The codes of LLVM's `instrprof_error`, by name (`InstrProf.h`). Their numbers are those of LLVM 19 to 22.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -423,7 +429,7 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // LLVM's error for raw versions has a detail; its error for indexed versions has none.
+            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version.
             ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
                 LlvmCode::RawProfileVersionMismatch
             }
@@ -446,15 +452,16 @@ impl From<&Error> for LlvmFault {
     }
 }
 
-/// The events of one thread, limited in number for each [`Reason`]. A thread reads inputs in ascending order and keeps
-/// its earliest events, so the earliest events of the whole merge are always among those that the threads keep.
+/// The events of one thread. The log keeps a limited number of events for each [`Reason`]. A thread reads inputs in
+/// ascending order and keeps its earliest events, so the earliest events of the whole merge are always in one of the
+/// logs.
 #[derive(Clone, Debug)]
 pub(crate) struct EventLog {
-    /// Each event with its place among the events of the same input. The place is 0 unless several threads read the
-    /// input.
+    /// The events. Each is stored with its position among the events of the same input; the position is 0 unless
+    /// several threads read the input.
     events: Vec<(u64, Event)>,
     counts: BTreeMap<Reason, u64>,
-    /// For each reason, the number of events that must not be listed even if there are few of them.
+    /// For each reason, the number of events that are counted but never listed.
     unlisted: BTreeMap<Reason, u64>,
     limit: u64,
 }
@@ -471,7 +478,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// A log that keeps every event: LLVM's tool prints a line for each.
+    /// Makes a log that keeps every event, because LLVM's tool prints a line for each.
     pub(crate) fn unlimited() -> Self {
         EventLog {
             limit: u64::MAX,
@@ -483,7 +490,8 @@ impl EventLog {
         self.push_ordered(0, event);
     }
 
-    /// Adds an event of an input that several threads read. `order` is its place among the events of that input.
+    /// Adds an event of an input that several threads read. `order` is the position of the event among all events of
+    /// that input.
     pub(crate) fn push_ordered(&mut self, order: u64, event: Event) {
         let count = self.counts.entry(event.reason).or_default();
         *count += 1;
@@ -496,24 +504,24 @@ impl EventLog {
         self.counts.is_empty() && self.unlisted.is_empty()
     }
 
-    /// Counts an event that must not be listed.
+    /// Counts an event without listing it.
     pub(crate) fn count_omitted(&mut self, reason: Reason) {
         *self.unlisted.entry(reason).or_default() += 1;
     }
 
-    /// Whether the log lists no further events of this reason. A caller can then skip making one.
+    /// Whether the log has reached its limit for this reason. The caller can then count an event without making it.
     pub(crate) fn is_full(&self, reason: Reason) -> bool {
         self.counts
             .get(&reason)
             .is_some_and(|&count| count >= self.limit)
     }
 
-    /// Counts an event that [`is_full`](Self::is_full) would not keep.
+    /// Counts an event of a reason that has reached its limit; see [`is_full`](Self::is_full).
     pub(crate) fn count(&mut self, reason: Reason) {
         *self.counts.entry(reason).or_default() += 1;
     }
 
-    /// Sets the action of the events that are about the whole file.
+    /// Sets the action of all events that are about a whole file.
     pub(crate) fn set_file_action(&mut self, action: Action) {
         for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {
@@ -522,7 +530,7 @@ impl EventLog {
         }
     }
 
-    /// Removes and returns the first event that fits, so that another event can report it too.
+    /// Removes and returns the first event for which `fits` returns true. The caller combines it with another event.
     pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
         let at = self.events.iter().position(|(_, event)| fits(event))?;
         let (_, event) = self.events.remove(at);
@@ -533,7 +541,7 @@ impl EventLog {
         Some(event)
     }
 
-    /// Sorts the events of one file by their offset, after several threads have read the file.
+    /// Sorts the events of one file by their offset, because several threads have read the file.
     pub(crate) fn sort_by_offset(&mut self) {
         self.events.sort_by_key(|(_, event)| event.offset);
     }

@@ -2,7 +2,8 @@
 use crate::Weight;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 
-/// Adds `input` under `weight` to `sums`. Returns whether a sum had to be cut to [`MAX_COUNT`].
+/// Adds the counters in `input`, multiplied by `weight`, to `sums`. Returns whether a sum had to be cut to
+/// [`MAX_COUNT`].
 #[inline]
 pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     let mut overflowed = false;
@@ -25,7 +26,7 @@ pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Multiplies counters. Returns whether a counter had to be cut to [`MAX_COUNT`].
+/// Multiplies counters by a weight. Returns whether a counter had to be cut to [`MAX_COUNT`].
 pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     let mut overflowed = false;
     for count in counts {
@@ -37,9 +38,10 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Merges two pseudo records: if one of them is hot, the result is hot (`InstrProfRecord::merge`). LLVM changes only
-/// the first counter and keeps the others, which mean nothing, as they came first. Without `first_only` all counters
-/// change, and the result does not depend on the order.
+/// Merges two pseudo records, whose counters are only markers for hot or warm: if one record is hot, the result is hot
+/// (`InstrProfRecord::merge`). LLVM changes only the first counter; the others keep the values of the earlier record
+/// and have no meaning. Without `first_only` all counters are changed, so that the result does not depend on the order
+/// of records.
 pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], first_only: bool) {
     let hot = this.first() == Some(&PSEUDO_HOT) || input.first() == Some(&PSEUDO_HOT);
     let marker = if hot { PSEUDO_HOT } else { PSEUDO_WARM };

@@ -21,18 +21,19 @@ pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
-/// How records are added. The strategy of the merge chooses the rules.
+/// The rules for adding records. Each merge policy has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// How the value sites of inputs are added.
     pub(crate) sites: SiteRule,
-    /// Whether the first record of a function decides the shape at once. If not, records of other shapes stay separate
-    /// until all inputs are read.
+    /// Whether the first record of a function decides the number of counters, bitmap bytes and value sites at once. If
+    /// not, records that differ in these numbers stay separate until all inputs are read.
     pub(crate) first_shape_wins: bool,
-    /// Whether the markers of pseudo-hot and pseudo-warm records are treated as counts: weights scale them, and a merge
-    /// of two such records changes only the first marker.
+    /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
+    /// markers, and merging two such records changes only the first marker.
     pub(crate) markers_are_counts: bool,
-    /// Whether the records of another worker count as later than all records that are already here.
+    /// Whether joining another worker adds its records after the present ones. If not, all records are ordered by
+    /// input.
     pub(crate) joins_in_order: bool,
 }
 
@@ -44,7 +45,7 @@ impl Rules {
         markers_are_counts: false,
         joins_in_order: false,
     };
-    /// The tolerant rules, but with value sites added as LLVM's writers do.
+    /// The tolerant rules, except that value sites are added as in LLVM's writers.
     pub(crate) const AS_WRITERS: Self = Rules {
         sites: SiteRule::Llvm,
         ..Self::TOLERANT
@@ -68,28 +69,28 @@ impl Default for Rules {
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rules: Rules,
-    /// How the value sites of other accumulators are added.
+    /// The rule for adding the value sites of another accumulator.
     join: SiteRule,
     table: FunctionTable,
-    /// Function ids by name.
+    /// A hash table from function names to function ids.
     index: HashTable<FunctionId>,
-    /// One entry per record.
+    /// The statistics of the records, in the order of record ids.
     stats: Vec<RecordStats>,
     scratch: Scratch,
-    /// The number of records that did not fit: a table holds at most 2^32 − 1.
+    /// The number of records that were left out because a table can hold at most 2^32 − 1.
     pub(crate) refused: u64,
 }
 
-/// Facts about a record that are not in its data.
+/// Statistics about a record of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordStats {
-    /// How many records of inputs were added to it.
+    /// The number of input records that were added to this record.
     pub(crate) seen: u64,
-    /// The program that the records came from; 0 if it has no id.
+    /// A number that identifies the program of the added records; 0 if the program has no build id.
     pub(crate) origin: u32,
-    /// Whether records of several programs were added.
+    /// Whether the added records came from several programs.
     pub(crate) collided: bool,
-    /// Whether a sum had to be cut.
+    /// Whether a sum had to be cut to the largest count.
     pub(crate) overflowed: bool,
 }
 
@@ -107,7 +108,8 @@ impl RecordStats {
         self.seen = self.seen.saturating_add(other.seen);
         let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
         self.collided |= other.collided | differ;
-        // The lower id stays, so that the result does not depend on the order.
+        // Of two programs, the one with the lower number is kept, so that the result does not depend on the order of
+        // inputs.
         self.origin = match (self.origin, other.origin) {
             (0, one) | (one, 0) => one,
             (a, b) => a.min(b),
@@ -124,12 +126,12 @@ pub(crate) struct Incoming<'a> {
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
     pub(crate) stats: RecordStats,
-    /// How the value sites of the record are added.
+    /// The rule for adding the value sites of this record.
     pub(crate) site_rule: SiteRule,
 }
 
 impl<'a> Incoming<'a> {
-    /// A record that was read from a file.
+    /// Prepares a record of an input file for adding.
     pub(crate) fn of_record(
         record: &'a Record,
         order: u64,
@@ -153,8 +155,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// The part of a record that does not fit the record that is already there. Pairs are (found in the new record,
-/// expected by the present one).
+/// Why a record, or a part of it, cannot be added to the present record of the same name and hash. Pairs are the value
+/// in the new record and the value in the present record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),
@@ -165,7 +167,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The event that reports this fault.
+    /// Returns the event that reports this fault.
     pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
         let event = match self {
             Fault::Counters(found, expected) => Event::new(
@@ -281,7 +283,7 @@ impl Accumulator {
         });
     }
 
-    /// Finds the function, or adds it.
+    /// Returns the id of the function with this name. An unknown function is added.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
         let found = index.find(name_ref.0, |&id| {
@@ -301,7 +303,7 @@ impl Accumulator {
         Some(id)
     }
 
-    /// Whether a record of this name and hash is present and has value sites.
+    /// Whether the accumulator has a record of this name and hash, and that record has value sites.
     pub(crate) fn has_values(&self, incoming: &Incoming<'_>) -> bool {
         let function = self.index.find(incoming.name_ref.0, |&id| {
             self.table
@@ -316,7 +318,7 @@ impl Accumulator {
             .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
     }
 
-    /// Adds a record. Returns the first fault only: LLVM also reports one per record.
+    /// Adds a record. Returns only the first fault, as LLVM's tool also reports one fault per record.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {
@@ -347,7 +349,8 @@ impl Accumulator {
             return None;
         };
         let mut stats = incoming.stats;
-        // LLVM scales markers like counts. With weight 1 it neither scales counts nor checks them.
+        // LLVM scales the markers of pseudo records like counts. With weight 1, LLVM neither scales counts nor checks
+        // their range.
         let scale = if self.rules.markers_are_counts {
             !incoming.weight.is_one()
         } else {
@@ -361,7 +364,8 @@ impl Accumulator {
         {
             stats.overflowed |= scale_values(values, incoming.weight);
         }
-        // Text may list more values than a site can have. LLVM's writers cut even the first record of a function.
+        // A text profile may list more values than a value site can have. LLVM's writers cut the list even in the first
+        // record of a function.
         if self.join == SiteRule::LlvmJoin
             && let Some(values) = self.table.values_mut(id)
             && is_long(values)
@@ -413,8 +417,8 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds the bitmap and the values of a record whose counters fit. Returns whether the count of a value had to be
-    /// cut to 64 bits.
+    /// Adds the bitmap and the value sites of a record whose number of counters fits. Returns whether the count of a
+    /// value had to be cut to 64 bits.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -461,8 +465,8 @@ impl Accumulator {
         overflowed
     }
 
-    /// Adds all records of another accumulator, and passes faults to `fault`. If the rules join in order, the added
-    /// records count as later than those that are already here.
+    /// Adds all records of another accumulator, and calls `fault` for each fault. If the rules join in order, the added
+    /// records are ordered after the present ones.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
         let in_order = self.rules.joins_in_order;
         if self.is_empty() && self.rules == other.rules && !in_order {
@@ -475,7 +479,7 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // Restores the order in which LLVM's writer would have met the functions.
+        // Sorts the functions into the order in which LLVM's writer would have read them.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
@@ -515,7 +519,7 @@ impl Accumulator {
         }
     }
 
-    /// Sorts records of one function into the order in which one of LLVM's writers passes them to another.
+    /// Sorts the records of one function into the order in which LLVM passes them from one writer to another.
     fn in_llvm_order(&self, ids: &[RecordId]) -> Vec<RecordId> {
         let hash = |&id: &RecordId| self.table.record(id).map_or(0, |record| record.func_hash.0);
         let hashes: Vec<u64> = ids.iter().map(hash).collect();
@@ -532,8 +536,9 @@ impl Accumulator {
         last.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Chooses among records of one name and hash, sorts values into their final order, and removes the functions that
-    /// `keep` rejects. Reports the records that were not chosen.
+    /// Finishes the sum: chooses one of several records that have the same name and hash but do not fit each other,
+    /// sorts values into their final order, and removes the functions that `keep` rejects. Reports the records that
+    /// were not chosen.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = if self.rules.first_shape_wins {
             (Vec::new(), 0)
@@ -566,11 +571,11 @@ impl Accumulator {
         finished
     }
 
-    /// Adds records of the same name and hash to the one that was seen first. Returns the sorted ids of the records
-    /// that were added to another one, and the number of input records that were left out.
+    /// Merges records of the same name and hash into the record that was seen first. Returns the sorted ids of the
+    /// merged records, and the number of input records that were left out.
     fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
-        // Conflicts are handled in the order of the inputs, so that a log with a limit keeps the same events for any
-        // number of threads.
+        // Conflicts are handled in the order of inputs, so that a log with a limit keeps the same events for any number
+        // of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
@@ -630,8 +635,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds record `id` to record `winner` as far as it fits, and reports the rest. Returns the number of input records
-    /// that were left out as a whole.
+    /// Merges record `id` into record `winner`. Parts that do not fit are reported and left out. Returns the number of
+    /// input records that were left out completely.
     fn fold(
         &mut self,
         function: FunctionId,
@@ -681,7 +686,7 @@ impl Accumulator {
         }
     }
 
-    /// Copies the records that stay into a new table.
+    /// Copies the records that are kept into a new table.
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
@@ -725,7 +730,7 @@ impl Accumulator {
     }
 }
 
-/// Returns whether a function stays in the result, given its name.
+/// A filter of functions: returns whether the function with the given name stays in the result.
 pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// The result of [`Accumulator::finish`].
@@ -740,12 +745,13 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
 }
 
-/// A number that orders records by input, and within an input by their place.
+/// Makes a number from an input and the position of a record in it. Sorting by this number sorts records by input, then
+/// by position.
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {
     ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
 }
 
-/// The input of a record, from the number of [`order_of`].
+/// Returns the input of a record, from the record's [`order_of`] number.
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
 }

@@ -11,21 +11,23 @@ use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
-/// The rules for merging a new value site into an existing one.
+/// The rules for merging the value sites of a new record into those of the present record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]
-    /// Equal values are added largest to largest, every count is weighted, and nothing is cut before the end.
+    /// If an input holds one value several times, its largest count is added to the largest count of that value, the
+    /// second largest to the second largest, and so on. Every count is multiplied by the weight. No value is cut before
+    /// the end of the merge.
     Canonical,
-    /// The rule by which LLVM joins two writers: as [`Canonical`](Self::Canonical), but cut to 255 values after every
-    /// merge.
+    /// The rule by which LLVM joins two writers. It is [`Canonical`](Self::Canonical), but each site is cut to 255
+    /// values after every merge.
     LlvmJoin,
     /// The rule of `InstrProfValueSiteRecord::merge`: equal values are added in the order of the new site, the weight
     /// applies only to values that are already there, and the site is cut to 255 values after every merge.
     Llvm,
 }
 
-/// Buffers that are used again for every merge.
+/// Buffers that are reused by every merge of value sites.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     site: Vec<ValueEntry>,
@@ -42,7 +44,8 @@ fn make_canonical(site: &mut [ValueEntry]) {
     }
 }
 
-/// Adds the sites of `input` to `this`. Both have the same number of sites. Returns whether a count was cut to 64 bits.
+/// Adds the value sites in `input` to those in `this`. Both must have the same number of sites. Returns whether a count
+/// was cut to 64 bits.
 pub(crate) fn merge_kind(
     this: &mut KindValues,
     input: &KindValues,
@@ -98,7 +101,7 @@ pub(crate) fn merge_kind(
     overflowed
 }
 
-/// Multiplies every count. Returns whether a count was cut to 64 bits.
+/// Multiplies all counts of values by a weight. Returns whether a count was cut to 64 bits.
 pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     let mut overflowed = false;
     for (_, kind) in values.kinds_mut() {
@@ -111,13 +114,13 @@ pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     overflowed
 }
 
-/// Whether a site has more values than a result may hold.
+/// Whether a value site has more values than the result may have.
 pub(crate) fn is_long(values: &ValueData) -> bool {
     let mut kinds = values.kinds();
     kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))
 }
 
-/// Sorts all sites into the order of the result, and cuts them.
+/// Sorts the values of all sites into their final order, and cuts each site to the largest number of values.
 pub(crate) fn finish(values: &mut ValueData) {
     for (_, kind) in values.kinds_mut() {
         finish_kind(kind);

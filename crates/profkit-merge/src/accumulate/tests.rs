@@ -4,7 +4,8 @@ use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 use profkit_data::instr::ValueEntry;
 use proptest::prelude::*;
 
-/// Records with few different names, hashes and shapes, so that many of them meet.
+/// Generates records with few different names, hashes and numbers of counters, so that many records are merged with
+/// each other.
 fn record() -> impl Strategy<Value = (Record, u64)> {
     let count = prop_oneof![
         8 => 0u64..100,
@@ -44,7 +45,7 @@ fn record() -> impl Strategy<Value = (Record, u64)> {
 }
 
 fn records() -> impl Strategy<Value = Vec<(Record, u64)>> {
-    // Gives every record a different order: in a merge, no two records stand at the same place.
+    // Gives every record a different order number, because in a real merge no two records have the same position.
     proptest::collection::vec(record(), 0..12).prop_map(|mut records| {
         for (index, (_, order)) in (0u64..).zip(records.iter_mut()) {
             *order = *order * 64 + index;
@@ -59,8 +60,8 @@ fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
         let order = order * 4 + place;
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.stats = RecordStats::once(u32::try_from(place).unwrap());
-        // Records of other shapes stay separate until the end, so adding them gives no fault yet. A sum that had to be
-        // cut is reported at once.
+        // Records with another number of counters stay separate until the end, so adding them reports no fault yet. A
+        // sum that had to be cut is reported at once.
         assert!(matches!(acc.add(incoming), None | Some(Fault::Overflow)));
     }
     acc
@@ -75,7 +76,7 @@ fn merged(mut a: Accumulator, b: Accumulator) -> Accumulator {
 
 type View = (Vec<String>, Vec<Event>, Vec<u64>);
 
-/// All facts of a result, sorted, so that two results can be compared.
+/// Returns the whole content of an accumulator in sorted order, so that two accumulators can be compared.
 fn view(acc: Accumulator) -> View {
     let mut log = EventLog::default();
     let finished = acc.finish(None, &mut log);
@@ -153,7 +154,7 @@ fn events_of(records: &[Record], rules: Rules) -> Vec<String> {
     let mut log = EventLog::default();
     for (input, record) in records.iter().enumerate() {
         let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rules.sites);
-        // The strategy decides what to do with a fault. The tolerant rules find all faults at the end.
+        // The tolerant rules report all faults at the end, so faults are recorded here only under LLVM's rules.
         if let Some(fault) = acc.add(incoming).filter(|_| rules.first_shape_wins) {
             log.push(fault.event(input, &record.name));
         }
@@ -211,7 +212,7 @@ fn a_filter_takes_functions_out_of_the_result() {
 
 #[test]
 fn llvm_weighs_markers_like_counts() {
-    // The expected count is what `llvm-profdata-22 merge --weighted-input=2,FILE` gives for a pseudo-hot record:
+    // The expected count is the output of `llvm-profdata-22 merge --weighted-input=2,FILE` for a pseudo-hot record:
     // 18446744073709551613.
     let mut acc = Accumulator::new(Rules::LLVM);
     let record = plain("f", 1, &[PSEUDO_HOT]);

@@ -1,5 +1,5 @@
-//! The driver of all merges. It opens inputs, deals them out to workers on a pool of threads, joins the results of the
-//! workers, and keeps the report. A [`MergeKind`] defines what a worker does with an input.
+//! The driver of all merges. It opens inputs, distributes them to workers on a pool of threads, joins the results of
+//! the workers, and collects the report. An implementer of [`MergeKind`] defines what a worker does with an input.
 mod store;
 mod threads;
 
@@ -16,21 +16,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Receives the progress of a merge.
+/// A receiver of the progress of a merge.
 pub trait Progress: Send + Sync {
-    /// Called once for each input, after it was merged or rejected. Any thread may call this.
+    /// Called once for each input, after the input was merged or rejected. Any thread may make the call.
     fn input_done(&self, index: usize);
 }
 
-/// How a merge of any kind is run. None of this changes the result.
+/// Options that every kind of merge has: threads, progress, cancelling. They do not change the result.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The threads of the merge.
+    /// The threads that the merge runs on.
     pub threads: Threads,
-    /// Receives a call for each input that is done.
+    /// An object whose method is called for each input that is done.
     pub progress: Option<Arc<dyn Progress>>,
-    /// When this becomes true, the merge ends with an error before the next input.
+    /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -40,7 +40,7 @@ impl RunOptions {
         Self::default()
     }
 
-    /// Sets the threads.
+    /// Sets the threads that the merge runs on.
     #[must_use]
     pub fn threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
@@ -72,7 +72,7 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// A merge was cancelled: the flag of [`RunOptions::cancel`] was set.
+/// The error of a merge that was cancelled by the flag [`RunOptions::cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -84,25 +84,25 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// One kind of profile, as the driver sees it.
+/// A kind of merge: instrumentation, sample, heap or MIP profiles. The driver calls these methods.
 pub(crate) trait MergeKind: Sync {
     /// The state of one worker.
     type Worker: Send;
-    /// Why a merge has no result.
+    /// The error of a merge that has no result.
     type Error: From<Cancelled> + Send;
 
-    /// How inputs are dealt out to workers.
+    /// How inputs are distributed to workers.
     fn schedule(&self) -> Schedule;
 
     /// Returns a worker that has no inputs yet.
     fn worker(&self) -> Self::Worker;
 
-    /// Returns the log for a worker's events.
+    /// Returns an empty log for the events of a worker.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Adds the sound parts of an input, and reports the rest.
+    /// Adds the sound parts of an input to a worker, and reports the other parts.
     fn take(
         &self,
         worker: &mut Self::Worker,
@@ -123,15 +123,15 @@ pub(crate) trait MergeKind: Sync {
         part.log.push(unreadable(index, &error));
     }
 
-    /// Called when a worker has taken all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
-    /// [`worker_again`](Self::worker_again) takes the same inputs again. Not called for [`Schedule::Shared`].
+    /// Called when a worker has read all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
+    /// [`worker_again`](Self::worker_again) reads the same inputs again. Not called for [`Schedule::Shared`].
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
     }
 
-    /// Called once, after all workers have taken their inputs and before they are joined. Returns the numbers of the
-    /// workers whose inputs must be taken again.
+    /// Called once, after all workers have read their inputs and before the workers are joined. Returns the numbers of
+    /// the workers whose inputs must be read again.
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
     where
         Self: Sized,
@@ -145,8 +145,8 @@ pub(crate) trait MergeKind: Sync {
         self.worker()
     }
 
-    /// Adds the state of a later worker. Its inputs come after those of `into`, unless the schedule is
-    /// [`Schedule::Shared`].
+    /// Adds the state of another worker to `into`. Unless the schedule is [`Schedule::Shared`], the inputs of the other
+    /// worker come after those of `into`.
     ///
     /// # Errors
     /// If the inputs cannot be merged with each other.
@@ -157,54 +157,56 @@ pub(crate) trait MergeKind: Sync {
     ) -> Result<(), Self::Error>;
 }
 
-/// How inputs are dealt out to workers.
+/// How the inputs of a merge are distributed to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// A worker that is free takes the next few inputs. For sums that do not depend on the order.
+    /// Whenever a worker is free, it gets the next few inputs. This schedule is for sums that do not depend on the
+    /// order of inputs.
     Shared {
-        /// How many inputs a worker takes at a time.
+        /// The number of inputs that a worker gets at a time.
         batch: usize,
     },
-    /// Each worker takes a range of neighbouring inputs. Workers are joined in the order of their inputs.
+    /// Each worker gets a range of neighbouring inputs. Workers are joined in the order of their inputs.
     Ranges {
-        /// A worker is started only if it gets at least this many inputs.
+        /// The smallest number of inputs for which a worker is started.
         at_least: usize,
     },
-    /// Inputs are dealt out in turn, as LLVM deals them out to its writers, even if there are fewer threads than
-    /// writers. Workers are joined as LLVM joins its writers: the upper half into the lower half, again and again.
+    /// Inputs are distributed in turn, as LLVM distributes them to its writers, even if there are fewer threads than
+    /// writers. Workers are joined as LLVM joins its writers: the upper half is added to the lower half until one is
+    /// left.
     InTurn {
         /// The number of writers.
         writers: usize,
     },
 }
 
-/// What to do with a worker that has taken all of its inputs.
+/// What the driver does with a worker that has read all of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Join it with the others.
+    /// Join the worker with the other workers.
     Join,
-    /// Take its inputs again from the beginning, with a new worker.
+    /// Read the inputs of the worker again from the first one, with a new worker.
     TakeAgain,
 }
 
-/// What happened to an input.
+/// The outcome of merging one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All of it was added.
+    /// The whole input was added.
     Kept,
-    /// A part of it was added.
+    /// A part of the input was added.
     Repaired,
-    /// Nothing of it was added.
+    /// No part of the input was added.
     Dropped,
-    /// It is empty, which is not an error.
+    /// The input is empty, which is not an error.
     Empty,
-    /// It stays open, and will be merged or counted later.
+    /// The outcome is not known yet. The input will be merged or counted later.
     Pending,
-    /// The kind of merge has counted it already.
+    /// The implementer of [`MergeKind`] has already counted the input.
     Counted,
 }
 
-/// An open input, with its file type by content.
+/// An open input, and the type of the file, recognised by its content.
 #[derive(Debug)]
 pub(crate) struct OpenedInput<'i> {
     pub(crate) index: usize,
@@ -227,13 +229,13 @@ impl<'i> OpenedInput<'i> {
         self.data.as_ref()
     }
 
-    /// Asks the driver to keep this input open, because it will be needed again.
+    /// Asks the driver to keep the bytes of this input, because the input will be read again.
     pub(crate) fn keep_open(&self) {
         self.keep.set(true);
     }
 }
 
-/// The part of the report that comes from one worker.
+/// The events and totals that one worker contributes to the report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
@@ -248,7 +250,7 @@ impl ReportPart {
         }
     }
 
-    /// Counts an input by its outcome. An outcome that is not known yet is not counted.
+    /// Counts an input by its outcome. A pending input is not counted.
     pub(crate) fn count(&mut self, outcome: Outcome, bytes: usize) {
         let totals = &mut self.totals;
         *match outcome {
@@ -262,7 +264,8 @@ impl ReportPart {
         totals.bytes = totals.bytes.saturating_add(bytes as u64);
     }
 
-    /// Counts an input as repaired that was counted as kept before, because a fault was found later.
+    /// Counts an input as repaired that was counted as kept before. Called when a fault is found after the input was
+    /// read.
     pub(crate) fn repaired_after_all(&mut self) {
         if self.totals.files_kept > 0 {
             self.totals.files_kept -= 1;
@@ -270,13 +273,13 @@ impl ReportPart {
         }
     }
 
-    /// Adds the part of another worker.
+    /// Adds the events and totals of another worker.
     pub(crate) fn absorb(&mut self, other: ReportPart) {
         self.log.absorb(other.log);
         self.totals.absorb(&other.totals);
     }
 
-    /// Returns the report of the merge, without the fields that only some kinds have.
+    /// Returns the report of the merge, without the fields that only some kinds of merges have.
     pub(crate) fn finish(self, inputs: &dyn Inputs) -> Report {
         let (mut events, omitted) = self.log.finish();
         name_inputs(&mut events, inputs);
@@ -289,7 +292,7 @@ impl ReportPart {
     }
 }
 
-/// Writes the names of the inputs into the events.
+/// Sets the name of the input in each event.
 pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
     for event in events {
         if event.input < inputs.len() {
@@ -298,17 +301,17 @@ pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
     }
 }
 
-/// The event of an input that could not be opened or read.
+/// Makes the event for an input that could not be opened or read.
 pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
     let text = crate::files::system_text(error);
     let message = format!("cannot be read: {text}");
     Event::new(index, Action::Dropped, Reason::Unreadable, message)
 }
 
-/// A worker that is done, with its part of the report.
+/// A worker that has read its inputs, with its part of the report.
 pub(crate) type Done<K> = (<K as MergeKind>::Worker, ReportPart);
 
-/// One merge: the inputs, and how it is run.
+/// A merge in progress: the inputs, and the options for running it.
 pub(crate) struct Driver<'a> {
     pub(crate) inputs: InputStore<'a>,
     pub(crate) run: &'a RunOptions,
@@ -322,12 +325,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens an input. If it was kept open, its bytes are used again.
+    /// Opens an input. If the bytes of the input were kept, they are used again.
     pub(crate) fn open(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<OpenedInput<'a>> {
         Ok(OpenedInput::new(index, self.inputs.take(index, buffer)?))
     }
 
-    /// Closes an input. Keeps its bytes if the kind of merge asked for that; if not, its buffer is used again.
+    /// Closes an input. Its bytes are kept if [`OpenedInput::keep_open`] was called. If not, its buffer is reused.
     pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
@@ -336,7 +339,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Merges the given inputs.
+    /// Distributes the given inputs to workers, lets the workers read them, and joins the workers.
     ///
     /// # Errors
     /// If the merge is cancelled, or workers cannot be joined.
@@ -349,7 +352,7 @@ impl<'a> Driver<'a> {
         self.join(kind, workers)
     }
 
-    /// Lets workers take the given inputs.
+    /// Distributes the given inputs to workers, and lets the workers read them.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -380,7 +383,7 @@ impl<'a> Driver<'a> {
         Ok(done)
     }
 
-    /// Lets the inputs of a worker be taken again, if the kind of merge asks for that.
+    /// Reads the inputs of a worker again if [`MergeKind::taken_all`] requires it.
     fn again_if_asked<K: MergeKind>(
         &self,
         kind: &K,
@@ -400,7 +403,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Lets a worker take all of its inputs.
+    /// Lets a worker read all of its inputs.
     fn take_all<K: MergeKind>(
         &self,
         kind: &K,
@@ -426,7 +429,7 @@ impl<'a> Driver<'a> {
         Ok((worker, part))
     }
 
-    /// Opens an input and lets a worker take it. The input is counted when its outcome is known.
+    /// Opens an input and lets a worker read it. The input is counted when its outcome is known.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -468,7 +471,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Reports to the receiver of progress that an input is done.
+    /// Calls the receiver of progress for an input that is done.
     pub(crate) fn progress(&self, index: usize, outcome: Outcome) {
         if outcome != Outcome::Pending
             && let Some(progress) = &self.run.progress
@@ -504,8 +507,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Joins workers as LLVM joins its writers: the upper half into the lower half, again and again. LLVM may have more
-/// writers than there are workers; those have no inputs and are empty.
+/// Joins workers as LLVM joins its writers: the upper half is added to the lower half until one is left. LLVM may have
+/// more writers than there are workers; the additional writers have no inputs and are empty.
 fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());
@@ -527,12 +530,12 @@ fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Resul
     Ok(())
 }
 
-/// Deals inputs out to workers.
+/// The distribution of inputs to workers.
 struct Dealer {
     schedule: Schedule,
     inputs: usize,
     workers: usize,
-    /// The next input, if workers share the inputs.
+    /// The next input to hand out. Used if any free worker gets the next inputs.
     next: AtomicUsize,
 }
 
@@ -551,8 +554,8 @@ impl Dealer {
         }
     }
 
-    /// Returns the inputs that a worker takes at its `turn`th request, counted from 0. An empty range means that the
-    /// worker is done.
+    /// Returns the range of inputs that a worker gets at its `turn`th request, counted from 0. An empty range means
+    /// that no inputs are left for the worker.
     fn deal(&self, worker: usize, turn: usize) -> Range<usize> {
         let inputs = self.inputs;
         match self.schedule {

@@ -1,5 +1,5 @@
-//! Inputs that are opened only once: the bytes of an input that was looked at stay in memory until the merge needs
-//! them.
+//! A store for inputs that must be opened only once: a pipe, for example. If a front end looks at an input before the
+//! merge, the store keeps its bytes in memory until the merge reads them.
 use crate::Weight;
 use crate::inputs::{InputData, Inputs};
 use profkit_data::detect::{FileKind, detect};
@@ -10,20 +10,20 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The largest number of bytes that are kept of inputs that can be opened again. Inputs beyond that limit are opened
-/// again.
+/// The largest number of bytes that the store keeps of inputs that can be opened again. Beyond this limit, such inputs
+/// are opened again.
 const MOST_KEPT: usize = 64 << 20;
-/// The largest number of inputs that are kept if they can be opened again. Mapped files need no memory of the process,
-/// but the system limits the number of mappings.
+/// The largest number of kept inputs that can be opened again. Mapped files need no memory of the process, but the
+/// system limits the number of mappings.
 const MOST_KEPT_INPUTS: usize = 4096;
 
-/// Inputs that are opened only once each. A front end looks at some inputs ([`peek`](Self::peek)) to find out what they
-/// are, and the merge then uses the same bytes. Inputs that cannot be opened again (pipes, standard input) are kept
-/// until they are used. Of the other inputs at most 64 MiB are kept.
+/// A store that opens inputs, and keeps those that will be needed again. A front end can look at an input
+/// ([`peek`](Self::peek)) to find out what it is; the merge then uses the same bytes. Inputs that cannot be opened
+/// again (pipes, standard input) are kept until they are used. Of the other inputs at most 64 MiB are kept.
 pub struct InputStore<'a> {
     inputs: &'a dyn Inputs,
     kept: Mutex<Kept<'a>>,
-    /// The number of inputs in `kept`. It is usually 0, and then the lock is not needed.
+    /// The number of inputs in `kept`. It is usually 0; then the lock on `kept` is not needed.
     count: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ struct Kept<'a> {
 }
 
 impl<'a> InputStore<'a> {
-    /// A store that has opened no input yet.
+    /// Makes a store that has opened no input yet.
     pub fn new(inputs: &'a dyn Inputs) -> Self {
         InputStore {
             inputs,
@@ -43,10 +43,10 @@ impl<'a> InputStore<'a> {
         }
     }
 
-    /// Looks at an input, and keeps it for the next time that it is opened.
+    /// Opens an input, calls `look` with its bytes, and keeps the input until it is opened for the merge.
     ///
     /// # Errors
-    /// If it cannot be opened or read.
+    /// If the input cannot be opened or read.
     pub fn peek<T>(&self, index: usize, look: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let data = self.take(index, &mut Vec::new())?;
         let seen = look(data.as_ref());
@@ -54,15 +54,15 @@ impl<'a> InputStore<'a> {
         Ok(seen)
     }
 
-    /// Finds out the type of an input from its content.
+    /// Recognises the type of an input by its content.
     ///
     /// # Errors
-    /// If it cannot be opened or read.
+    /// If the input cannot be opened or read.
     pub fn kind(&self, index: usize) -> io::Result<FileKind> {
         self.peek(index, detect)
     }
 
-    /// Opens an input, or returns it if it was kept.
+    /// Opens an input. If the input was kept, it is removed from the store instead.
     pub(crate) fn take(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'a>> {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut kept = self.lock();
@@ -75,7 +75,8 @@ impl<'a> InputStore<'a> {
         self.inputs.open(index, buffer)
     }
 
-    /// Keeps an input that will be needed again. If there is no room, an input that can be opened again is dropped.
+    /// Keeps an input that will be needed again. If the limits are reached, an input that can be opened again is
+    /// dropped instead.
     pub(crate) fn keep(&self, index: usize, data: InputData<'a>) {
         let counted = self.counted(index, &data);
         let mut kept = self.lock();
@@ -89,7 +90,8 @@ impl<'a> InputStore<'a> {
         self.count.store(kept.data.len(), Ordering::Release);
     }
 
-    /// The bytes that count against [`MOST_KEPT`]: 0 for an input that must be kept in any case.
+    /// Returns the number of bytes of an input that count towards [`MOST_KEPT`]: 0 for an input that must always be
+    /// kept.
     fn counted(&self, index: usize, data: &InputData<'_>) -> usize {
         if self.inputs.can_reopen(index) {
             data.held()
@@ -143,8 +145,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
 
-    /// Inputs that count how often each is opened. The first is a pipe, the second a small file, the third a mapped
-    /// file. Each of the others is a file larger than half of the limit.
+    /// Test inputs that count how often each is opened. Input 0 is a pipe, input 1 a small file, input 2 a mapped file.
+    /// The files after that are larger than half of the limit.
     #[derive(Default)]
     struct Files {
         opened: [AtomicUsize; 5],

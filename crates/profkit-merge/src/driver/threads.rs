@@ -4,10 +4,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-/// More threads than cores do not make a merge faster. On request, up to this many are started all the same.
+/// The largest number of threads on a machine with few cores. More threads than cores do not make a merge faster, but
+/// the user may ask for them.
 const MOST_BEYOND_CORES: usize = 16;
 
-/// A pool of threads. They are started when there is work for a second thread. Clones share the threads, so that
+/// A pool of threads. Its threads are started when there is work for a second thread. Clones share the threads, so that
 /// reading, joining, symbolising and writing need only one pool.
 #[derive(Clone, Default)]
 pub struct Threads {
@@ -16,7 +17,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// A pool of the given number of threads, or of one per core.
+    /// Makes a pool of the given number of threads, or of one thread per core.
     pub fn new(wanted: Option<NonZeroUsize>) -> Self {
         Threads {
             wanted,
@@ -24,7 +25,7 @@ impl Threads {
         }
     }
 
-    /// The number of threads that was asked for.
+    /// The number of threads that the caller asked for.
     pub fn wanted(&self) -> Option<NonZeroUsize> {
         self.wanted
     }
@@ -35,12 +36,13 @@ impl Threads {
         self.wanted.map_or_else(cores, NonZeroUsize::get).min(most)
     }
 
-    /// Runs `tasks` tasks, each with its number. Returns their results in the order of the numbers.
+    /// Calls `task` once with each number below `tasks`, on the threads of the pool. Returns the results in the order
+    /// of the numbers.
     pub fn run<T: Send>(&self, tasks: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         self.map((0..tasks).collect(), task)
     }
 
-    /// Runs one task per item. Returns the results in the order of the items.
+    /// Calls `task` once with each item, on the threads of the pool. Returns the results in the order of the items.
     pub fn map<I: Send, T: Send>(
         &self,
         items: Vec<I>,
@@ -60,7 +62,7 @@ impl Threads {
         }
     }
 
-    /// Runs work whose `rayon` iterators must use these threads and no others.
+    /// Calls `work` so that parallel iterators of `rayon` in it use the threads of this pool.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match self.pool() {
             Some(pool) => pool.install(work),
@@ -68,7 +70,7 @@ impl Threads {
         }
     }
 
-    /// The pool; `None` if the system cannot start threads. The calling thread then does the work alone.
+    /// Returns the pool, or `None` if the system cannot start threads. The calling thread then does the work alone.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let start = || {
             rayon::ThreadPoolBuilder::new()
@@ -86,8 +88,8 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// How many threads can run at the same time. The number is determined once, because on Linux it requires reading
-/// several files.
+/// The number of threads that can run at the same time. It is determined only once, because on Linux this requires
+/// reading several files.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))

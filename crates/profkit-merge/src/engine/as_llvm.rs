@@ -1,4 +1,5 @@
-//! LLVM's policy: does what LLVM's tool does, writer by writer.
+//! The merge of instrumentation profiles under LLVM's policy: each group of inputs is read and joined as one of LLVM's
+//! writers does it.
 use super::read::{Adder, vtable_names, weigh_traces};
 use super::source::{Source, llvm_refuses};
 use super::strategy::{Instr, Strategy};
@@ -37,7 +38,7 @@ impl Strategy for AsLlvm {
         true
     }
 
-    /// LLVM's tool prints a line for each event.
+    /// LLVM's tool prints a line for each event, so the log keeps all of them.
     fn log(&self) -> EventLog {
         EventLog::unlimited()
     }
@@ -62,7 +63,7 @@ impl Strategy for AsLlvm {
         (reads && llvm_merge(&mut before, llvm_kind(kind, word))).then_some(before)
     }
 
-    /// Each writer samples its own traces. An input without traces needs nothing.
+    /// Nothing is recorded for an input without traces, because each writer samples only its own traces.
     fn no_traces(&self, _: &mut Worker<'_, '_>, _: usize) {}
 
     fn unreadable(
@@ -86,7 +87,8 @@ impl Strategy for AsLlvm {
             return Next::Join;
         }
         worker.add_layout_sums();
-        // The order of inputs decides the result here, and also which faults are found.
+        // If the sums or the faults depend on the order of inputs, the fast path may have given a different result, so
+        // the inputs are read again.
         let fast = part.totals.fast_profiles > 0;
         if fast && !(worker.in_order && part.log.is_empty()) {
             Next::TakeAgain
@@ -206,7 +208,7 @@ impl Worker<'_, '_> {
         loop {
             match source.get().read_record(&mut record) {
                 Ok(false) => break,
-                // LLVM 22 treats a profile without records as an empty one.
+                // LLVM 22 treats a profile without records like an empty profile.
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
                 Err(error) => {
                     first_error = Some(error);
@@ -283,8 +285,8 @@ impl Worker<'_, '_> {
         Outcome::Dropped
     }
 
-    /// Adds the state of another of LLVM's writers (`mergeWriterContexts`). Faults that are found here have no file and
-    /// no function, as in LLVM's output.
+    /// Adds the state of another of LLVM's writers (`mergeWriterContexts`). As in LLVM's output, the events for faults
+    /// found here name neither a file nor a function.
     fn absorb_llvm(&mut self, other: Worker<'_, '_>) -> Result<(), MergeError> {
         self.file_errors.extend(other.file_errors);
         self.join_faults.extend(other.join_faults);
@@ -300,7 +302,7 @@ impl Worker<'_, '_> {
             };
             let faults = &mut self.join_faults;
             mine.acc.merge(group.acc, |fault, name| {
-                // LLVM prints one line for each code.
+                // LLVM prints one line for each error code.
                 let event = fault.event(at_end, name);
                 if faults.iter().all(|other| other.llvm != event.llvm) {
                     faults.push(event);
@@ -308,7 +310,7 @@ impl Worker<'_, '_> {
             });
             mine.symbols.extend(&group.symbols);
             mine.binary_ids.extend(group.binary_ids);
-            // The names of virtual tables are not joined: LLVM's writers do not pass them on either.
+            // The names of virtual tables are left out: LLVM does not pass them from one writer to another.
             mine.seen.extend(group.seen);
             mine.memprof.absorb(group.memprof);
         }

@@ -1,5 +1,5 @@
-//! The MemProf sections of indexed inputs. If one input has a section, it is copied without being read; if several have
-//! one, the sections are added up.
+//! The MemProf sections of indexed inputs. If only one input has a section, the section is copied without being parsed.
+//! If several inputs have one, the sections are parsed and added up.
 use crate::driver::{Cancelled, Driver, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, Reason};
@@ -9,15 +9,15 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, Schema};
 
-/// The sections that were found. Keeping those of all inputs would need too much memory, so only the first is copied.
-/// Inputs with a section stay open, and the sections are read in input order at the end.
+/// The MemProf sections of the inputs. Only the first section is kept in memory, because keeping all of them would need
+/// too much. The inputs stay open, and if there are several sections, they are read in input order at the end.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
     seen: Vec<SeenSection>,
 }
 
-/// An input that has a section.
+/// An input that has a MemProf section.
 #[derive(Clone, Copy)]
 struct SeenSection {
     input: usize,
@@ -25,7 +25,7 @@ struct SeenSection {
     sound: bool,
 }
 
-/// The sum of several sections.
+/// The sum of several MemProf sections.
 struct Sum {
     profiles: MemProfSum,
     version: u32,
@@ -33,7 +33,7 @@ struct Sum {
 }
 
 impl MemProfs {
-    /// Notes the section of an input. `sound` tells whether the rest of the input is sound.
+    /// Records that an input has a MemProf section. `sound` is whether the rest of the input is sound.
     pub(crate) fn take(&mut self, opened: &OpenedInput<'_>, section: MemProfSection, sound: bool) {
         let input = opened.index;
         opened.keep_open();
@@ -43,7 +43,7 @@ impl MemProfs {
         }
     }
 
-    /// Adds the sections that another worker has found.
+    /// Adds the MemProf sections that another worker has found.
     pub(crate) fn absorb(&mut self, other: MemProfs) {
         self.seen.extend(other.seen);
         if let Some((input, section)) = other.first
@@ -53,7 +53,7 @@ impl MemProfs {
         }
     }
 
-    /// Returns the section of the result, and reports the sections, or parts of sections, that could not be added.
+    /// Returns the MemProf section of the result. Sections, or parts of sections, that could not be added are reported.
     ///
     /// # Errors
     /// If the merge is cancelled.
@@ -115,7 +115,7 @@ impl MemProfs {
 }
 
 impl Sum {
-    /// Adds the section of an input. Parts that cannot be read are added to `faults`.
+    /// Adds the MemProf section of an input. An error is added to `faults` for each part that cannot be read.
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new()
             .salvage(true)

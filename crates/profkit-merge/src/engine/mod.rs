@@ -1,4 +1,4 @@
-//! Instrumentation profiles on the driver, and the heap profiles among the inputs.
+//! Merges instrumentation profiles, and the heap profiles among the inputs, with the common driver.
 mod as_llvm;
 mod memprof;
 pub(crate) mod read;
@@ -30,27 +30,27 @@ use strategy::{AsWriters, Instr, Strategy, Tolerant};
 use trace_queue::TraceQueue;
 use worker::{Group, Worker};
 
-/// The result of a merge.
+/// The result of a merge of instrumentation profiles.
 #[derive(Clone, Debug, Default)]
 pub struct MergeOutcome {
     /// The merged profile. With [`MergeOptions::separate_by_build_id`] there is one profile for each set of build ids,
-    /// sorted by them.
+    /// sorted by build ids.
     pub profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs, merged separately: they are not in `profiles`, and no loss of a writer reports
-    /// them. `LoadedHeap::new` of profkit-analysis symbolises them; [`place_section`](crate::memprof::place_section) then
-    /// puts them into a profile before it is written. Always `None` with [`Policy::Llvm`].
+    /// The sum of the heap profiles among the inputs. It is not part of `profiles` yet: symbolise it with
+    /// `LoadedHeap::new` of profkit-analysis, and add it to a profile with
+    /// [`place_section`](crate::memprof::place_section) before writing. Always `None` with [`Policy::Llvm`].
     pub heap: Option<HeapParts>,
-    /// What was done with the inputs.
+    /// The report: what was done with each input.
     pub report: Report,
 }
 
 /// One merged profile.
 #[derive(Clone, Debug, Default)]
 pub struct MergedProfile {
-    /// The build ids that the inputs of this profile state. Empty if the profile is the sum of all inputs, or if its
-    /// inputs have no ids.
+    /// The build ids that the inputs of this profile contain. Empty if the profile is the sum of all inputs, or if its
+    /// inputs have no build ids.
     pub build_ids: Vec<BuildId>,
-    /// The profile.
+    /// The merged profile.
     pub profile: InstrProfile,
 }
 
@@ -95,7 +95,7 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     strategy.finish(&context, worker, part)
 }
 
-/// Chooses the strategy that the options ask for.
+/// Chooses the merge rules for the given options.
 fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
     let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
     match options.policy {
@@ -112,7 +112,7 @@ fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
     }
 }
 
-/// Whether LLVM's rule applies to value sites although the policy is tolerant.
+/// Whether value sites are merged by LLVM's rule although the policy is tolerant.
 fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
     let mut weights = (0..inputs.len()).map(|input| inputs.weight(input));
     options.value_weights == ValueWeights::AsLlvm
@@ -121,12 +121,12 @@ fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
         && weights.any(|weight| !weight.is_one())
 }
 
-/// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, in the way several threads might do it. `schedule`
-/// lists (input, worker) in the order in which inputs are read. Workers are joined in order. Tests use this to try
-/// schedules that threads rarely produce.
+/// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, but distributes the inputs to workers as several
+/// threads might. `schedule` lists pairs of input and worker in the order in which inputs are read. Workers are joined
+/// in order. Tests use this function to try distributions that real threads rarely produce.
 ///
 /// # Errors
-/// As [`merge_instr`].
+/// The same as [`merge_instr`].
 #[doc(hidden)]
 pub fn merge_scheduled(
     inputs: &(impl Inputs + ?Sized),
@@ -150,15 +150,16 @@ pub fn merge_scheduled(
     finish_tolerant(&context, worker, part)
 }
 
-/// The data that all workers share.
+/// The data that all workers of a merge share.
 pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
     pub(crate) strategy: &'c dyn Strategy,
-    /// Whether profiles of a known layout are added without being parsed.
+    /// Whether raw profiles with a known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// The factor for each input that makes all inputs count the same. Empty without that option.
+    /// For [`MergeOptions::normalize`]: the factor for each input that gives all inputs the same influence. Empty
+    /// without that option.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }
@@ -170,7 +171,7 @@ impl<'c, 'i> Context<'c, 'i> {
         strategy: &'c dyn Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
-            // The order of inputs decides the order of the names of virtual tables, so the fast path is off.
+            // The names of virtual tables have the order of the inputs, so the fast path is off if they are kept.
             fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::new(options.run.threads.count()),
             driver,
@@ -200,7 +201,8 @@ impl Context<'_, '_> {
     }
 }
 
-/// Returns a factor for each input that raises its sum of counts to the largest sum of any input.
+/// Returns, for each input, the factor by which its sum of counts must be multiplied to reach the largest sum of any
+/// input.
 fn normal_factors(driver: &Driver<'_>, options: &MergeOptions) -> Result<Vec<Weight>, Cancelled> {
     let totals = options.run.threads.run(driver.inputs.len(), |input| {
         driver.check_cancelled()?;
@@ -272,7 +274,7 @@ fn finish_tolerant(
     })
 }
 
-/// Merges the heap profiles among the inputs, in input order.
+/// Merges the heap profiles among the inputs in input order.
 fn merge_heap_inputs(
     context: &Context<'_, '_>,
     worker: &mut Worker<'_, '_>,
@@ -350,7 +352,8 @@ fn finish_group(
     })
 }
 
-/// Collects the names of all functions of some results. They replace the names that a cut file has lost.
+/// Collects the names of all functions that were merged so far. Raw profiles whose names are cut off are read with
+/// these names.
 fn all_names(groups: &[Group]) -> SymbolTable {
     let mut names = SymbolTable::new();
     for group in groups {

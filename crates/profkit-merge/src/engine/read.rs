@@ -1,4 +1,4 @@
-//! Reads one input, record by record.
+//! Reads an input record by record.
 use super::Context;
 use super::source::Source;
 use super::worker::Worker;
@@ -17,7 +17,7 @@ use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// A number that stands for a program, made from its build ids; 0 if it has none.
+/// Returns a number that identifies a program, made from its build ids; 0 if it has none.
 pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     if ids.is_empty() {
         return 0;
@@ -31,7 +31,7 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
-/// The sum of all sound counts of an input, saturating.
+/// Returns the sum of all plausible counts of an input. The sum cannot exceed 64 bits.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     let Ok(mut source) = Source::open(input, true, options) else {
         return 0;
@@ -60,14 +60,14 @@ pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     }
 }
 
-/// Passes the records of one file to the accumulator.
+/// Adds the records of one file to an accumulator.
 pub(super) struct Adder<'x> {
     input: usize,
     weight: Weight,
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether an earlier reading has added the records of this profile already, so that they are only counted now.
+    /// Whether the records of the current profile were added when the file was read before. They are then only counted.
     added: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'x> Adder<'x> {
         }
     }
 
-    /// Sets the program of the records that follow, by its build ids.
+    /// Sets the program that the following records belong to, by its build ids.
     pub(super) fn set_program(&mut self, ids: &[BuildId]) {
         self.origin = origin_of(ids);
     }
@@ -108,7 +108,7 @@ impl<'x> Adder<'x> {
         acc.add(incoming)
     }
 
-    /// Adds a record under the tolerant rules, if the record is sound.
+    /// Adds a record under the tolerant rules if the record is sound.
     #[allow(clippy::too_many_arguments, reason = "the parts of one loop")]
     fn take(
         &self,
@@ -157,13 +157,13 @@ impl<'x> Adder<'x> {
     }
 }
 
-/// What happened to the records of one file.
+/// Statistics about the records of one file.
 #[derive(Default)]
 pub(crate) struct FileStats {
-    /// The profiles of the file that have been read.
+    /// The raw profiles of the file that have been read.
     parts: Vec<Part>,
-    /// Set if reading stopped before a profile that has lost its names. Reading goes on when the names of all inputs
-    /// are known.
+    /// Whether reading stopped before a raw profile whose names are cut off. The rest of the file is read when the
+    /// names of all other inputs are known.
     is_pending: bool,
     kept: u64,
     dropped: u64,
@@ -173,7 +173,7 @@ pub(crate) struct FileStats {
     first_lost: Option<Error>,
 }
 
-/// One profile of a file. A raw file may hold several profiles, of several programs.
+/// One raw profile in a file. A file may hold several, of different programs.
 struct Part {
     /// The number of the profile in the file, from 1.
     number: usize,
@@ -183,18 +183,18 @@ struct Part {
     vtable_names: Vec<Vec<u8>>,
 }
 
-/// An input with a profile that has lost its names.
+/// An input that must be read again, because it has a raw profile whose names are cut off.
 pub(crate) struct PendingInput {
     pub(crate) input: usize,
-    /// How many profiles of the input were read before that one.
+    /// The number of profiles in the input that were read before the profile without names.
     pub(crate) profiles: usize,
 }
 
 impl Worker<'_, '_> {
     /// Reads a file as far as it is sound.
     ///
-    /// Without `names`, reading stops before a profile that has lost its names; the rest is read when the names of all
-    /// inputs are known. `done` is the number of profiles that an earlier call has read.
+    /// If `names` is `None`, reading stops before a raw profile whose names are cut off; the rest is read when the
+    /// names of all other inputs are known. `done` is the number of profiles that an earlier call has read.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -223,7 +223,7 @@ impl Worker<'_, '_> {
         let mut file = EventLog::default();
         let stats = self.read_records(input, &mut source, names, done, &mut file);
         if stats.is_pending {
-            // Everything is reported later, when the rest has been read.
+            // The events of this file are reported when the rest of the file has been read.
             let profiles = stats.parts.len();
             self.pending.push(PendingInput { input, profiles });
             self.no_traces(input);
@@ -238,13 +238,13 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// Notes that an input has no traces, or that its traces come later.
+    /// Records that an input has no traces, or that its traces come later.
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Adds one share of an indexed profile's records. The other workers add the other shares.
+    /// Reads the part of an indexed profile's records that has this number. Other workers read the other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -254,7 +254,8 @@ impl Worker<'_, '_> {
     ) -> (FileStats, EventLog) {
         let ids = profile.binary_ids().unwrap_or_default();
         let group = self.group(&ids);
-        // A name needs at least 40 bytes, so the file bounds the number of names, whatever its header states.
+        // Each name needs at least 40 bytes of the file. This limits the number of names, whatever number the header
+        // contains.
         let most = usize::try_from(profile.table().index_offset() / 40).unwrap_or(0);
         let names = usize::try_from(profile.name_count())
             .unwrap_or(usize::MAX)
@@ -273,7 +274,7 @@ impl Worker<'_, '_> {
         (stats, file)
     }
 
-    /// Adds everything but the records of an indexed profile. The records were read in shares.
+    /// Adds everything but the records of an indexed profile, after several workers have read the records.
     pub(crate) fn conclude_shares(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -295,7 +296,7 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    /// The profile of the file that is being read.
+    /// Returns a description of the profile in the file that is being read.
     fn part(&mut self, source: &mut Source<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
@@ -306,7 +307,8 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Adds the records of a file. The records of the first `done` profiles were added before, and are only counted.
+    /// Reads the records of a file. The records of the first `done` profiles were added before, and are only counted
+    /// now.
     fn read_records(
         &mut self,
         input: usize,
@@ -323,7 +325,7 @@ impl Worker<'_, '_> {
         loop {
             let result = source.get().read_record(&mut record);
             let last = stats.parts.last().map(|part| part.number);
-            // A raw file may hold profiles of several programs. After the last one, there is no current profile.
+            // A raw file may hold profiles of several programs. At the end of the file there is no current profile.
             if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
                 if names.is_none() && has_lost_names(source) {
                     stats.is_pending = true;
@@ -372,7 +374,7 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Adds everything but the records of a file, and counts the file.
+    /// Adds everything but the records of a file to the worker, and finishes the file's statistics.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -413,7 +415,7 @@ impl Worker<'_, '_> {
         });
         let reader = source.get();
         let (kind, word) = (reader.kind(), reader.version_word());
-        // An input that contributed nothing does not decide the kind of the merge.
+        // An input that contributed nothing does not decide the kind of the merged profile.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
         if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);
@@ -474,8 +476,8 @@ impl Worker<'_, '_> {
     }
 }
 
-/// Adds a reader's error to the file's events. Lost counters are reported in one event, with the first error and their
-/// number.
+/// Makes an event from a reader's error. Errors about cut-off counters are only counted here; one event reports them
+/// all later.
 fn note_error(input: usize, error: Error, stats: &mut FileStats, file: &mut EventLog) {
     let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
@@ -515,7 +517,8 @@ impl FileStats {
             if cut.is_some() {
                 message.push_str(", because its own are cut off");
             }
-            // The cut and its repair become one event, at the offset of the cut.
+            // The event about the cut-off names is replaced by the event that they were found. The new event keeps the
+            // offset of the cut.
             let here = event(Reason::NamesFromSibling, message);
             file.push(match cut {
                 Some(cut) => Event {
@@ -549,7 +552,8 @@ impl FileStats {
 /// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // If a section is larger than the rest of the file, the file may be cut, but the header may also be wrong.
+        // These two errors occur if the names section is larger than the rest of the file: either the file is cut off,
+        // or the header is wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })
@@ -562,7 +566,7 @@ fn functions(count: u64) -> String {
     }
 }
 
-/// Whether a raw file has records but not all of its names.
+/// Whether the names of a raw profile are cut off.
 fn has_lost_names(source: &Source<'_>) -> bool {
     match source {
         Source::Raw(reader) => reader.profile().is_some_and(|profile| {
@@ -583,7 +587,7 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
-                // Faults of this section were reported when the profile was read.
+                // Errors of this section were reported when the profile was read.
                 let _ = names.read_blob(section.bytes, section.offset);
                 list(&names)
             }
@@ -593,8 +597,8 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
     }
 }
 
-/// Multiplies the weight of raw traces by the weight of their input. Traces of other files have weights of their own,
-/// which LLVM does not change.
+/// Multiplies the weights of a raw file's traces by the weight of the input. Traces of other files have weights of
+/// their own, which LLVM does not change.
 pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {

@@ -1,5 +1,5 @@
-//! Large indexed inputs: each thread takes the names of its share of the hashes from one input after the other. No two
-//! threads have the same name, so nothing has to be joined at the end.
+//! Reads a large indexed input with several threads. Each thread reads the names of its share of the hashes, and keeps
+//! this share for all inputs. So no two threads have the same name, and the results of the threads need not be merged.
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
@@ -7,16 +7,16 @@ use crate::inputs::Inputs;
 use profkit_data::detect::FileKind;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 
-/// Indexed inputs of at least this size are read by several threads. For smaller ones, starting the threads costs more
-/// than it saves.
+/// The smallest size in bytes of indexed inputs that several threads read together. For smaller inputs, starting the
+/// threads costs more than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// If at most this many inputs are left, all of them are left to the threads. If there are more, a raw input at this
-/// point is read first, because its layout may be that of the others.
+/// If more than this number of inputs are left and the next one is a raw profile, it is read before the threads start.
+/// The threads then know its layout, which may be the layout of the other inputs too.
 const FEW_INPUTS: usize = 8;
 
-/// Reads the large indexed inputs at the start of the list into `worker`, and also the first raw input if there are
-/// many inputs. Returns the number of inputs that were read.
+/// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs
+/// follow, the first raw input after them is read too. Returns the number of inputs that were read.
 ///
 /// # Errors
 /// If the merge is cancelled.
@@ -39,7 +39,7 @@ pub(super) fn run<'c, 'i>(
     let count = driver.inputs.len();
     while done < count {
         driver.check_cancelled()?;
-        // The ordinary way reports an input that cannot be opened, and rescues what is left of a damaged one.
+        // An input that cannot be opened or is damaged is left to the normal reader, which reports its faults.
         let Ok(opened) = driver.open(done, &mut buffer) else {
             break;
         };
@@ -77,7 +77,7 @@ pub(super) fn run<'c, 'i>(
         driver.close(opened, &mut buffer);
         done += 1;
     }
-    // A renamed function may belong to the share of another thread.
+    // If functions are renamed, two threads may have the same name.
     let disjoint = context.options.remapping.is_none();
     for other in others {
         worker.absorb(other, disjoint);

@@ -1,4 +1,4 @@
-//! Opens an input with the reader that its content requires.
+//! Chooses the reader for an input by the input's content.
 use super::Context;
 use crate::MergeOptions;
 use crate::driver::OpenedInput;
@@ -12,7 +12,7 @@ use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The reader of an input, whatever its form.
+/// The reader of an input: raw, indexed or text.
 pub(crate) enum Source<'data> {
     Raw(Box<RawReader<'data>>),
     Indexed(Box<IndexedReader<'data>>),
@@ -20,7 +20,8 @@ pub(crate) enum Source<'data> {
 }
 
 impl<'data> Source<'data> {
-    /// Opens an input by its content. If `tolerant`, a damaged raw or indexed file is read as far as it is sound.
+    /// Opens an input with the reader for its content. If `tolerant` is set, a damaged raw or indexed file is read as
+    /// far as it is sound.
     pub(crate) fn open(
         input: &'data OpenedInput<'_>,
         tolerant: bool,
@@ -41,7 +42,7 @@ impl<'data> Source<'data> {
                 Ok(Source::Indexed(Box::new(profile.records())))
             }
             FileKind::InstrText => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
-            // LLVM takes a file for text if its first eight bytes are text.
+            // LLVM treats a file as text if its first eight bytes are text.
             _ if !tolerant && is_text(data) => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
             FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
                 .at(0)
@@ -86,7 +87,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// What the current profile counts.
+    /// Returns the kind of the current profile.
     pub(crate) fn current_kind(&mut self) -> InstrKind {
         match self {
             Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {
@@ -96,7 +97,8 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The temporal traces of the file. If `separate`, there is one entry for each profile of a raw file.
+    /// Returns the temporal traces of the file. If `separate` is set, there is one entry for each profile of a raw
+    /// file.
     pub(crate) fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
         match self {
             Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
@@ -104,19 +106,19 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The place of the record that was read last, as a number that rises through the file.
+    /// Returns a number for the position of the record that was read last. The number rises through the file.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
-            // An item of the table is longer than 8 bytes, so each name gets a different number, even if only a share
-            // of the names is read.
+            // An entry of the hash table is longer than 8 bytes, so the divided offset is different for each name, even
+            // if only a share of the names is read.
             Source::Indexed(reader) => reader.record_offset() >> 3,
             _ => ordinal,
         }
     }
 }
 
-/// The error for a file that is not an instrumentation profile. LLVM's text for all of them is "unrecognized format"
-/// (`InstrProfReader::create`).
+/// Returns the error for a file that is not an instrumentation profile. For every such file, LLVM's text is
+/// "unrecognized format" (`InstrProfReader::create`).
 fn not_a_profile(kind: FileKind) -> Error {
     let error = |message: &'static str| Error::new(ErrorKind::UnrecognizedFormat, message);
     match kind {
@@ -148,8 +150,8 @@ fn not_a_profile(kind: FileKind) -> Error {
     }
 }
 
-/// Returns the error of an LLVM release that does not read this version, if
-/// [`MergeOptions::read_as`](crate::MergeOptions) names such a release.
+/// If [`MergeOptions::read_as`](crate::MergeOptions) names an LLVM release that does not read this version of the file,
+/// returns the error of that release.
 pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64) -> Option<Error> {
     let release = context.options.read_as?;
     let facts = release.facts()?;

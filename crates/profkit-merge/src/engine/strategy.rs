@@ -1,5 +1,5 @@
-//! The rules of a merge: what happens to inputs and faults, how inputs are dealt out to workers, and how workers are
-//! joined.
+//! The rules of a merge of instrumentation profiles: what happens to faults, how inputs are distributed to workers, and
+//! how workers are joined.
 use super::worker::Worker;
 use super::{Context, MergeOutcome};
 use crate::accumulate::Rules;
@@ -12,26 +12,26 @@ use crate::report::EventLog;
 use profkit_data::instr::InstrKind;
 use std::io;
 
-/// The rules of a merge: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
+/// The rules of a merge of instrumentation profiles: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
 pub(crate) trait Strategy: Sync {
-    /// The rules for adding records.
+    /// Returns the rules for adding records to an accumulator.
     fn rules(&self) -> Rules {
         Rules::TOLERANT
     }
 
-    /// The number of LLVM's writers. Each has inputs of its own and samples its own temporal traces. `None` if the
-    /// order of inputs does not matter; then a worker that is free takes the next input.
+    /// The number of LLVM's writers that the merge imitates. Each writer has inputs of its own and samples its own
+    /// temporal traces. `None` if the order of inputs does not matter; then any free worker reads the next input.
     fn writers(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a fault is reported while its input is read. If not, faults are found at the end, when all inputs are
-    /// known.
+    /// Whether a fault between records is reported while its input is read. If not, such faults are found at the end,
+    /// when all inputs are known.
     fn faults_have_inputs(&self) -> bool {
         false
     }
 
-    /// How inputs are dealt out.
+    /// Returns how inputs are distributed to workers.
     fn schedule(&self) -> Schedule {
         match self.writers() {
             Some(writers) => Schedule::InTurn { writers },
@@ -44,7 +44,7 @@ pub(crate) trait Strategy: Sync {
         EventLog::default()
     }
 
-    /// Reads an input record by record, and adds the records that the rules accept.
+    /// Reads an input record by record, and adds the records that these rules accept.
     fn read(
         &self,
         worker: &mut Worker<'_, '_>,
@@ -54,8 +54,8 @@ pub(crate) trait Strategy: Sync {
         read_any(worker, input, part)
     }
 
-    /// The kind of a worker's inputs together with one more raw profile. `None` if that profile cannot be added by its
-    /// layout.
+    /// Returns the kind of the worker's inputs together with one more raw profile. `None` if the raw profile must not
+    /// be added by its layout.
     fn kind_with(
         &self,
         context: &Context<'_, '_>,
@@ -67,7 +67,7 @@ pub(crate) trait Strategy: Sync {
         Some(before)
     }
 
-    /// Notes that an input has no temporal traces.
+    /// Records that an input has no temporal traces.
     fn no_traces(&self, worker: &mut Worker<'_, '_>, input: usize) {
         worker.no_traces(input);
     }
@@ -97,7 +97,7 @@ pub(crate) trait Strategy: Sync {
         Vec::new()
     }
 
-    /// Adds the state of a later worker.
+    /// Adds the state of a worker with later inputs.
     ///
     /// # Errors
     /// If the inputs cannot be merged with each other.
@@ -110,7 +110,7 @@ pub(crate) trait Strategy: Sync {
         Ok(())
     }
 
-    /// Makes the result from the joined worker.
+    /// Makes the result of the merge from the only worker that is left after joining.
     ///
     /// # Errors
     /// If there is no result.
@@ -124,18 +124,18 @@ pub(crate) trait Strategy: Sync {
     }
 }
 
-/// The strategy for [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
+/// The rules of [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
 #[derive(Debug)]
 pub(crate) struct Tolerant;
 
 impl Strategy for Tolerant {}
 
-/// The strategy for [`Policy::Tolerant`](crate::Policy::Tolerant) with
+/// The rules of [`Policy::Tolerant`](crate::Policy::Tolerant) with
 /// [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm). There is one worker for each of LLVM's writers, and workers
 /// are joined as LLVM joins its writers.
 #[derive(Debug)]
 pub(crate) struct AsWriters {
-    /// The number of writers.
+    /// The number of LLVM's writers.
     pub(crate) writers: usize,
 }
 
@@ -148,7 +148,7 @@ impl Strategy for AsWriters {
         Some(self.writers)
     }
 
-    /// If values were added in another order than that of the inputs, the inputs are read again without the fast path.
+    /// If the fast path added values in a different order than LLVM would have, the inputs are read again without it.
     fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
         worker.add_layout_sums();
         if worker.in_order {
@@ -159,8 +159,8 @@ impl Strategy for AsWriters {
     }
 }
 
-/// Reads an instrumentation profile as far as it is sound. A heap profile is left for later, because heap profiles are
-/// merged in input order.
+/// Reads an instrumentation profile as far as it is sound. A heap profile is only recorded here, because heap profiles
+/// are merged later, in input order.
 fn read_any(
     worker: &mut Worker<'_, '_>,
     input: &OpenedInput<'_>,
@@ -174,7 +174,7 @@ fn read_any(
     worker.read_tolerant(input, None, 0, part)
 }
 
-/// Instrumentation profiles on the driver.
+/// The merge of instrumentation profiles, as the driver runs it.
 pub(crate) struct Instr<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
 }

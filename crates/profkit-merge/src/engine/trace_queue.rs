@@ -1,4 +1,4 @@
-//! Temporal traces that wait for their reservoir. Each result has one.
+//! Holds temporal traces until they can be sampled in input order. Each merged profile has its own sample (reservoir).
 use super::Context;
 use crate::options::MergeOptions;
 use profkit_data::ids::BuildId;
@@ -7,10 +7,10 @@ use profkit_data::instr::TemporalTraces;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-/// The traces of an input, with the build ids of the result that they belong to.
+/// The temporal traces of an input, each group with the build ids of the merged profile that it belongs to.
 pub(crate) type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
 
-/// One reservoir for each result, by the build ids of the result.
+/// The sampled temporal traces (reservoirs) of all merged profiles, by the build ids of the profile.
 #[derive(Default)]
 pub(crate) struct Reservoirs(BTreeMap<Vec<BuildId>, Reservoir>);
 
@@ -33,22 +33,22 @@ impl Reservoirs {
         }
     }
 
-    /// Adds the sample of another of LLVM's writers.
+    /// Adds the traces that another of LLVM's writers has sampled.
     pub(crate) fn absorb(&mut self, other: Reservoirs, options: &MergeOptions) {
         for (group, reservoir) in other.0 {
             self.feed(&group, reservoir.finish(), options);
         }
     }
 
-    /// Removes and returns the sample of a result.
+    /// Removes and returns the sampled traces of a merged profile.
     pub(crate) fn take(&mut self, group: &[BuildId]) -> TemporalTraces {
         let reservoir = self.0.remove(group);
         reservoir.map(Reservoir::finish).unwrap_or_default()
     }
 }
 
-/// Traces of inputs that were read before an earlier input was. They wait here, because reservoirs must receive traces
-/// in input order.
+/// Temporal traces of inputs that were read before an input earlier in the list. The traces wait here, because
+/// reservoirs must receive traces in input order.
 #[derive(Default)]
 pub(crate) struct TraceQueue {
     next: usize,
@@ -57,8 +57,8 @@ pub(crate) struct TraceQueue {
 }
 
 impl Context<'_, '_> {
-    /// Adds the traces of an input that was read. If there are several of LLVM's writers, each samples its own into
-    /// `worker`.
+    /// Adds the temporal traces of an input that was read. If the merge imitates several of LLVM's writers, the traces
+    /// are sampled at once into the reservoirs of `worker`.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
         if self.strategy.writers().is_some() {
             for (group, traces) in parts {
@@ -79,7 +79,7 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Adds the traces of an input that was left for later.
+    /// Adds the temporal traces of an input that was read again after all others.
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
         let reservoirs = match self.strategy.writers() {

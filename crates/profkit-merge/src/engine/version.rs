@@ -1,8 +1,9 @@
-//! Finds the indexed version that fits the hashes of the inputs.
+//! Finds the indexed version that implies the right hashing scheme for the inputs' function hashes.
 //!
-//! A compiler that reads a front-end profile concludes from the *version* of the indexed file how functions were hashed
-//! (docs/formats, `FrontEndScheme`). A raw file states only its raw version, which several releases share. So the
-//! version must be the newest one whose scheme is that of every release with this raw version.
+//! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
+//! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different
+//! schemes may share. The indexed version to write is the newest whose scheme is that of all releases with the raw
+//! version.
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
@@ -10,8 +11,8 @@ use profkit_data::instr::releases::{FrontEndScheme, RELEASES, Release, ReleaseFa
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The origins of front-end inputs: whether the input is raw, and its version. Each origin has the first input that it
-/// occurs in.
+/// The origins of the front-end inputs. An origin is whether an input is raw, and its version. Each origin is stored
+/// with the first input that has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     front_end: BTreeMap<(bool, u32), usize>,
@@ -38,18 +39,18 @@ impl Generations {
     }
 }
 
-/// The oldest version that profkit writes. Versions 1 to 4 stand for the same scheme.
+/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same scheme.
 const OLDEST_WRITTEN: u32 = 3;
 
-/// The version to write, and notes for the user.
+/// The indexed version to write, and notes for the user.
 pub(crate) struct Suggestion {
     pub(crate) version: u32,
     pub(crate) notes: Vec<Event>,
 }
 
-/// Returns the indexed version that stands for the scheme of a raw version. If all releases with this raw version use
-/// one scheme, this is the newest version that the oldest of them reads. If their schemes differ (raw 4, 5 and 10), it
-/// is the version of the newest release, and the second value is `true`.
+/// Returns the indexed version that implies the hashing scheme of a raw version. If all releases with this raw version
+/// use one scheme, this is the newest indexed version that the oldest of these releases reads. If their schemes differ
+/// (raw 4, 5 and 10), it is the indexed version of the newest release, and the second value is `true`.
 fn of_raw(version: u32) -> (u32, bool) {
     let releases = || RELEASES.iter().filter(|facts| facts.reads_raw(version));
     let newest = releases().map(|facts| facts.indexed).max();
@@ -70,7 +71,7 @@ fn of_raw(version: u32) -> (u32, bool) {
     if differ {
         return (newest, true);
     }
-    // All releases agree, so the version that the oldest reads serves all of them.
+    // All of these releases use one scheme, so the version that the oldest release reads is right for all of them.
     let oldest = releases().map(|facts| facts.indexed).min();
     (
         oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest),
@@ -78,11 +79,11 @@ fn of_raw(version: u32) -> (u32, bool) {
     )
 }
 
-/// Where the hashes of one indexed version come from.
+/// The inputs and clang releases that the hashes of one indexed version come from.
 struct Origin {
-    /// The first input with these hashes.
+    /// The first input with such hashes.
     input: usize,
-    /// The releases of clang that may have made them.
+    /// The clang releases that may have made the hashes.
     clangs: RangeInclusive<Release>,
 }
 
@@ -110,7 +111,7 @@ impl Origin {
     }
 }
 
-/// The releases of clang with the scheme of an indexed version.
+/// Returns the clang releases that use the hashing scheme of an indexed version.
 fn clangs_of(version: u32) -> RangeInclusive<Release> {
     let scheme = FrontEndScheme::of_indexed_version(version);
     let mut releases = RELEASES

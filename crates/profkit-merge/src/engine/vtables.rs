@@ -1,8 +1,8 @@
-//! The names of virtual tables. LLVM's writer keeps them in a set of strings.
+//! The names of virtual tables in the merged profile. LLVM's writer keeps them in a set of strings.
 use profkit_data::llvm_order::string_set_order;
 use rustc_hash::FxHashSet;
 
-/// Names without repetitions, in the order in which they were added.
+/// Names of virtual tables without repetitions, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct VtableNames {
     names: Vec<Vec<u8>>,
@@ -10,7 +10,7 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input in the order in which LLVM's reader would list them; it keeps them in a set, too.
+    /// Adds the names of an input. They are added in the order of LLVM's reader, which keeps them in a set, too.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));
@@ -26,8 +26,8 @@ impl VtableNames {
         other.names.iter().for_each(|name| self.insert(name));
     }
 
-    /// Returns the names. If they were added `in_order`, they have the order of LLVM's set. If not, threads may have
-    /// mixed them, and they are sorted.
+    /// Returns the names of virtual tables. If they were added in input order (`in_order`), they get the order of
+    /// LLVM's set. If not, they are sorted, because several threads may have added them in any order.
     pub(crate) fn finish(mut self, in_order: bool) -> Vec<Vec<u8>> {
         if !in_order {
             self.names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The state of one worker of a merge.
+//! The state of one worker in a merge of instrumentation profiles.
 use super::memprof::MemProfs;
 use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
@@ -18,14 +18,15 @@ use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
-/// The data that become one merged profile.
+/// The data of one merged profile while inputs are being added.
 pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged to one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Accumulators whose names are not in `acc` and not in each other, so they need not be joined.
+    /// More accumulators with other functions than those in `acc`. They need not be merged with each other, because
+    /// every function name is in one of them only.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// Sums of profiles with a known layout. They are added to `acc` at the end.
+    /// The sums of raw profiles whose layout is known. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
@@ -49,8 +50,8 @@ impl Group {
         }
     }
 
-    /// Adds the sums of layouts to the accumulator. Under LLVM's rules, returns whether adding the profiles one by one,
-    /// in order, would have given the same result. Under the tolerant rules the result is always the same.
+    /// Adds the layout sums to the accumulator. Under LLVM's rules, returns whether the result is the same as after
+    /// adding the profiles one by one, in order. Under the tolerant rules it always is.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -79,7 +80,8 @@ impl Group {
                 },
                 site_rule: SiteRule::Canonical,
             };
-            // LLVM's sums of values depend on the order of inputs, and so does the input that is reported for a fault.
+            // Under LLVM's rules, sums of values depend on the order of inputs. So does the choice of the input that is
+            // reported for a fault.
             if context.strategy.rules().sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
@@ -87,7 +89,7 @@ impl Group {
             as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
         });
         for blob in sums.vtable_names() {
-            // Errors cannot occur here: the layout was learned from a profile whose names could be read.
+            // Reading cannot fail: the layout was learned from a profile whose names were read without an error.
             let mut names = SymbolTable::new();
             let _ = names.read_blob(blob, 0);
             self.symbols.extend(&names);
@@ -95,7 +97,7 @@ impl Group {
         as_in_order
     }
 
-    /// Adds another group of the same build ids. `disjoint` means that no name is in both groups.
+    /// Adds the data of another worker for the same merged profile. `disjoint` means that no function name is in both.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
@@ -118,26 +120,27 @@ impl Group {
     }
 }
 
-/// The state of one worker: it has merged the inputs of a thread, or those of one of LLVM's writers.
+/// The state of one worker. The worker has merged either the inputs of one thread, or the inputs of one of LLVM's
+/// writers.
 pub(crate) struct Worker<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
-    /// Whether profiles of a known layout are added without being parsed.
+    /// Whether raw profiles with a known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    /// Inputs with lost names. They are read when the names of all inputs are known.
+    /// The inputs whose names are cut off. They are read when the names of all other inputs are known.
     pub(crate) pending: Vec<PendingInput>,
-    /// The heap profiles among the inputs.
+    /// The indexes of the inputs that are heap profiles.
     pub(crate) heap: Vec<usize>,
-    /// With LLVM's policy: the kind of the inputs so far, as LLVM's writer joins kinds.
+    /// Under LLVM's policy: the kind of all inputs so far, as LLVM's writer computes it.
     pub(crate) llvm_kind: InstrKind,
-    /// With LLVM's policy: errors of whole files, which LLVM prints last.
+    /// Under LLVM's policy: errors about whole files, which LLVM prints last.
     pub(crate) file_errors: Vec<Event>,
-    /// With LLVM's policy: faults that were found when writers were joined. LLVM prints them before `file_errors`.
+    /// Under LLVM's policy: faults that were found when writers were joined. LLVM prints them before `file_errors`.
     pub(crate) join_faults: Vec<Event>,
-    /// The sampled traces, if the worker stands for one of LLVM's writers.
+    /// The sampled temporal traces, if this worker imitates one of LLVM's writers.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding profiles by their layout gave the same result as adding them one by one; see
+    /// Whether adding raw profiles by their layout gave the same result as adding them one by one; see
     /// [`Group::add_layout_sums`].
     pub(crate) in_order: bool,
     pub(crate) record: Record,
@@ -161,7 +164,8 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds a raw file by its layout, if the file holds one profile and nothing unusual. Returns whether it was added.
+    /// Adds a raw file by its layout, if the file holds a single profile without unusual properties. Returns whether
+    /// the file was added.
     pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
         let input = opened.index;
         let Ok(mut profile) = RawProfile::parse(opened.bytes()) else {
@@ -184,7 +188,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         let word = profile.dialect().version_word();
         let kind = InstrKind::from_version_word(word);
         if word & variant::TEMPORAL != 0 {
-            // Traces are made from the time stamps of all records, so every record must be read.
+            // A profile with time stamps is read record by record, because traces are made from the time stamps.
             return false;
         }
         let strategy = context.strategy;
@@ -218,18 +222,19 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the sums cannot depend on the order of inputs, because there is only one layout and it has no values.
+    /// Whether the layout sums are independent of the order of inputs: there is only one layout, and it has no value
+    /// profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())
     }
 
-    /// Whether the fast path has added all inputs.
+    /// Whether all inputs of this worker were added by their layout.
     pub(crate) fn has_sums_only(&self) -> bool {
         self.groups.iter().all(|group| group.acc.is_empty())
     }
 
-    /// Moves the sums of another worker into this one.
+    /// Moves the layout sums of another worker into this worker.
     pub(crate) fn take_sums(&mut self, other: &mut Worker<'_, '_>) {
         for group in &mut other.groups {
             let sums = std::mem::take(&mut group.sums);
@@ -240,14 +245,14 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds all sums of layouts to the accumulators; see [`Group::add_layout_sums`].
+    /// Adds all layout sums to the accumulators; see [`Group::add_layout_sums`].
     pub(crate) fn add_layout_sums(&mut self) {
         for group in &mut self.groups {
             self.in_order &= group.add_layout_sums(self.context);
         }
     }
 
-    /// The index of the group for inputs with these build ids.
+    /// Returns the index of the group for inputs with these build ids. A group is added if there is none.
     pub(crate) fn group(&mut self, ids: &[BuildId]) -> usize {
         let mut key = Vec::new();
         if self.context.options.separate_by_build_id {
@@ -278,7 +283,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         );
     }
 
-    /// Adds everything but the records of another worker.
+    /// Adds everything but the records of another worker to this worker.
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,
@@ -292,7 +297,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.reservoirs.absorb(reservoirs, self.context.options);
     }
 
-    /// Reads the inputs with lost names, using the names of all other inputs.
+    /// Reads the inputs whose names are cut off, with the names of all other inputs.
     ///
     /// # Errors
     /// If the merge is cancelled.

@@ -1,20 +1,22 @@
-//! Writes indexed profiles with several threads. The bytes are those of [`IndexedPlan::write`].
+//! Writes indexed profiles with several threads. The bytes are the same as those that [`IndexedPlan::write`] writes.
 use crate::driver::Threads;
 use profkit_data::bytes::Sink;
 use profkit_data::instr::indexed::{IndexedPlan, Summaries};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// Outputs smaller than this are written by one thread: starting others would cost more than it saves.
+/// The smallest size of an output that several threads write. For smaller outputs, starting threads would cost more
+/// than it saves.
 const PARALLEL_FROM: u64 = 4 << 20;
-/// How many bytes a thread encodes at a time. Each thread needs memory for one such piece.
+/// The number of bytes that a thread encodes at a time. Each thread needs memory for one such piece.
 const PIECE: u64 = 1 << 20;
-/// For the summary, the functions are split into this many parts per thread, so that no thread waits long for another.
+/// The number of parts per thread into which the functions are split to compute the summary. Small parts keep all
+/// threads busy until the end.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Writes a planned profile on the threads of the merge.
+/// Writes a planned indexed profile on the threads of the merge.
 ///
 /// # Errors
-/// As [`IndexedPlan::write`].
+/// The same as [`IndexedPlan::write`].
 pub fn write_indexed(plan: &IndexedPlan<'_>, threads: &Threads, sink: &mut dyn Sink) -> Result<()> {
     if threads.count() == 1 || plan.total_len() < PARALLEL_FROM {
         let summaries = plan.summarize(0..plan.function_count());

@@ -1,4 +1,4 @@
-//! Opens inputs.
+//! Opens input files.
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
@@ -10,8 +10,8 @@ use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
 
-/// Files of at least this size are mapped. Smaller files are read into a buffer that is used again, which costs less
-/// than page faults and unmapping. Raising it costs memory: one buffer of this size per thread.
+/// The size in bytes from which files are mapped. Smaller files are read into a buffer that is used again, which costs
+/// less than the page faults and the unmapping. Raising this limit costs memory: one buffer of this size per thread.
 const MAP_FROM: u64 = 16 << 20;
 
 /// The name of standard input in messages.
@@ -22,7 +22,7 @@ pub fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A whole input file.
+/// An input file whose bytes are in memory or mapped.
 #[derive(Debug)]
 pub struct Input {
     name: String,
@@ -82,12 +82,12 @@ impl Deref for Input {
     }
 }
 
-/// A file that cannot be opened or read.
+/// The error for a file that cannot be opened or read.
 #[derive(Debug)]
 pub struct ReadError {
     /// The name of the file in messages.
     pub name: String,
-    /// Why it cannot be opened or read.
+    /// The reason why the file cannot be opened or read.
     pub error: io::Error,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// An open file as the only input of a merge.
+/// Makes an open file the only input of a merge.
 #[derive(Debug)]
 pub struct SingleInput<'a>(pub &'a Input);
 
@@ -117,12 +117,12 @@ impl Inputs for SingleInput<'_> {
     }
 }
 
-/// Reads a file into `buffer` (its contents are replaced), or maps it if it is large. Pipes and other files that do
-/// not know their size are read, and so is whatever cannot be mapped. `-` is standard input. A file that is compressed
-/// (gzip, zstd, xz) is expanded into `buffer`.
+/// Reads a file into `buffer` (the old contents are replaced), or maps the file if it is large. Pipes and other files
+/// without a known size are read, and so are files that cannot be mapped. `-` is standard input. A compressed file
+/// (gzip, zstd, xz) is decompressed into `buffer`.
 ///
 /// # Errors
-/// If the file cannot be opened, read or expanded; a folder is an error too.
+/// If the file cannot be opened, read or decompressed. A folder is an error too.
 pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     let map = read_stored(path, buffer)?;
     let stored = map.as_deref().unwrap_or(buffer);
@@ -133,10 +133,10 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
     Ok(map)
 }
 
-/// [`read_into`] without expanding what is compressed.
+/// Reads or maps a file as [`read_into`] does, but does not decompress it.
 ///
 /// # Errors
-/// If the file cannot be opened or read; a folder is an error too.
+/// If the file cannot be opened or read. A folder is an error too.
 pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     buffer.clear();
     if is_stdio(path) {
@@ -150,18 +150,18 @@ pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>
         return Ok(Some(map));
     }
     if let Ok(len) = usize::try_from(metadata.len().min(MAP_FROM)) {
-        // The buffer has room for one byte more than the file, so that the end of the file is seen without growing the
-        // buffer.
+        // The buffer gets room for one byte more than the size of the file. Reading then reaches the end of the file
+        // without enlarging the buffer.
         buffer.reserve(len + 1);
     }
     file.read_to_end(buffer)?;
     Ok(None)
 }
 
-/// Opens a file as one input of a merge without expanding what is compressed: for tools that read no compressed files.
+/// Opens a file as an input of a merge, without decompressing it. Used by tools that do not accept compressed files.
 ///
 /// # Errors
-/// As [`read_stored`].
+/// The same as [`read_stored`].
 pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
     Ok(match read_stored(path, buffer)? {
         Some(map) => InputData::Owned(Box::new(map)),
@@ -169,10 +169,10 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
     })
 }
 
-/// Opens a file as one input of a merge: [`read_into`] with what [`Inputs::open`] gives.
+/// Opens a file with [`read_into`], and returns its bytes in the form that [`Inputs::open`] returns.
 ///
 /// # Errors
-/// As [`read_into`].
+/// The same as [`read_into`].
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
     Ok(match read_into(path, buffer)? {
         Some(map) => InputData::Owned(Box::new(map)),
@@ -182,10 +182,11 @@ pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'sta
 
 /// Maps a file for reading.
 ///
-/// If another process changes the file meanwhile, the bytes under our `&[u8]` change. Readers may then see any bytes, which
-/// they must survive anyway; they check lengths against the slice, and never against bytes that they read before. If another
-/// process cuts the file short, touching the lost pages ends this program with SIGBUS; outputs are renamed into place only
-/// when they are whole, so that nothing half-written is left. Files below [`MAP_FROM`] are read and run no such risk.
+/// If another process changes the file meanwhile, the mapped bytes change too. Readers must accept any bytes anyway:
+/// they check lengths against the slice, and never rely on bytes that they have read before. If another process
+/// shortens the file, reading a page that is gone ends this program with SIGBUS. No incomplete output is left then,
+/// because outputs are renamed to their final name only when they are complete. Files smaller than [`MAP_FROM`] are not
+/// mapped.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only and lives as long as what borrows it; changed bytes are survived, as said above.

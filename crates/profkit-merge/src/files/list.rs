@@ -1,4 +1,4 @@
-//! What to merge: files, folders, lists and weights, as a flat list of files.
+//! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use super::archive::ArchiveFile;
 use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
@@ -16,21 +16,23 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// How many files that are named more than once get a note of their own. Raising it makes the output longer.
+/// The largest number of files for which a note says that they were named more than once. Raising this limit makes the
+/// output longer.
 const MOST_REPEATED: usize = 10;
-/// Folders that nest deeper than this are taken for a loop of links.
+/// The largest depth of folders. Folders that nest deeper are probably a loop of symbolic links.
 const MOST_FOLDERS: usize = 256;
 
-/// One file to merge.
+/// One file among the inputs of a merge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputFile {
-    /// Its path; `-` is standard input.
+    /// The path of the file; `-` is standard input.
     pub path: PathBuf,
     /// The name of the file in messages.
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
-    /// For a member of an archive: the archive and the member, as indices of the list. `path` is then the archive's.
+    /// For a member of an archive: the indices of the archive and of the member. `path` is then the path of the
+    /// archive.
     member: Option<(usize, usize)>,
 }
 
@@ -50,14 +52,14 @@ impl InputFile {
     }
 }
 
-/// All inputs, in the order in which they were named. The files of a folder are sorted by path.
+/// All input files of a merge, in the order in which they were named. The files of a folder are sorted by path.
 #[derive(Debug, Default)]
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
     /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
-    /// Index into `counted`.
+    /// For each file that was found, its index in `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
     output: Option<FileId>,
@@ -76,51 +78,51 @@ pub enum InputNote {
         /// The name of the input.
         name: String,
     },
-    /// A file in an input folder is left out, because it is the output.
+    /// A file in an input folder is left out, because it is the output of this merge.
     OutputInFolder {
-        /// The file.
+        /// The name of the file that is left out.
         path: PathBuf,
     },
-    /// A folder has no files to merge.
+    /// A folder contains no files to merge.
     EmptyFolder {
-        /// The name of the input.
+        /// The name of the folder.
         name: String,
     },
-    /// An archive is damaged: the members after the damage are missing.
+    /// An archive is damaged. The members after the damage cannot be read.
     DamagedArchive {
-        /// The name of the input.
+        /// The name of the archive.
         name: String,
-        /// How many members can be read.
+        /// The number of members that can be read.
         members: usize,
-        /// What is wrong with it.
+        /// A description of the damage.
         problem: String,
     },
-    /// An archive holds no files.
+    /// An archive contains no files.
     EmptyArchive {
-        /// The name of the input.
+        /// The name of the archive.
         name: String,
     },
-    /// A file is named several times, and its counts are added as often.
+    /// A file is named several times. Its counts are added each time.
     Repeated {
-        /// The path by which it is named first.
+        /// The first path by which the file is named.
         path: PathBuf,
-        /// Another path to the same file.
+        /// Another path by which the same file is named.
         other: Option<PathBuf>,
-        /// How often it is named.
+        /// The number of times that the file is named.
         times: u64,
     },
-    /// The number of further files that are named several times.
+    /// The number of further files that are named several times and are not listed.
     MoreRepeated(u64),
 }
 
 /// An input that was named but does not exist.
 #[derive(Debug)]
 pub struct MissingInput {
-    /// The line that named the input, as "LIST:7"; `None` if the command line named it.
+    /// The line of a list file that named the input, as "LIST:7"; `None` if the input was named on the command line.
     pub at: Option<String>,
     /// The name of the input.
     pub name: String,
-    /// Why it cannot be read.
+    /// The reason why the input cannot be found.
     pub error: io::Error,
 }
 
@@ -137,29 +139,29 @@ impl fmt::Display for MissingInput {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListError {
-    /// The text before the comma of an argument is not a weight. Holds the message.
+    /// The text before the comma of an argument is not a valid weight. The variant holds the message.
     Weight(String),
-    /// Standard input is named twice.
+    /// Standard input (`-`) is named twice.
     StdinTwice,
-    /// A list cannot be read.
+    /// A list file cannot be read.
     List {
-        /// The name of the list in messages.
+        /// The name of the list file in messages.
         name: String,
-        /// Why it cannot be read.
+        /// The reason why the list file cannot be read.
         error: io::Error,
     },
-    /// A line of a list is not valid.
+    /// A line of a list file is not valid.
     Line {
-        /// The place of the line, as "LIST:7".
+        /// The list file and the line, as "LIST:7".
         at: String,
-        /// What is wrong with it.
+        /// The reason why the line is not valid.
         problem: String,
     },
     /// A folder cannot be read.
     Folder {
-        /// Its path.
+        /// The path of the folder.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The reason why the folder cannot be read.
         error: io::Error,
     },
     /// Some of the named files do not exist.
@@ -167,12 +169,12 @@ pub enum ListError {
 }
 
 impl ListError {
-    /// Whether the command line is wrong, rather than a file.
+    /// Whether the command line is wrong. If not, a file is the problem.
     pub fn is_usage(&self) -> bool {
         matches!(self, ListError::Weight(_) | ListError::StdinTwice)
     }
 
-    /// What the user can do, if there is a step that helps.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ListError::Weight(_) => Some(LINE_HINT),
@@ -216,16 +218,16 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and how many times it was named.
+/// A file, and the number of times that it was named.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
-    /// Another path to the same file.
+    /// A second path by which the same file was named.
     other: Option<PathBuf>,
     times: u64,
 }
 
-/// A key that is equal for two paths to the same file.
+/// The identity of a file. Two paths to the same file have the same identity.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg(unix)]
 struct FileId(u64, u64);
@@ -247,9 +249,9 @@ impl FileId {
 }
 
 impl InputList {
-    /// The files at these paths, each with weight 1; `-` is standard input. A path that is given twice counts twice.
-    /// Nothing is opened here: a file that does not exist, and a folder, is reported and left out when the merge reads it.
-    /// [`collect`](Self::collect) looks into folders.
+    /// Makes a list of the files at these paths, each with weight 1. `-` is standard input. If a path is given twice,
+    /// its counts are added twice. Nothing is opened here: if a path does not exist or is a folder, the merge reports
+    /// it and leaves it out. To read folders, use [`collect`](Self::collect).
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let paths = paths.into_iter();
         InputList {
@@ -260,10 +262,10 @@ impl InputList {
         }
     }
 
-    /// Collects the inputs named on the command line and in list files. A name is a path, or `WEIGHT,PATH`. A folder
-    /// stands for all files below it, hidden ones too; the merge reports those that are not profiles. An archive stands
-    /// for its members. `output` is the path of the merged profile: if
-    /// an input folder holds a file at that path from an earlier run, the file is left out.
+    /// Collects the inputs named on the command line and in list files. An input is named by a path, or by
+    /// `WEIGHT,PATH`. The path of a folder means all files in it and in its subfolders, including hidden files; the
+    /// merge reports the files that are not profiles. The path of an archive means its members. `output` is the path of
+    /// the merged profile: if an input folder contains a file at that path from an earlier run, that file is left out.
     ///
     /// # Errors
     /// If a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not exist.
@@ -319,7 +321,7 @@ impl InputList {
         Ok(())
     }
 
-    /// Adds a file or folder that was named on the command line, or in the line `at` of a list.
+    /// Adds a file or folder. `at` is the line of the list file that named it; `None` for the command line.
     fn add(&mut self, input: InputFile, at: Option<&str>) -> Result<()> {
         if is_stdio(&input.path) {
             self.take_stdin()?;
@@ -351,8 +353,8 @@ impl InputList {
         }
     }
 
-    /// Adds a file, or the members of an archive. A file that has the name of an archive and is not one, or that cannot be
-    /// read, is a file as any other: whoever opens it finds out.
+    /// Adds a file, or the members of an archive. A file that cannot be read, or that is not an archive despite its
+    /// name, is added as an ordinary file; the merge reports its problem.
     fn add_file(&mut self, input: InputFile) {
         let is_named_so = input
             .path
@@ -472,7 +474,7 @@ fn walk(
         let (is_file, is_folder) = if file_type.is_symlink() {
             match fs::metadata(&path) {
                 Ok(metadata) => (metadata.is_file(), metadata.is_dir()),
-                // The target of the link does not exist.
+                // The link leads to a file that does not exist.
                 Err(_) => (false, false),
             }
         } else {
@@ -487,26 +489,28 @@ fn walk(
     Ok(())
 }
 
-/// Whether a file is a temporary file of a running profkit ([`Output`](super::Output)), or of one that was killed.
+/// Whether a file name is that of a temporary file of [`Output`](super::Output). Such a file belongs to a running
+/// profkit, or was left by a profkit that was killed.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(b".tmp")
 }
 
-/// A line of a list that is neither empty nor a comment.
+/// A line of a list file that is neither empty nor a comment.
 #[derive(Debug)]
 pub struct ListEntry {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The input that the line names, or why the line is not valid.
+    /// The input that the line names, or the reason why the line is not valid.
     pub input: std::result::Result<InputFile, String>,
 }
 
-/// Reads a list. Each line is `PATH` or `WEIGHT,PATH`; white space around it is dropped. Empty lines and lines that
-/// begin with `#` are skipped. Paths are relative to the working folder, not to the list, as in LLVM.
+/// Reads a list file. Each line is `PATH` or `WEIGHT,PATH`; white space around it is removed. Empty lines and lines
+/// that begin with `#` are skipped. Relative paths begin at the working folder, not at the folder of the list, as in
+/// LLVM.
 ///
-/// `exists` returns whether a file of a name exists. If the whole line is the name of a file, it is not split at a
-/// comma.
+/// `exists` returns whether there is a file with the given name. If the whole line is the name of a file, the line is
+/// not split at a comma.
 pub fn parse_list(
     bytes: &[u8],
     exists: impl Fn(&OsStr) -> bool,
@@ -549,11 +553,11 @@ fn exists(path: &OsStr) -> bool {
     fs::metadata(path).is_ok()
 }
 
-/// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if no file
-/// exists under the whole name.
+/// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if there is no
+/// file with the whole text as its name.
 ///
 /// # Errors
-/// If that text looks like a number but is not a valid weight.
+/// If the text before the comma looks like a number but is not a valid weight.
 fn split_weight(
     text: &OsStr,
     exists: impl Fn(&OsStr) -> bool,
@@ -576,7 +580,7 @@ fn split_weight(
     }
 }
 
-/// Returns the text if it looks like a number. A path may contain a comma, too.
+/// Returns the text if it looks like a number. If it does not, the comma after it is part of a path.
 fn number(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
@@ -585,7 +589,7 @@ fn number(text: &[u8]) -> Option<&str> {
     (digits && rest && !letter).then_some(text)
 }
 
-/// A selection of the inputs.
+/// A selection of the inputs of another [`Inputs`] object.
 pub struct Subset<'a> {
     inputs: &'a dyn Inputs,
     indexes: Vec<usize>,
@@ -654,7 +658,7 @@ impl Inputs for InputList {
             return Err(io::ErrorKind::NotFound.into());
         };
         if is_stdio(&file.path) {
-            // The bytes are kept, so that standard input can be opened again like a file.
+            // The bytes of standard input are kept, so that it can be opened again like a file.
             let stdin = self.stdin.get_or_init(|| {
                 let mut bytes = Vec::new();
                 read_into(&file.path, &mut bytes)?;

@@ -1,8 +1,8 @@
-//! Files in and out: inputs named on a command line, in lists and in folders; outputs that are written completely or
-//! not at all; indexed profiles written with several threads.
+//! Input and output files of merges: inputs named on a command line, in list files and in folders; outputs that are
+//! written completely or not at all; indexed profiles written with several threads.
 //!
-//! `-` is standard input or output everywhere. Errors are values with a `Display` in plain English; which exit code they
-//! are worth is the front end's matter.
+//! `-` always means standard input or output. Errors are values whose `Display` is plain English; the front end chooses
+//! the exit code.
 mod archive;
 mod indexed;
 mod input;

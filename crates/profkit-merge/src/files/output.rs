@@ -1,4 +1,4 @@
-//! Writes outputs, completely or not at all.
+//! Writes output files completely or not at all.
 use super::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
@@ -8,12 +8,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How many bytes are collected before a write. A larger buffer costs memory and is not measurably faster.
+/// The number of bytes that are collected before a write. A larger buffer costs memory and is not measurably faster.
 const BUFFER: usize = 256 << 10;
-/// How many symbolic links are followed; Linux has the same limit.
+/// The largest number of symbolic links that are followed. Linux has the same limit.
 const MOST_LINKS: usize = 40;
 
-/// What kind of content an output receives.
+/// The kind of content that an output receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Binary content, which is not written to a terminal.
@@ -22,11 +22,12 @@ pub enum Content {
     Text,
 }
 
-/// An output that can be written, as far as this can be known before the first byte.
+/// An output to which profkit can probably write: the checks that are possible before the first byte have succeeded.
 ///
-/// A regular file appears completely or not at all: the bytes go to a temporary file in the same folder, which replaces
-/// the target at the end. An existing target keeps its permissions, and a symbolic link is followed. Other kinds of
-/// files (`/dev/stdout`, `/dev/null`, a FIFO) and all files in `/dev` and `/proc` are written directly.
+/// A regular file is written completely or not at all. The bytes go to a temporary file in the same folder, and this
+/// file replaces the target at the end. The permissions of an existing target are kept, and a symbolic link is
+/// followed. Other kinds of files (`/dev/stdout`, `/dev/null`, a FIFO) and all files in `/dev` and `/proc` are written
+/// directly.
 #[derive(Clone, Debug)]
 pub struct Output {
     name: String,
@@ -46,11 +47,11 @@ enum Target {
 }
 
 impl Output {
-    /// Checks that an output can be written. Nothing is written yet. `-` is standard output.
+    /// Checks whether an output can be written. No byte is written yet. `-` is standard output.
     ///
     /// # Errors
-    /// If the output is a terminal and the content is binary, if it is a folder, if the file may not be written, or if
-    /// no file can be created in its folder.
+    /// If the output is a terminal and the content is binary, if it is a folder, if the user may not write the file, or
+    /// if no file can be created in its folder.
     pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
         let name = profkit_data::path_text(path);
         if name.is_empty() {
@@ -67,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Sets whether a terminal receives the text unchanged, with control characters, as LLVM's tools do it.
+    /// Sets whether control characters in text are written to a terminal unchanged, as LLVM's tools do.
     #[must_use]
     pub fn as_is(mut self, as_is: bool) -> Self {
         self.as_is = as_is;
@@ -84,7 +85,7 @@ impl Output {
                     Target::Direct(path.to_owned())
                 }
                 Ok(metadata) => {
-                    // The file is opened only to get the error for folders and for files that the user may not write.
+                    // Opening the file checks that it is not a folder and that the user may write it.
                     OpenOptions::new()
                         .write(true)
                         .open(path)
@@ -107,10 +108,11 @@ impl Output {
         Ok(target)
     }
 
-    /// Calls `write` to fill the output, and returns the number of bytes.
+    /// Opens the output, calls `write` with it, and returns the number of bytes written. If this fails, an existing
+    /// target is unchanged.
     ///
     /// # Errors
-    /// The error of `write`, or the reason why the bytes could not be written. An existing target is then unchanged.
+    /// The error of `write`, or the reason why the bytes could not be written.
     pub fn write(
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
@@ -181,7 +183,7 @@ fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }
 
-/// Follows symbolic links to the file at their end. That file need not exist.
+/// Follows symbolic links to their final target, which need not exist.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -206,7 +208,7 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The permissions that any new file gets: the user's umask applies.
+        // Returns the permissions of new files, which depend on the user's umask.
         builder.permissions(Permissions::from_mode(0o666));
     }
     let prefix = match target.file_name() {
@@ -227,31 +229,31 @@ fn cannot_create(path: &Path, error: io::Error) -> OutputProblem {
     }
 }
 
-/// The name of an output that could not be written, and the reason.
+/// The error for an output that could not be written: its name, and the reason.
 #[derive(Debug)]
 pub struct OutputError {
     name: String,
     problem: OutputProblem,
 }
 
-/// Why an output could not be written.
+/// The reason why an output could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutputProblem {
-    /// The path is empty.
+    /// The path of the output is empty.
     EmptyPath,
     /// The output is a terminal, and the content is binary.
     Terminal,
     /// No file can be created in the folder.
     Create {
-        /// The system's error, perhaps inside an error of `tempfile`.
+        /// The error of the system. It may be wrapped in an error of `tempfile`.
         error: io::Error,
-        /// The folder.
+        /// The folder in which no file can be created.
         folder: PathBuf,
     },
     /// The file could not be opened, or the bytes could not be written.
     Io(io::Error),
-    /// The model has something that this form cannot express.
+    /// The profile contains something that the output format cannot express.
     Data(Error),
 }
 
@@ -266,12 +268,12 @@ impl OutputError {
         &self.name
     }
 
-    /// Why it could not be written.
+    /// Returns the reason why the output could not be written.
     pub fn problem(&self) -> &OutputProblem {
         &self.problem
     }
 
-    /// The system's error, if the system rejected the output.
+    /// Returns the error of the system, if the system caused the failure.
     pub fn system(&self) -> Option<&io::Error> {
         match &self.problem {
             OutputProblem::Create { error, .. } | OutputProblem::Io(error) => Some(error),
@@ -279,13 +281,13 @@ impl OutputError {
         }
     }
 
-    /// Whether the output is a pipe that nobody reads any more.
+    /// Whether the output is a pipe whose reader has closed it.
     pub fn is_broken_pipe(&self) -> bool {
         self.system()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What the user can do, if there is a step that helps.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<String> {
         match &self.problem {
             OutputProblem::Terminal => Some("name a file with -o FILE, or ask for text".to_owned()),
@@ -320,8 +322,8 @@ impl fmt::Display for OutputError {
 
 impl std::error::Error for OutputError {}
 
-/// Calls `write` to fill a writer, in large pieces, and returns the number of bytes. `name` is the name of the writer
-/// in messages.
+/// Calls `write` with a buffer in front of a writer, and returns the number of bytes written. `name` is the name of the
+/// writer in messages.
 ///
 /// # Errors
 /// The error of `write`, or the reason why the writer did not accept the bytes.
@@ -336,7 +338,7 @@ pub fn write_to<W: Write>(
     }
 }
 
-/// Calls `write` to fill `file`. If `screen`, control characters are escaped.
+/// Calls `write` with a buffer in front of `file`. If `screen` is set, control characters are escaped.
 fn fill_file(
     file: impl Write,
     escape: bool,
@@ -348,7 +350,7 @@ fn fill_file(
     fill(file, write).map(|(bytes, _)| bytes)
 }
 
-/// Calls `write` to fill `file`. If that fails, the error tells which of the two failed.
+/// Calls `write` with a buffer in front of `file`. The error shows whether `write` or the file has failed.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
@@ -370,7 +372,7 @@ fn fill<W: Write>(
     Ok((sink.bytes, file))
 }
 
-/// A sink over a file. It keeps the system's error for the message.
+/// A sink that writes to a file, and keeps the system's error for the message.
 struct FileSink<W: Write> {
     file: BufWriter<W>,
     bytes: u64,

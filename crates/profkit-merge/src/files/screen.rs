@@ -1,4 +1,5 @@
-//! Text for a terminal. It may contain names and paths from files, whose control characters must not reach a terminal.
+//! Writes text to a terminal. The text may contain names and paths from files, and control characters in them must not
+//! reach the terminal.
 use std::io::{self, Write};
 
 /// A writer that escapes control characters, except for line feeds and tabs.
@@ -10,15 +11,15 @@ pub struct Screen<W> {
 
 #[derive(Clone, Copy, Debug)]
 enum Escape {
-    /// Escapes as in Rust: `\u{1b}`.
+    /// Control characters are escaped as in Rust: `\u{1b}`.
     Text,
-    /// Escapes as in JSON: `\u001b`. JSON itself leaves only DEL and the control characters from U+0080 unescaped, so
-    /// only those are met here.
+    /// Control characters are escaped as in JSON: `\u001b`. A JSON writer has already escaped all control characters
+    /// except DEL and those from U+0080.
     Json,
 }
 
 impl<W: Write> Screen<W> {
-    /// A writer for text.
+    /// Makes a writer for plain text.
     pub fn text(to: W) -> Self {
         Screen {
             to,
@@ -26,7 +27,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// A writer for JSON.
+    /// Makes a writer for JSON.
     pub fn json(to: W) -> Self {
         Screen {
             to,
@@ -34,10 +35,10 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes our own text in a colour, given as the SGR code of a terminal.
+    /// Writes text of profkit itself in a colour, given as an SGR code.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the terminal does not accept the text.
     pub fn coloured(&mut self, code: u8, text: &str) -> io::Result<()> {
         write!(self.to, "\x1b[{code}m{text}\x1b[0m")
     }

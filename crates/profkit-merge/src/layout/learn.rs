@@ -1,4 +1,4 @@
-//! Learning a layout from its first profile.
+//! Learns the layout of a program's raw profiles from the first of them.
 use super::{Layout, LayoutRecord, fixed_header};
 use crate::engine::read::origin_of;
 use profkit_abi::variant;
@@ -8,12 +8,12 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// Learns the layout of a profile. `None` if its metadata are damaged, or if such profiles must be read the
-    /// ordinary way.
+    /// Learns the layout of a profile. Returns `None` if its metadata are damaged, or if such profiles must be read
+    /// record by record.
     pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
-            // Each flag is tested separately: `has` is true only if all flags of a set are there.
+            // Each flag is tested separately, because `has` is true only if all flags of a set are present.
             || dialect.has(variant::TEMPORAL)
             || (dialect.has(variant::DBG_CORRELATE) && profile.metadata().is_none())
         {
@@ -95,8 +95,8 @@ impl Layout {
     }
 }
 
-/// Maps hashes to names; if several names have one hash, the first is used. Hashing takes most of the time of learning,
-/// and the other threads of a merge wait for it, so several threads share it.
+/// Maps the hashes of names to names. If several names have one hash, the first is used. Hashing takes most of the time
+/// of learning, and the other threads of a merge wait for it, so several threads hash a share of the names each.
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
@@ -123,11 +123,12 @@ fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     by_hash
 }
 
-/// The fewest names for which a thread is started. Hashing fewer takes about as long as starting the thread.
+/// The smallest number of names for which another thread is started. Hashing fewer names takes about as long as
+/// starting a thread.
 const MIN_SHARE: usize = 1024;
 
-/// Masks with ones for the bits of a data record that are the same in every run. The words are in native byte order,
-/// because they only mask other words.
+/// Makes masks for the words of a data record. A mask has ones for the bits that are the same in every run of the
+/// program. The words have native byte order, because they are only used as masks for other words.
 fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {
     let mut bytes = vec![0xff; layout.stride];
     for range in layout.moving_fields(relative_counters) {

@@ -1,11 +1,14 @@
-//! The same-binary fast path: a raw profile whose metadata equal those of an earlier profile is not parsed again.
+//! The fast path of merges: a raw profile is not parsed if its metadata equal those of an earlier profile of the same
+//! program.
 //!
 //! A [`Layout`] is the part that all raw profiles of one program have in common: header, data records, names. It is
-//! learned from the first profile of a program. Each further profile is compared with it, except for the addresses that
-//! differ from run to run, and its counters are added to one array. Value data are decoded against the known records.
+//! learned from the first profile of a program. Each further profile is compared with the layout, except for the
+//! addresses that differ from run to run, and its counters are added to one array. Its value data are decoded with the
+//! help of the known records.
 //!
-//! Unusual profiles are rejected before anything is added, and take the ordinary path: several profiles in a file, a
-//! cut file, an implausible counter, time stamps, sums near the largest count. Both paths give the same result.
+//! Unusual profiles are rejected before anything of them is added, and are then read record by record: several profiles
+//! in a file, a cut file, an implausible counter, time stamps, sums near the largest count. Both methods give the same
+//! result.
 mod learn;
 mod same;
 mod sums;
@@ -20,56 +23,57 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, RwLock};
 pub(crate) use sums::LayoutSums;
 
-/// What all raw profiles of one program share.
+/// The data that all raw profiles of one program have in common.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// The header, without the fields that differ from run to run.
     header: RawHeader,
-    /// The number of the program: `origin_of` its build ids.
+    /// The number of the program, made from its build ids by `origin_of`.
     origin: u32,
     relative_counters: bool,
-    /// The id of the metadata that were joined to the profile, if it had none of its own.
+    /// For a profile that contains only counters: the id of the metadata that were found for it elsewhere.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
     names: Box<[u8]>,
     vtables: Vec<RawVTable>,
     vtable_names: Box<[u8]>,
-    /// Masks for the words of a data record: the bits that are the same in every run.
+    /// Masks for the words of a data record, with ones for the bits that are the same in every run.
     fixed: Vec<u64>,
     records: Vec<LayoutRecord>,
-    /// Names of the records, one after the other.
+    /// The names of all records, one after the other.
     name_bytes: Vec<u8>,
-    /// The FunctionPointer of each record, from the run that was learned.
+    /// The field FunctionPointer of each record, from the profile that was learned.
     function_pointers: Vec<u64>,
-    /// The indexes of the records with value sites, rising.
+    /// The indexes of the records that have value sites, in ascending order.
     with_values: Vec<u32>,
-    /// The functions and virtual tables, by their addresses in the run that was learned.
+    /// The functions and virtual tables by their addresses in the profile that was learned.
     addresses: AddressMap,
 }
 
-/// One record of a layout.
+/// A function record in a layout.
 #[derive(Clone, Copy, Debug)]
 struct LayoutRecord {
     name_ref: NameRef,
     func_hash: FuncHash,
     name_start: u32,
     name_len: u32,
-    /// Counted in counters, not in bytes.
+    /// The index of the record's first counter in the counter section (not a byte offset).
     counters_start: u32,
     counters_len: u32,
     bitmap_start: u32,
     bitmap_len: u32,
 }
 
-/// The known layouts. All threads share them.
+/// All known layouts. The threads of a merge share them.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
-    /// A lock for each key. A thread holds it while it learns a layout, so that other threads wait instead of learning
-    /// the same layout.
+    /// A lock for each key of a layout. A thread holds the lock while it learns the layout. Other threads then wait for
+    /// the result instead of learning the same layout.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
-    /// The number of threads of the merge. All of them help to learn a layout, since the others wait for it.
+    /// The number of threads of the merge. All of them help to learn a layout, because the others would only wait for
+    /// it.
     threads: usize,
 }
 
@@ -79,8 +83,9 @@ struct Known {
     bytes: usize,
 }
 
-/// How many bytes of metadata are kept, not counting the last layout. Profiles of further programs are read the
-/// ordinary way. Raising it costs memory, and helps only programs with several profiles.
+/// The limit for the bytes of metadata in known layouts. When it is exceeded, no further layout is learned: profiles of
+/// further programs are read record by record. Raising the limit costs memory, and helps only programs with several
+/// profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
@@ -91,8 +96,8 @@ impl Layouts {
         }
     }
 
-    /// Finds the layout of a profile, and the distance of its addresses from the learned ones. A new layout is learned
-    /// now. `None` if the profile must be read the ordinary way.
+    /// Finds the layout of a profile, and the distance of its addresses from those in the layout. An unknown layout is
+    /// learned. `None` if the profile must be read record by record.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         let key = key_of(profile);
         if let Some(found) = self.find(key, profile) {
@@ -121,7 +126,7 @@ impl Layouts {
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        // The comparison reads megabytes, so the lock is not held during it.
+        // Comparing a profile with the layouts reads megabytes, so the lock is released first.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
         candidates
             .iter()
@@ -129,11 +134,11 @@ impl Layouts {
     }
 }
 
-/// The distance of a run's addresses from those of the run that was learned (`run − learned`, wrapping).
+/// The distance of the addresses of a run from those of the learned run (`run − learned`, wrapping).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slide(u64);
 
-/// The parts of a header that are the same in every run of a program.
+/// Returns a profile's header without the fields that differ between the runs of a program.
 fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     let mut header = *profile.header();
     header.names_delta = 0;
@@ -148,8 +153,8 @@ fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     header
 }
 
-/// A number that differs for most pairs of programs. It only narrows the search; equal numbers do not prove equal
-/// layouts.
+/// Returns a key by which the layout of a profile is searched. Most programs have different keys. Equal keys do not
+/// prove equal layouts.
 fn key_of(profile: &RawProfile<'_>) -> u64 {
     let header = fixed_header(profile);
     let mut hasher = FxHasher::default();

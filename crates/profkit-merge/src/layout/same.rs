@@ -1,13 +1,13 @@
-//! Compares a profile with a known layout.
+//! Compares a raw profile with a known layout.
 use super::{Layout, Slide, fixed_header};
 use profkit_data::instr::raw::{PointerWidth, RawProfile};
 
 impl Layout {
-    /// Returns the distance of the profile's addresses from the learned ones, if the profile has this layout.
+    /// If the profile has this layout, returns the distance of its addresses from those of the learned run.
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
-            // The records and names of both profiles are the same bytes in memory, so they need not be compared.
+            // Both profiles use the same records and names in memory, so these need not be compared.
             let same = profile.metadata().is_some_and(|joined| joined.id() == id)
                 && self.header == fixed_header(profile)
                 && *self.binary_ids == *sections.binary_ids.bytes;
@@ -43,7 +43,8 @@ impl Layout {
         }
     }
 
-    /// Compares records of `WORDS` words. There is no branch within a record, so the compiler can vectorise the loop.
+    /// Compares data records that have `WORDS` words. The loop has no branch within a record, so the compiler can
+    /// vectorise it.
     fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
         let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else {
             return false;
@@ -52,7 +53,7 @@ impl Layout {
         let (theirs, _) = data.as_chunks::<8>();
         let (mine, _) = mine.as_chunks::<WORDS>();
         let (theirs, _) = theirs.as_chunks::<WORDS>();
-        // The records are compared in blocks, so that a different layout is noticed early.
+        // The records are compared in blocks, so that the comparison of a different layout ends early.
         mine.chunks(64)
             .zip(theirs.chunks(64))
             .all(|(mine, theirs)| {
@@ -70,8 +71,8 @@ impl Layout {
             })
     }
 
-    /// Up to version 7 counter pointers are addresses. They may differ, but their distances from the start of the
-    /// section must be equal.
+    /// Whether all records have their counters at the same distances from the start of the counter section. Up to raw
+    /// version 7 the counter pointers are addresses and may differ themselves.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
         self.records
@@ -83,8 +84,8 @@ impl Layout {
             })
     }
 
-    /// Returns the distance between the function addresses of this run and those of the learned run; `None` if the
-    /// distances are not all equal.
+    /// Returns the distance between the function addresses of this run and those of the learned run. `None` if the
+    /// distance is not the same for all functions.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());
@@ -124,7 +125,7 @@ impl Layout {
     }
 }
 
-/// A mask with the bits of an address.
+/// Returns a mask with ones for the bits of an address.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
     if pointer_bytes == 4 {
         u64::from(u32::MAX)

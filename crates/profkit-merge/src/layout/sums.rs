@@ -1,4 +1,4 @@
-//! The sums of the profiles of one layout.
+//! The sums of all raw profiles that have the same layout.
 use super::values::ValueSums;
 use super::{Layout, Layouts};
 use crate::Weight;
@@ -10,11 +10,11 @@ use profkit_data::instr::ValueData;
 use profkit_data::instr::raw::RawProfile;
 use std::sync::Arc;
 
-/// The sums of one thread, with one entry for each layout.
+/// The counter sums of one thread: one entry for each layout.
 #[derive(Debug, Default)]
 pub(crate) struct LayoutSums {
     sums: Vec<Sums>,
-    /// The values of the profile that is being added: one entry per record with value sites.
+    /// The values of the profile that is being added, with one entry for each record that has value sites.
     staged: Vec<ValueData>,
     scratch: Scratch,
 }
@@ -25,15 +25,15 @@ struct Sums {
     counts: Vec<u64>,
     bitmap: Vec<u8>,
     values: ValueSums,
-    /// How many profiles were added.
+    /// The number of profiles that were added.
     profiles: u64,
-    /// The first input that was added.
+    /// The earliest input among the profiles that were added.
     first_input: usize,
-    /// An upper bound of all sums.
+    /// A number that no counter sum exceeds.
     bound: u64,
 }
 
-/// The sums of one record over the profiles of a layout.
+/// A function record with its sums over all profiles of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SummedRecord<'a> {
     pub(crate) name: &'a [u8],
@@ -42,19 +42,19 @@ pub(crate) struct SummedRecord<'a> {
     pub(crate) counts: &'a [u64],
     pub(crate) bitmap: &'a [u8],
     pub(crate) values: Option<&'a ValueData>,
-    /// How many profiles were added.
+    /// The number of profiles that were added.
     pub(crate) profiles: u64,
-    /// The first input that was added.
+    /// The earliest input among the profiles that were added.
     pub(crate) first_input: usize,
     /// The index of the record in the profile.
     pub(crate) index: usize,
-    /// A number that stands for the program, made from its build ids; 0 if it has none.
+    /// A number that identifies the program, made from its build ids; 0 if it has none.
     pub(crate) origin: u32,
 }
 
 impl LayoutSums {
-    /// Adds a file that holds a single profile, and learns its layout if it is new. Returns the number of records.
-    /// `None`, with nothing added, if the profile must be read the ordinary way.
+    /// Adds a file that holds a single raw profile. An unknown layout is learned first. Returns the number of records;
+    /// `None` if the profile must be read record by record, and nothing was added.
     pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,
@@ -110,17 +110,18 @@ impl LayoutSums {
         sums.any(|sums| !sums.layout.with_values.is_empty())
     }
 
-    /// Adds the sums of another thread. Values are added by [`SiteRule::Canonical`].
+    /// Adds the sums of another thread. Value sites are added by [`SiteRule::Canonical`].
     pub(crate) fn absorb(&mut self, other: LayoutSums) {
         for theirs in other.sums {
             let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
-            // Sums that could exceed the largest count stay separate. The accumulator adds them later, cuts them, and
-            // reports that.
+            // Two sums that together could exceed the largest count stay separate. The accumulator adds them later,
+            // cuts them, and reports the cut.
             let fits = |sums: &&mut Sums| {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            // Damaged value data may have other sites. The accumulator decides later which of them came first.
+            // In profiles with damaged value data, the numbers of value sites may differ. Such sums stay separate; the
+            // accumulator decides later which of them came first.
             let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
             match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),
@@ -129,12 +130,12 @@ impl LayoutSums {
         }
     }
 
-    /// The compressed names of virtual tables, of all layouts.
+    /// The compressed names of virtual tables in all layouts.
     pub(crate) fn vtable_names(&self) -> impl Iterator<Item = &[u8]> {
         self.sums.iter().map(|sums| &*sums.layout.vtable_names)
     }
 
-    /// Calls `each` for every record of every layout. Layouts come in the order in which they were first seen.
+    /// Calls `take` for every record of every layout. The layouts are in the order in which they were first seen.
     pub(crate) fn for_each_record(&self, mut take: impl FnMut(SummedRecord<'_>)) {
         for sums in self.sums.iter().filter(|sums| sums.profiles > 0) {
             let mut values = sums
@@ -225,8 +226,7 @@ impl Sums {
     }
 }
 
-/// Returns the bits of all counters, joined by OR: a number that no counter exceeds. `None` if a counter may be
-/// implausible.
+/// Returns the bitwise OR of all counters. No counter exceeds this number. `None` if a counter may be implausible.
 fn largest_bits(profile: &RawProfile<'_>, counters: &[u8]) -> Option<u64> {
     let dialect = profile.dialect();
     if dialect.has(variant::BYTE_COVERAGE) {

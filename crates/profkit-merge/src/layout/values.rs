@@ -1,4 +1,4 @@
-//! The value data of profiles of one layout: they are decoded against the known records, then added.
+//! Decodes the value data of raw profiles that have a known layout, and adds them up.
 use super::same::mask;
 use super::{Layout, Slide};
 use crate::Weight;
@@ -8,18 +8,19 @@ use profkit_data::bytes::Cursor;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{KindValues, ValueData, value_data};
 
-/// Sums of values, with one entry per record with value sites. Empty before the first profile.
+/// Sums of value data, with one entry for each record that has value sites. Empty before the first profile.
 #[derive(Debug, Default)]
 pub(super) struct ValueSums {
     sums: Vec<ValueData>,
-    /// The addresses of the last profile with their functions: a list for each record, in the order of its values. Runs
-    /// of one program mostly have the same targets at a site, so most addresses are found here.
+    /// The addresses in the last profile, with the functions at these addresses: a list for each record, in the order
+    /// of its values. Runs of one program mostly have the same call targets at a site, so most addresses are found in
+    /// this list.
     resolved: Vec<Vec<Resolved>>,
-    /// For each value of the last profile, in the same order, the place in `sums` where it was added.
+    /// For each value of the last profile, the position in `sums` where its count was added.
     places: Vec<Vec<u32>>,
 }
 
-/// An address of the learned run, with the name hash of the function or table at that address.
+/// An address in the learned run, and the name hash of the function or virtual table at that address.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: u32,
@@ -32,11 +33,11 @@ impl ValueSums {
         &self.sums
     }
 
-    /// Decodes the value data of a profile into `staged`: name hashes replace addresses, and each record with value
-    /// sites has one entry.
+    /// Decodes the value data of a profile into `staged`. Addresses are replaced by name hashes, and each record with
+    /// value sites has one entry.
     ///
-    /// Returns the bits of all counts, joined by OR. `None` if the value data are damaged, if something other than
-    /// padding follows them, or if their sites are not those of the profiles that were added before.
+    /// Returns the bitwise OR of all counts. `None` if the value data are damaged, if something other than padding
+    /// follows them, or if a record has other value sites than in the profiles that were added before.
     pub(super) fn stage(
         &mut self,
         layout: &Layout,
@@ -57,7 +58,8 @@ impl ValueSums {
                 for entry in sites.entries_mut() {
                     bits |= entry.count;
                     if kind != value_kind::MEM_OP_SIZE {
-                        // A 32-bit program does not have this address. The ordinary way finds no target for it either.
+                        // A 32-bit program cannot have this address. When the profile is read record by record, no
+                        // target is found for it either.
                         if entry.value & !mask != 0 {
                             return None;
                         }
@@ -72,7 +74,7 @@ impl ValueSums {
         (padding && self.fits(staged)).then_some(bits)
     }
 
-    /// Whether these values have as many sites as those that were added before.
+    /// Whether these values have the same number of value sites as those that were added before.
     pub(super) fn fits(&self, staged: &[ValueData]) -> bool {
         let mut pairs = self.sums.iter().zip(staged);
         self.sums.is_empty()
@@ -82,7 +84,7 @@ impl ValueSums {
             })
     }
 
-    /// Adds the sums of another thread. They are weighted already.
+    /// Adds the sums of another thread. Their weights are applied already.
     pub(super) fn absorb(&mut self, other: &ValueSums, scratch: &mut Scratch) {
         if self.sums.is_empty() {
             self.sums.clone_from(&other.sums);
@@ -95,7 +97,7 @@ impl ValueSums {
         }
     }
 
-    /// Adds the values of the profile that was decoded last.
+    /// Adds the values of the profile that was decoded last to the sums.
     pub(super) fn add(
         &mut self,
         staged: &[ValueData],
@@ -123,8 +125,8 @@ impl ValueSums {
                 places.resize(places.len().max(before + count), 0);
                 let places = places.get_mut(before..before + count).unwrap_or_default();
                 before += count;
-                // The values of the first profile keep its own order. `merge_kind` sorts them when the second profile
-                // is added.
+                // The values of the first profile stay in their own order. `merge_kind` sorts them when the second
+                // profile is added.
                 if profiles == 1 || !add_in_place(mine, theirs, weight, places) {
                     merge_kind(mine, theirs, weight, rule, scratch);
                 }
@@ -133,7 +135,8 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash for an address of the learned run. The address is the `place`-th address of its record.
+/// Returns the name hash for an address of the learned run. The address is number `place` among the addresses of its
+/// record.
 #[inline]
 fn resolve(
     layout: &Layout,
@@ -163,11 +166,11 @@ fn resolve(
     name_hash
 }
 
-/// Adds the counts of values that the sums have already. After some profiles, that is most values. `places` has an
-/// entry for each value: where the value at this place was added last time.
+/// Adds the counts of values that the sums already contain. After some profiles, the sums contain most values. For each
+/// value, `places` has the position where it was added last time.
 ///
-/// Returns `false` and changes no sum if a value of a site is new or occurs twice, or if a site has many values;
-/// [`merge_kind`] must then add them. The caller keeps a bound, so the sums do not overflow.
+/// Returns `false` and changes no sum if a value is new to its site or occurs twice, or if a site has many values; then
+/// [`merge_kind`] must add the values. The sums cannot overflow, because the caller keeps an upper bound of them.
 fn add_in_place(
     mine: &mut KindValues,
     theirs: &KindValues,
@@ -190,7 +193,7 @@ fn add_in_place(
                 sums.get(start + index)
                     .is_some_and(|sum| sum.value == entry.value)
             };
-            // The first of several equal values has the largest count, and still has it after the addition.
+            // Of several equal values, the first has the largest count. This is still true after the addition.
             let last = (*place as usize).checked_sub(start);
             let last =
                 last.filter(|&index| index < mine.len() && (index == 0 || !is_there(&(index - 1))));

@@ -1,4 +1,4 @@
-//! Raw heap dumps, added up by call stack.
+//! Adds up raw heap dumps by call stack.
 use profkit_data::id_type;
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
@@ -12,63 +12,65 @@ use std::sync::Arc;
 /// The program, library or mapping that an address belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Module {
-    /// A module with a build id. Addresses are those of the linked file.
+    /// A module with a build id. Addresses in it are those that the linker assigned.
     Linked {
-        /// The build id.
+        /// The build id of the module.
         build_id: BuildId,
     },
-    /// A mapping without build id, as in raw versions 1 and 2. Addresses are offsets in the mapped file.
+    /// A mapping without build id, as in raw versions 1 and 2. Addresses in it are offsets in the mapped file.
     Mapping {
-        /// The number of the mapping in its process, from 0; 0 is the program itself.
+        /// The number of the mapping in its process, from 0. Mapping 0 is the program itself.
         number: usize,
-        /// The offset of the mapping in its file.
+        /// The offset of the mapping in the mapped file.
         file_offset: u64,
         /// The size of the mapping in bytes.
         len: u64,
-        /// The start of the mapping, if it is below 4 GiB: then the program was loaded where it was linked.
+        /// The start address of the mapping, if it is below 4 GiB. The program was then loaded at the address that the
+        /// linker assigned.
         fixed: Option<u64>,
     },
-    /// No module: the address is outside of all mappings.
+    /// The address is outside of all mappings and belongs to no module.
     None,
 }
 
 id_type! {
-    /// A module, by its index among the modules of its contexts.
+    /// The index of a module in [`Modules`].
     pub struct ModuleId of "modules of heap dumps";
 }
 
 id_type! {
-    /// A call stack of addresses.
+    /// The index of a call stack of addresses.
     struct StackId of "call stacks of heap dumps";
 }
 
 id_type! {
-    /// A context: a call stack with its figures.
+    /// The index of an allocation context: a call stack with its memory statistics.
     struct ContextId of "contexts of heap dumps";
 }
 
-/// The modules that contexts refer to.
+/// The modules that the addresses of allocation contexts refer to.
 pub type Modules = IndexVec<ModuleId, Module>;
 
-/// The addresses that contexts refer to: the module, and the address in it.
+/// The addresses in allocation contexts: each is a module, and an address in that module.
 pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 
-/// A fault of one or several dumps.
+/// A fault in one or several heap dumps.
 #[derive(Clone, Debug)]
 pub struct Skipped {
-    /// What is wrong.
+    /// The reader's error.
     pub error: Error,
-    /// How many blocks of the dump were added before the fault.
+    /// The number of blocks in the dump that were added before the fault.
     pub kept: usize,
-    /// Whether something was left out. If dumps contradict each other, they are reported, but nothing is left out.
+    /// Whether something was left out because of the fault. If dumps contradict each other, this is reported, but
+    /// nothing is left out.
     pub lost: bool,
 }
 
-/// Stack ids that two dumps of one file use for different stacks.
+/// The stack ids that two dumps of one file use for different call stacks.
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first such id, and the offset of its dump.
+    /// The first of these stack ids, and the offset of its dump in the file.
     first: Option<(u64, u64)>,
 }
 
@@ -94,7 +96,7 @@ impl Clashes {
     }
 }
 
-/// The contexts of one or many dumps.
+/// The allocation contexts of one or many heap dumps.
 #[derive(Clone, Debug, Default)]
 pub struct RawContexts {
     modules: Modules,
@@ -107,7 +109,7 @@ pub struct RawContexts {
     stacks: IndexVec<StackId, Arc<[AddressId]>>,
     stack_ids: FxHashMap<Arc<[AddressId]>, StackId>,
     contexts: IndexVec<ContextId, Context>,
-    /// The context of each stack; `None` for a stack without allocations.
+    /// For each call stack, its allocation context; `None` if nothing was allocated with this call stack.
     context_of: IndexVec<StackId, Option<ContextId>>,
     dumps: usize,
     newest_version: u32,
@@ -121,21 +123,22 @@ struct Context {
     histogram: Vec<u64>,
 }
 
-/// One context.
+/// An allocation context of heap dumps.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextRef<'a> {
-    /// The call stack, from the allocation outwards.
+    /// The call stack, from the allocation function to its outermost caller.
     pub addresses: &'a [AddressId],
-    /// The figures.
+    /// The memory statistics of the context.
     pub block: &'a MemInfoBlock,
-    /// The number of accesses for each part of the blocks.
+    /// The access histogram: the number of accesses to each part of the allocated blocks.
     pub histogram: &'a [u64],
 }
 
 impl RawContexts {
-    /// Adds all dumps of a file. A fault in one of them is reported, and the other dumps are still added.
+    /// Adds all heap dumps of a file. If a dump has a fault, `tell` is called, and the other dumps are still added.
     pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
-        // Stack ids belong to the process: a later dump may leave out a stack that an earlier dump had.
+        // All dumps of a file share their stack ids, because the ids belong to the process. A later dump may leave out
+        // a call stack that an earlier dump contains.
         let mut stacks = FxHashMap::default();
         let mut clashes = Clashes::default();
         for dump in profile.dumps() {
@@ -232,7 +235,8 @@ impl RawContexts {
         damage.map_or(Ok(()), Err)
     }
 
-    /// Notes the order in which LLVM meets new addresses: that of its hash map from stack ids.
+    /// Records the order in which LLVM symbolises new addresses. It depends on LLVM's hash map from stack ids to call
+    /// stacks.
     fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, StackId>) {
         let stack_of = |id: &u64| stacks.get(id).copied();
         let is_new = |stack: StackId| {
@@ -301,14 +305,13 @@ impl RawContexts {
         stack
     }
 
-    /// Adds the contexts of later inputs. The grouping does not matter: sums of neighbouring inputs may be added in any
-    /// grouping.
+    /// Adds the contexts of later inputs. Neighbouring inputs may be added up in any groups; the result is the same.
     pub fn absorb(&mut self, later: RawContexts) {
         if self.modules.is_empty() && self.dumps == 0 {
             *self = later;
             return;
         }
-        // These map the ids of the other's modules, addresses and stacks to ids here.
+        // These tables map the module, address and stack ids of `later` to ids in `self`.
         let modules: IndexVec<ModuleId, ModuleId> = later
             .modules
             .into_iter()
@@ -340,22 +343,22 @@ impl RawContexts {
         self.newest_version = self.newest_version.max(later.newest_version);
     }
 
-    /// The modules of the addresses.
+    /// The modules that the addresses refer to.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// All addresses.
+    /// All addresses in the contexts.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// All addresses in the order in which LLVM symbolises them. Tables of frames show this order.
+    /// All addresses in the order in which LLVM symbolises them. The frames in LLVM's frame tables have this order.
     pub fn symbolize_order(&self) -> &[AddressId] {
         &self.symbolize_order
     }
 
-    /// The contexts, in the order in which they were first seen.
+    /// The allocation contexts, in the order in which they were first seen.
     pub fn contexts(&self) -> impl ExactSizeIterator<Item = ContextRef<'_>> {
         self.contexts.iter().map(|context| ContextRef {
             addresses: &self.stacks[context.stack],
@@ -364,23 +367,23 @@ impl RawContexts {
         })
     }
 
-    /// All call stacks, including those without allocations.
+    /// All call stacks, including those with which nothing was allocated.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = &[AddressId]> {
         self.stacks.iter().map(AsRef::as_ref)
     }
 
-    /// How many dumps were added.
+    /// The number of heap dumps that were added.
     pub fn dumps(&self) -> usize {
         self.dumps
     }
 
-    /// The newest raw version among the dumps; 0 if there are none.
+    /// The newest raw version among the heap dumps; 0 if there are none.
     pub fn newest_version(&self) -> u32 {
         self.newest_version
     }
 }
 
-/// Adds two histograms. The result is as long as the longer one.
+/// Adds an access histogram to another. The result is as long as the longer one.
 fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     if later.len() > own.len() {
         std::mem::swap(own, &mut later);
@@ -390,18 +393,18 @@ fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     }
 }
 
-/// The mappings of a dump, sorted by address.
+/// The mappings of a heap dump, sorted by address.
 struct Segments {
     sorted: Vec<(u64, u64, ModuleId, Base)>,
     none: ModuleId,
 }
 
-/// The two numbers that turn an address of the process into an address of its module.
+/// Two numbers that convert an address of the process to an address of its module.
 #[derive(Clone, Copy)]
 struct Base {
-    /// Subtracted from the address.
+    /// The number to subtract from the address.
     minus: u64,
-    /// Added to it.
+    /// The number to add after the subtraction.
     plus: u64,
 }
 
@@ -450,8 +453,8 @@ impl Segments {
     }
 
     /// Returns the module of an address, and the address in that module. As in LLVM
-    /// (`RawMemProfReader::getModuleOffset`), the first address of a mapping does not belong to it, but the address
-    /// after its last byte does.
+    /// (`RawMemProfReader::getModuleOffset`), the range of a mapping excludes its first address and includes the
+    /// address after its last byte.
     fn place(&self, pc: u64) -> (ModuleId, u64) {
         let after = self.sorted.partition_point(|&(start, ..)| start < pc);
         match after.checked_sub(1).and_then(|at| self.sorted.get(at)) {

@@ -1,4 +1,5 @@
-//! Heap profiles on the driver. Raw dumps are added up by address; YAML profiles are kept one by one.
+//! Merges heap profiles with the common driver. Raw dumps are added up by address; YAML profiles are collected one by
+//! one.
 use super::{ContextRule, MemProfSum, RawContexts};
 use crate::Inputs;
 use crate::driver::{
@@ -10,22 +11,22 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// How many faults of one file are reported separately. The first faults usually explain the others. Raising it makes
-/// reports of damaged files longer.
+/// The number of faults of one file that are reported separately. The first faults usually explain the others. Raising
+/// this limit makes reports of damaged files longer.
 const MOST_FAULTS: u64 = 10;
 
-/// The heap profiles of many inputs. Raw dumps have addresses only, so symbolise [`contexts`](Self::contexts) first;
-/// then [`sum`](Self::sum) adds the YAML profiles to the result.
+/// The heap profiles of many inputs. Raw dumps contain only addresses: symbolise [`contexts`](Self::contexts) first,
+/// then call [`sum`](Self::sum) to add the YAML profiles.
 #[derive(Clone, Debug, Default)]
 pub struct HeapParts {
-    /// The contexts of all raw dumps, by address.
+    /// The allocation contexts of all raw dumps, with addresses instead of frames.
     pub contexts: RawContexts,
     /// The YAML profiles, in input order.
     pub profiles: Vec<MemProfile>,
 }
 
 impl HeapParts {
-    /// Adds the symbolised raw dumps and all YAML profiles.
+    /// Returns the sum of the symbolised raw dumps and all YAML profiles.
     pub fn sum(&self, symbolized: MemProfile) -> MemProfile {
         if self.profiles.is_empty() {
             return symbolized;
@@ -38,7 +39,7 @@ impl HeapParts {
         sum.finish()
     }
 
-    /// Whether no input had anything that could be added.
+    /// Whether no input contained any heap profile data.
     pub fn is_empty(&self) -> bool {
         self.contexts.dumps() == 0 && self.profiles.is_empty()
     }
@@ -47,13 +48,13 @@ impl HeapParts {
 /// The result of a merge of heap profiles.
 #[derive(Clone, Debug, Default)]
 pub struct HeapOutcome {
-    /// The merged parts, which must still be symbolised and summed.
+    /// The sum of the raw dumps, which must still be symbolised, and the YAML profiles.
     pub parts: HeapParts,
-    /// What was done with the inputs. [`Report::heap`] is always set.
+    /// The report: what was done with each input. [`Report::heap`] is always set.
     pub report: Report,
 }
 
-/// Merges heap profiles: raw dumps and YAML. Weights do not apply, as in LLVM.
+/// Merges heap profiles: raw dumps and YAML profiles. Weights are ignored, as in LLVM.
 ///
 /// # Errors
 /// If the merge was cancelled.
@@ -75,7 +76,7 @@ pub fn merge_heap(
     })
 }
 
-/// Whether an input is a heap profile: a raw dump, or YAML with one of LLVM's keys.
+/// Whether an input is a heap profile: a raw dump, or YAML text with one of LLVM's keys.
 pub(crate) fn is_heap_profile(input: &OpenedInput<'_>) -> bool {
     match input.kind {
         FileKind::MemProfRaw => true,
@@ -89,7 +90,7 @@ fn is_heap_yaml(bytes: &[u8]) -> bool {
     yaml::is_yaml(bytes) && keys.iter().any(has)
 }
 
-/// The merge of heap profiles, as a kind of merge on the driver.
+/// The merge of heap profiles, as the driver runs it.
 pub(crate) struct Heap;
 
 /// The state of one worker.
@@ -139,7 +140,7 @@ impl HeapWorker {
     }
 }
 
-/// The faults of a file: the first of them, and their number.
+/// The first faults of a file, and the number of all its faults.
 #[derive(Default)]
 struct Faults {
     first: Vec<Error>,
@@ -159,7 +160,7 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Workers need neighbouring inputs, because timestamps, CPUs and overlaps depend on the order of inputs.
+    /// Each worker gets neighbouring inputs, because timestamps, CPUs and overlaps depend on the order of inputs.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }

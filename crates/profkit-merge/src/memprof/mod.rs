@@ -1,19 +1,19 @@
-//! Merging heap profiles ([`merge_heap`]).
+//! Merges heap profiles ([`merge_heap`]).
 //!
-//! Raw dumps are added up by call stack ([`RawContexts`]). An address is stored as a build id and a place in the module,
-//! so that runs that were loaded at different addresses have the same stacks. The sum is symbolised once and becomes a
-//! profile. Profiles are added up by call stack, too ([`MemProfSum`]).
+//! Raw dumps are added up by call stack ([`RawContexts`]). An address is stored as a build id and an address in that
+//! module, so that call stacks are equal even if the runs were loaded at different addresses. The sum is symbolised once
+//! and becomes a profile. Profiles are added up by call stack, too ([`MemProfSum`]).
 //!
-//! Blocks are added as LLVM adds them (`MemInfoBlock::Merge`), in the order of inputs. Totals, counts, minima and maxima
-//! do not depend on that order. As in LLVM, the last timestamps and CPUs do, and also the counts of overlaps and same
-//! CPUs; and weights do not apply.
+//! The memory statistics of a call stack are added as LLVM adds them (`MemInfoBlock::Merge`), in the order of inputs.
+//! Totals, counts, minima and maxima do not depend on that order. The last timestamps and CPUs do, and so do the counts
+//! of overlaps and of equal CPUs, as in LLVM. Weights are ignored, as in LLVM.
 //!
-//! # What differs from LLVM
-//! | matter | LLVM | here |
+//! # Differences from LLVM
+//! | situation | LLVM | profkit |
 //! |---|---|---|
-//! | the second and later profiles of a merge | dropped in 21 and 22 | added |
-//! | the same context in two profiles | occurs twice (up to 20) | added up |
-//! | most accesses, largest size (14, 15) | the smaller value is kept | the larger value is kept |
+//! | a merge has several profiles | the second and later ones are dropped (21 and 22) | all are added |
+//! | two profiles have the same context | the result has the context twice (up to 20) | the contexts are added up |
+//! | maximum of accesses or sizes | the smaller value is kept (14, 15) | the larger value is kept |
 mod contexts;
 mod engine;
 mod place;

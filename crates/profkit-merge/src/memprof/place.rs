@@ -1,4 +1,4 @@
-//! Writes heap profiles to the MemProf section of an indexed profile.
+//! Adds heap profiles to the MemProf section of an indexed profile.
 use super::{ContextRule, MemProfSum};
 use profkit_data::Error;
 use profkit_data::instr::InstrProfile;
@@ -8,23 +8,23 @@ use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section
 use profkit_data::memprof::{IdScheme, MemProfile};
 use std::fmt;
 
-/// The last LLVM release that uses the older ids of frames.
+/// The last LLVM release that computes the ids of frames in the older way.
 const LAST_COMBINED_IDS: u8 = 19;
 
-/// How to write a MemProf section.
+/// Options for writing a MemProf section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SectionChoice {
-    /// The version of the section. `None` chooses a version that the readers of the indexed version know.
+    /// The version of the section. `None` chooses a version that all readers of the indexed version can read.
     pub version: Option<u32>,
-    /// Whether all fields are written.
+    /// Whether the records in the section contain all fields.
     pub full_schema: bool,
     /// The LLVM release that must be able to read the section.
     pub release: Option<Release>,
 }
 
 impl SectionChoice {
-    /// Chooses the newest version that fits, with the usual fields.
+    /// Makes options that choose the newest suitable version with the usual fields.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,7 +36,7 @@ impl SectionChoice {
         self
     }
 
-    /// Sets whether all fields are written.
+    /// Sets whether the records in the section contain all fields.
     #[must_use]
     pub fn full_schema(mut self, full: bool) -> Self {
         self.full_schema = full;
@@ -50,8 +50,8 @@ impl SectionChoice {
         self
     }
 
-    /// Returns the form of the section in an indexed file; `None` if the indexed version has no place for heap
-    /// profiles.
+    /// Returns the options with which the section is written to a file of this indexed version. `None` if an indexed
+    /// file of this version cannot contain heap profiles.
     fn options(
         self,
         indexed: &IndexedWriteOptions,
@@ -90,28 +90,28 @@ impl SectionChoice {
     }
 }
 
-/// Why a heap profile cannot be written to an indexed profile.
+/// The reason why a heap profile cannot be added to an indexed profile.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SectionError {
-    /// No LLVM release reads both the indexed version and the version of the section that was asked for.
+    /// No LLVM release can read both this indexed version and this version of the MemProf section.
     UnknownVersion {
-        /// The version that was asked for.
+        /// The version of the section that was asked for.
         asked: u32,
         /// The version of the indexed file.
         indexed: u32,
     },
-    /// The indexed version has no place for heap profiles.
+    /// An indexed file of this version cannot contain heap profiles.
     NoPlace {
         /// The version of the indexed file.
         indexed: u32,
     },
-    /// The present section cannot be read, or the new one cannot be written.
+    /// The existing MemProf section cannot be read, or the new section cannot be written.
     Section(Error),
 }
 
 impl SectionError {
-    /// What the user can do, if there is a step that helps.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SectionError::UnknownVersion { .. } => None,
@@ -141,14 +141,14 @@ impl fmt::Display for SectionError {
 
 impl std::error::Error for SectionError {}
 
-/// Adds a heap profile to the MemProf section of an instrumentation profile. The section is written in a form that the
-/// readers of the indexed version know.
+/// Adds a heap profile to the MemProf section of an instrumentation profile. The section gets a version that readers of
+/// the indexed version can read.
 ///
-/// Without a heap profile, the present section is rewritten only if its readers do not know its version, or if another
-/// version is asked for.
+/// If no heap profile is given, the existing section is rewritten only if readers of the indexed version cannot read
+/// it, or if another version is asked for.
 ///
 /// # Errors
-/// If no form fits, or if the present section cannot be read.
+/// If no version of the section is suitable, or if the existing section cannot be read.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,
@@ -164,7 +164,7 @@ pub fn place_section(
     let mut sum = MemProfSum::new(ContextRule::Add);
     match read {
         Some(Ok((profile, _))) => sum.add(&profile),
-        // A single MemProf section is copied to the output. If it cannot be copied, it is dropped and reported.
+        // No heap profile is added, so a section that cannot be read is left unchanged.
         Some(Err(_)) if heap.is_none() => return Ok(()),
         Some(Err(error)) => return Err(SectionError::Section(error)),
         None => {}

@@ -1,15 +1,16 @@
-//! Heap profiles with functions, added up by call stack.
+//! Adds up heap profiles with functions by call stack.
 use profkit_data::memprof::{AllocSite, CallSite, FrameId, MemProfile, Record, StackId};
 use rustc_hash::FxHashMap;
 
-/// What to do with a context that the sum has already.
+/// What to do with an allocation context that the sum already contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextRule {
-    /// Add its figures. A profile may have a context several times, because compilers may copy a call. The first copy
-    /// is then added to the first, the second to the second, and so on; so a single profile stays unchanged.
+    /// Add its statistics to the existing context. A single profile may contain a context several times, because
+    /// compilers may copy a call. The first copy is then added to the first existing copy, the second to the second,
+    /// and so on.
     #[default]
     Add,
-    /// Append it as another context, as LLVM 19 does.
+    /// Append the context again, as LLVM 19 does.
     Append,
 }
 
@@ -18,14 +19,15 @@ pub enum ContextRule {
 pub struct MemProfSum {
     rule: ContextRule,
     profile: MemProfile,
-    /// Maps a function, a call stack, and the number of earlier sites with the same two, to the index of the site.
+    /// Maps three values to the index of an allocation site: a function, a call stack, and the number of earlier sites
+    /// with the same function and call stack.
     alloc_sites: FxHashMap<(u64, StackId, u32), usize>,
     call_sites: FxHashMap<(u64, StackId, u32), usize>,
     added: usize,
 }
 
 impl MemProfSum {
-    /// An empty sum.
+    /// Makes an empty sum.
     pub fn new(rule: ContextRule) -> Self {
         MemProfSum {
             rule,
@@ -33,11 +35,11 @@ impl MemProfSum {
         }
     }
 
-    /// Adds a profile. Its runs must be later than those of the profiles that were added before.
+    /// Adds a profile. Its runs must be later than those of all profiles that were added before.
     pub fn add(&mut self, later: &MemProfile) {
         self.added += 1;
         let mut scratch = Vec::new();
-        // All frames and stacks are added in the order of the profile, even those that no record uses.
+        // All frames and call stacks are added in the order of the profile, including those that no record uses.
         for &frame in later.frames() {
             self.profile.add_frame(frame);
         }
@@ -119,7 +121,7 @@ impl MemProfSum {
         self.added
     }
 
-    /// Returns the sum.
+    /// Returns the summed profile.
     pub fn finish(self) -> MemProfile {
         self.profile
     }

@@ -18,7 +18,7 @@ fn block(values: &[u8]) -> MemInfoBlock {
     block
 }
 
-/// Makes a dump of a process that was loaded at an address. It has up to eight stacks with their figures.
+/// Makes a dump of a process that was loaded at address `base`. The dump has up to eight call stacks with statistics.
 fn dump(contexts: &[(u8, Vec<u8>)], base: u64) -> Vec<u8> {
     let pcs = |stack: u8| {
         (0..=u64::from(stack % 3)).map(move |depth| base + 0x10 + u64::from(stack) * 8 + depth)
@@ -66,7 +66,7 @@ fn contexts(files: &[Vec<u8>]) -> RawContexts {
     contexts
 }
 
-/// All facts of the contexts. Addresses are relative to their module.
+/// Returns all contents of the contexts. Addresses are relative to their module.
 fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
     let place = |&address: &AddressId| contexts.addresses()[address].1;
     contexts
@@ -125,7 +125,8 @@ fn text(profile: &MemProfile) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The figures that do not depend on the order of inputs: totals, minima and maxima by function and stack.
+/// Returns the statistics that do not depend on the order of inputs: totals, minima and maxima by function and call
+/// stack.
 fn unordered(profile: &MemProfile) -> Vec<String> {
     let fields = [
         Field::AllocCount,
@@ -153,7 +154,7 @@ fn unordered(profile: &MemProfile) -> Vec<String> {
 
 fn runs() -> impl Strategy<Value = Vec<Vec<(u8, Vec<u8>)>>> {
     let context = (0u8..8, proptest::collection::vec(any::<u8>(), 25));
-    // A dump has only one block for each stack.
+    // A dump has only one block for each call stack.
     let run = proptest::collection::vec(context, 1..8).prop_map(|mut run| {
         run.sort_by_key(|(stack, _)| *stack);
         run.dedup_by_key(|(stack, _)| *stack);
@@ -170,7 +171,7 @@ proptest! {
         let here: Vec<_> = runs.iter().map(|run| dump(run, 0x10000)).collect();
         let moved: Vec<_> = (1..).zip(&runs).map(|(at, run)| dump(run, at * 0x7f00_0000)).collect();
         prop_assert_eq!(shown(&contexts(&here)), shown(&contexts(&moved)));
-        // Several dumps in one file give the same result as several files.
+        // Several dumps in one file must give the same result as several files.
         prop_assert_eq!(shown(&contexts(&here)), shown(&contexts(&[here.concat()])));
     }
 
@@ -181,7 +182,7 @@ proptest! {
         let mut grouped = contexts(front);
         grouped.absorb(contexts(back));
         prop_assert_eq!(shown(&grouped), shown(&contexts(&files)));
-        // Adding to an empty sum changes nothing.
+        // Adding contexts to an empty sum must change nothing.
         let mut nothing = RawContexts::default();
         nothing.absorb(contexts(&files));
         prop_assert_eq!(shown(&nothing), shown(&contexts(&files)));
@@ -229,7 +230,7 @@ fn a_block_without_a_stack_is_told_and_the_others_are_kept() {
         .unwrap()
         .unwrap()
         .stack_id;
-    // The blocks come after the segments, at 48 + 8 + 64. The stack id of the first is 8 bytes further.
+    // The blocks begin after the segments, at 48 + 8 + 64. The stack id of the first block is 8 bytes further.
     let at = 48 + 8 + 64 + 8;
     assert_eq!(file[at..at + 8], first.to_le_bytes());
     file[at..at + 8].copy_from_slice(&12345u64.to_le_bytes());
@@ -252,7 +253,8 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
     let here = dump(&[(1, vec![1; 25]), (2, vec![2; 25])], 0x10000);
     let mut other = here.clone();
     let stacks = usize::try_from(u64::from_le_bytes(other[40..48].try_into().unwrap())).unwrap();
-    // The first address of the first stack comes after the number of stacks, the id, and the number of addresses.
+    // The first address of the first call stack comes after the number of stacks, the stack id, and the number of
+    // addresses.
     other[stacks + 24] ^= 0x80;
     let mut added = RawContexts::default();
     let mut told = Vec::new();

@@ -1,9 +1,9 @@
-//! Turns return-address samples into call edges.
+//! Converts return-address samples to call edges.
 use profkit_data::mip::{CallEdge, FunctionId, MipProfile, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Adds samples as call edges. Returns the weight of the samples whose callee is not a function of the profile.
+/// Adds samples as call edges. Returns the total weight of the samples whose callee is not a function of the profile.
 pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
     if samples.is_empty() {
         return 0;
@@ -28,7 +28,7 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
             unknown = unknown.saturating_add(weight);
             continue;
         };
-        // The code and the records of an image are less than 2 GiB apart, so the 32-bit offset has a sign.
+        // The code and the records of an image are less than 2 GiB apart, so a signed 32-bit offset is enough.
         let distance = i64::from(sample.return_offset.cast_signed());
         let address = section.wrapping_add_signed(distance);
         // The call instruction ends at the return address. That address may already belong to the next function.
@@ -43,7 +43,7 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // The address is in another image. It differs from run to run, so it is left out.
+            // The caller is in another image. Its address differs from run to run, so it is left out.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);
@@ -53,7 +53,7 @@ pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, 
     unknown
 }
 
-/// A call edge: caller, call site, callee. The caller is `None` if it is not a function of the profile.
+/// A call edge: caller, offset of the call, callee. The caller is `None` if it is not a function of the profile.
 pub(super) type EdgeKey = (Option<FunctionId>, u32, FunctionId);
 
 pub(super) type EdgeMap = BTreeMap<EdgeKey, u64>;

@@ -1,4 +1,4 @@
-//! MIP files on the driver: raw files are added up for each target, profiles for each identity.
+//! Merges MIP files with the common driver. Raw files are added up for each target, and profiles for each build.
 use super::plan::RecordPlan;
 use super::profile::{Refused, add_profile};
 use super::sums::RecordSums;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 
-/// A profile that inputs are merged into.
+/// A MIP profile that inputs are merged into.
 #[derive(Clone, Debug)]
 pub struct MipTarget {
     /// The name of the profile in reports.
@@ -30,7 +30,7 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// Threads, progress, cancelling.
     pub run: RunOptions,
-    /// Whether profiles among the inputs become new targets if their build has no target yet.
+    /// Whether a profile among the inputs becomes a target if there is no target of its build yet.
     pub take_profiles: bool,
 }
 
@@ -54,7 +54,7 @@ impl MipMergeOptions {
         self
     }
 
-    /// Sets whether profiles among the inputs become new targets.
+    /// Sets whether a profile among the inputs becomes a target if there is no target of its build yet.
     #[must_use]
     pub fn take_profiles(mut self, take: bool) -> Self {
         self.take_profiles = take;
@@ -65,22 +65,22 @@ impl MipMergeOptions {
 /// The result of a MIP merge.
 #[derive(Clone, Debug)]
 pub struct MipOutcome {
-    /// The targets in their order, then the profiles that became targets, sorted by identity. [`MipDetails::targets`]
-    /// has the same order.
+    /// The targets in the order in which they were given, then the profiles that became targets, sorted by identity.
+    /// [`MipDetails::targets`] has the same order.
     pub targets: Vec<MipTarget>,
-    /// What was done with the inputs. [`Report::mip`] is always set.
+    /// The report: what was done with each input. [`Report::mip`] is always set.
     pub report: Report,
 }
 
-/// How many inputs a worker takes at once. Raising it balances the work less evenly at the end; lowering it lets
-/// workers wait for each other more often.
+/// The number of inputs that a worker gets at a time. With a larger number, the work is distributed less evenly at the
+/// end; with a smaller one, workers wait for each other more often.
 const TAKEN_AT_ONCE: usize = 16;
-/// How many functions of one profile are reported by name if they differ from those of the target. Raising it makes
-/// reports longer.
+/// The number of functions of one profile that are reported by name if they differ from the functions of the target.
+/// Raising this limit makes reports longer.
 const MOST_NAMED: usize = 3;
 
-/// Merges raw files and profiles into the targets of their build. Targets must differ in their identity. If several
-/// have the same identity, everything goes into the first.
+/// Merges raw files and profiles into the targets of their builds. No two targets should have the same identity. If
+/// several have, everything is merged into the first.
 ///
 /// # Errors
 /// If the merge was cancelled.
@@ -103,7 +103,7 @@ fn merge(
     let mut profiles = Profiles::default();
     let mut details = MipDetails::default();
     if options.take_profiles && targets.is_empty() {
-        // Raw files can be added only after the profiles that they belong to are known.
+        // Raw files can be added only when the profiles that they belong to are known, so profiles are read first.
         let kind = ProfilesFirst;
         let (worker, report) = driver.merge(&kind, &all)?;
         part.absorb(report);
@@ -132,12 +132,12 @@ fn merge(
     Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// The profiles among the inputs, by identity.
+/// The MIP profiles among the inputs, grouped by identity.
 #[derive(Default)]
 struct Profiles {
-    /// The sum of each identity, with its first input.
+    /// For each identity: the sum of its profiles, and the first input with this identity.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// The first profile of each identity, without the counts of runs. Filled only if profiles may become targets.
+    /// For each identity: its first profile, without the counts of runs. Filled only if profiles may become targets.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -150,7 +150,7 @@ impl Profiles {
         refused.len() as u64
     }
 
-    /// Keeps a profile, without its counts, as a possible target for raw files of its identity.
+    /// Keeps a profile, without its counts, as a possible target for raw files of its build.
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
         match self.bases.entry(profile.identity.clone()) {
             Entry::Occupied(place) if place.get().0 < input => {}
@@ -185,7 +185,7 @@ impl Profiles {
                 }
                 Entry::Occupied(mut place) => {
                     let (first, mine) = place.get_mut();
-                    // If functions contradict each other, the earlier input wins.
+                    // If two inputs have contradicting functions, those of the earlier input are kept.
                     let (mut base, more) = if *first <= input {
                         (std::mem::take(mine), profile)
                     } else {
@@ -201,14 +201,14 @@ impl Profiles {
     }
 }
 
-/// Adds the profiles among the inputs, and leaves raw files for later.
+/// The first pass of a MIP merge: it adds the profiles among the inputs, and leaves the raw files for the second pass.
 struct ProfilesFirst;
 
 #[derive(Default)]
 struct FirstWorker {
     profiles: Profiles,
     details: MipDetails,
-    /// Inputs that are not profiles.
+    /// The indexes of the inputs that are not profiles.
     pending: Vec<usize>,
 }
 
@@ -266,7 +266,8 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Sets the build id of a profile that was made from a map alone: it gets the build id of the first raw file.
+/// Sets the build id of a profile that was made from a map alone and has none: it gets the build id of the first raw
+/// file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
@@ -281,7 +282,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
                 ImageId::ModuleHash(_) => None,
             }
         });
-        // A fault of the input is reported when it is merged.
+        // Faults of this input are reported when it is merged.
         let Ok(Some(id)) = first_id else { continue };
         if id.0.is_empty() {
             return;
@@ -297,7 +298,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-/// Finds targets by their identity.
+/// An index of the targets by identity.
 struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
@@ -333,7 +334,7 @@ impl Index {
     }
 }
 
-/// The MIP merge, as a kind of merge on the driver.
+/// The second pass of a MIP merge, as the driver runs it.
 struct Mip<'a> {
     targets: &'a [MipTarget],
     plans: &'a [RecordPlan],
@@ -343,7 +344,7 @@ struct Mip<'a> {
 
 /// The state of one worker.
 struct MipWorker {
-    /// One entry per target.
+    /// The sums of raw files, with one entry for each target.
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
@@ -411,7 +412,7 @@ impl MergeKind for Mip<'_> {
     }
 }
 
-/// The outcome of an input, given how many of its parts were added and how many were lost.
+/// Returns the outcome of an input from the number of its parts that were added, and the number that were lost.
 fn outcome_of(kept: u64, lost: u64) -> Outcome {
     match (kept, lost) {
         (_, 0) => Outcome::Kept,
@@ -544,7 +545,7 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Adds the numbers of another worker.
+    /// Adds the totals of another worker.
     fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;
@@ -567,7 +568,7 @@ fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPa
     part.log.push(event_of(input, action, reason, error));
 }
 
-/// Makes an event from a reader's error. It has no code of LLVM, because LLVM has no MIP.
+/// Makes an event from a reader's error. The event has no error code of LLVM, because LLVM does not read MIP files.
 fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Event {
     Event {
         llvm: None,
@@ -575,7 +576,7 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-/// Reports records of an input that were accepted at first and are rejected now.
+/// Reports the parts of an input that were accepted at first and are rejected now.
 fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();
@@ -583,7 +584,7 @@ fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart
     report_refused(input, refused, part);
 }
 
-/// Reports the parts of a profile that were not added.
+/// Reports the parts of a profile that could not be added.
 fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     for (index, one) in refused.iter().enumerate() {
         let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
@@ -614,7 +615,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     }
 }
 
-/// Checks that the records of a raw file have the layout of the profile.
+/// Checks whether the records of a raw file have the layout of the profile.
 fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(), Error> {
     let v8 = part.version == profkit_abi::mip::v8::VERSION;
     let size = part.records_size;
@@ -675,7 +676,7 @@ fn not_mip(kind: FileKind) -> Error {
         .with_hint(hint)
 }
 
-/// Adds all sums to their targets, and makes the report.
+/// Adds the sums of the raw files to their targets, and makes the report.
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],

@@ -1,19 +1,19 @@
-//! Finds out which parts of a record section hold which kind of record.
+//! Finds out which bytes of a MIP record section belong to which kind of record.
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{EntryKind, FunctionId, MipProfile, Modes};
 
-/// What the bytes of a record mean.
+/// The meaning of the bytes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One byte per slot; 0 if the code was run.
+    /// Coverage of a function or block: one byte, which is 0 if the code was executed.
     Coverage,
-    /// One byte per slot; the number of cleared bits is the count.
+    /// A unary counter of calls: one byte, in which the number of cleared bits is the count.
     Unary,
-    /// Eight bytes per slot: a count and an ordinal.
+    /// A count of calls, and the ordinal of the first call: eight bytes.
     Calls,
 }
 
-/// A run of bytes of one kind, and the first of their slots.
+/// Neighbouring bytes of one kind, and the number of their first slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub kind: Kind,
@@ -22,23 +22,23 @@ pub(super) struct Segment {
     pub slot: usize,
 }
 
-/// The slots of one function.
+/// The slots of a function: its positions in the arrays of sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
     pub kind: Kind,
     pub entry: usize,
-    /// The first slot of its blocks. Blocks have the kind [`Kind::Coverage`].
+    /// The first slot of the function's blocks. Blocks have the kind [`Kind::Coverage`].
     pub blocks: usize,
     pub block_count: usize,
-    /// The offset of the end of its record.
+    /// The offset at which the function's record ends.
     pub end: u64,
 }
 
-/// The layout of an image's record section, made once from the profile of the image.
+/// The layout of the record section of an image. It is made once from the MIP profile of the image.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
     pub(super) segments: Vec<Segment>,
-    /// The slots of the functions, in the order of the profile.
+    /// The slots of all functions, in the order of the profile.
     pub(super) functions: IndexVec<FunctionId, Slots>,
     pub(super) coverage: usize,
     pub(super) unary: usize,
@@ -47,7 +47,7 @@ pub struct RecordPlan {
 }
 
 impl RecordPlan {
-    /// Makes the plan for a profile's functions. Functions that share a record share its slots.
+    /// Makes the plan for the functions of a profile. If several functions share a record, they share its slots.
     pub fn new(profile: &MipProfile) -> Self {
         let mut order: Vec<FunctionId> = profile.functions.ids().collect();
         order.sort_by_key(|&id| {
@@ -91,11 +91,11 @@ impl RecordPlan {
         plan
     }
 
-    /// Adds the record of a function.
+    /// Adds the record of a function to the plan.
     fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
         let Ok(offset) = usize::try_from(record) else {
-            // The offset does not fit the memory of this machine. No raw file is that long, so the check of the size
-            // rejects all raw files.
+            // The offset exceeds the address space of this machine. No raw file can be that long, so the largest size
+            // makes the check of sizes reject every raw file.
             self.end = u64::MAX;
             return Slots {
                 kind: Kind::Coverage,
@@ -132,7 +132,8 @@ impl RecordPlan {
         }
     }
 
-    /// Appends bytes to the last segment if they continue it; if not, starts a new segment. Returns the first slot.
+    /// Adds bytes to the last segment if they have its kind and follow it directly. If not, starts a new segment.
+    /// Returns the first slot of the bytes.
     fn segment(&mut self, kind: Kind, offset: usize, len: usize) -> usize {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),
@@ -153,13 +154,13 @@ impl RecordPlan {
         slot
     }
 
-    /// Returns the end of the last record that lies completely in the given number of bytes.
+    /// Returns the end of the last record that lies completely within this number of bytes.
     pub(super) fn whole_records(&self, bytes: u64) -> u64 {
         let ends = self.functions.iter().map(|slots| slots.end);
         ends.filter(|&end| end <= bytes).max().unwrap_or(0)
     }
 
-    /// The smallest size in bytes of a record section that has all records.
+    /// The size in bytes that a record section must have to contain all records.
     pub fn end(&self) -> u64 {
         self.end
     }

@@ -1,4 +1,4 @@
-//! Adds profiles of one image to each other.
+//! Adds MIP profiles of one image to each other.
 use super::edges::{EdgeMap, key, sorted};
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{Function, FunctionId, MipProfile};
@@ -6,32 +6,32 @@ use profkit_data::tables::{StackId, Tables};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Why a profile, or a function of a profile, was not added.
+/// The reason why a MIP profile, or a function in it, was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nothing was added: the profile is of another image, or its records lie at another place.
+    /// Nothing was added, because the profile belongs to another image, or its record section has another address.
     Profile {
-        /// The identity or place of the profile that was to be added.
+        /// The identity or the section address of the profile that was to be added.
         found: String,
-        /// The identity or place of the other profile.
+        /// The identity or the section address of the profile to which it was to be added.
         expected: String,
     },
-    /// A function was not added, because its code differs.
+    /// A function was not added, because its code differs between the two profiles.
     Function {
         /// The name of the function.
         name: Vec<u8>,
         /// Its control-flow signature in the profile that was to be added.
         found: u32,
-        /// Its control-flow signature in the other profile.
+        /// Its control-flow signature in the profile to which it was to be added.
         expected: u32,
     },
 }
 
-/// Adds a profile to another one of the same image. Counts are added; the smaller ordinal is kept.
+/// Adds a profile to another one of the same image. Counts are added; of two ordinals the smaller is kept.
 ///
-/// If both profiles have the same functions, their order stays. If not, the functions of both are sorted by record.
-/// With [`MipProfile::default`] as identity this is commutative and associative, as long as nothing is rejected: if
-/// functions contradict each other, those of `into` stay.
+/// If both profiles have the same functions, their order is kept. If not, the functions of both are sorted by record.
+/// The operation is commutative and associative as long as nothing is rejected, with [`MipProfile::default`] as
+/// identity. If functions contradict each other, those of `into` are kept.
 pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     let empty = MipProfile::default();
     if *from == empty {
@@ -54,7 +54,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             .iter()
             .zip(&from.functions)
             .all(|(one, two)| one.same_code(two));
-    // The place in `into` of each function of `from`.
+    // For each function of `from`, its index in `into`.
     let places: IndexVec<FunctionId, Option<FunctionId>> = if same {
         for (function, more) in into.functions.iter_mut().zip(&from.functions) {
             add_function(function, more);
@@ -76,7 +76,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             None => None,
             Some(caller) => match places[caller] {
                 Some(caller) => Some(caller),
-                // The calling function was not added, so its calls are not added either.
+                // The caller was not added, so its calls are not added either.
                 None => continue,
             },
         };
@@ -126,7 +126,7 @@ fn add_function(function: &mut Function, more: &Function) {
     }
 }
 
-/// Adds functions by their key, then sorts all functions by it. Returns the new place of each function of `from`, or
+/// Adds functions by their key, then sorts all functions by key. Returns the new index of each function of `from`, or
 /// `None` if the function was not added.
 fn unite(
     into: &mut MipProfile,
@@ -173,7 +173,7 @@ fn unite(
     let mut order: Vec<FunctionId> = into.functions.ids().collect();
     order.sort_by(|&one, &two| into.functions[one].key().cmp(&into.functions[two].key()));
     let mut sorted = IndexVec::with_capacity(order.len());
-    // The new place of each function.
+    // For each function, its new index.
     let mut moved: IndexVec<FunctionId, FunctionId> = into.functions.ids().collect();
     for id in order {
         moved[id] = sorted.push(std::mem::take(&mut into.functions[id]));
@@ -189,8 +189,8 @@ fn unite(
     places
 }
 
-/// Copies a stack to other tables. If the tables are full, the function has no location, which does not affect its
-/// counts.
+/// Copies a stack of source locations to the tables of another profile. If those tables are full, the function has no
+/// location; its counts are not affected.
 fn copy_stack(stack: Option<StackId>, from: &Tables, into: &mut Tables) -> Option<StackId> {
     let frames: Vec<_> = from
         .frames(stack)

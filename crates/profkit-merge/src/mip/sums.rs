@@ -1,24 +1,24 @@
-//! The sums of records, as plain arrays.
+//! The sums of MIP records, stored as plain arrays.
 use super::plan::{Kind, RecordPlan, Segment, Slots};
 use profkit_data::mip::{MipProfile, RawPart, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// How many files can be added to the byte sums before they must be moved to wider numbers.
+/// The number of files that can be added to the sums in bytes before they must be moved to wider numbers.
 const MOST_PENDING: u8 = u8::MAX;
 
-/// The summed records of runs of one image.
+/// The summed MIP records of several runs of one image.
 #[derive(Clone, Debug)]
 pub struct RecordSums {
     /// The number of runs that were added.
     runs: u64,
-    /// For each coverage slot: how many files covered it since the last [`widen`](Self::widen).
+    /// For each coverage slot: the number of files that covered it since the last call of [`widen`](Self::widen).
     pending: Vec<u8>,
     pending_files: u8,
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// For files that are cut short: the offset where their records end, and the number of runs.
+    /// For raw files that are cut short: the offset at which their records end, and the number of runs.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }
@@ -35,7 +35,7 @@ struct CallsSum {
     order_sum: u64,
     called: u32,
     order_runs: u32,
-    /// All bits are set if there is none.
+    /// The smallest ordinal. All bits are set if there is none.
     order_min: u32,
 }
 
@@ -48,8 +48,8 @@ impl CallsSum {
         order_min: u32::MAX,
     };
 
-    /// Adds a record of version 9, which holds the number of calls minus one. A record with an ordinal was called; if
-    /// its count still means "never called", the count has wrapped around.
+    /// Adds a MIP record of version 9, which holds the number of calls minus one. A record with an ordinal was called
+    /// at least once; if its count still means "never called", the count has wrapped around.
     #[inline(always)]
     fn add(&mut self, count: u32, ordinal: u32) {
         let ordered = ordinal != u32::MAX;
@@ -63,7 +63,7 @@ impl CallsSum {
 }
 
 impl RecordSums {
-    /// Sums without any run.
+    /// Makes sums of zero runs.
     pub fn new(plan: &RecordPlan) -> Self {
         RecordSums {
             runs: 0,
@@ -77,9 +77,9 @@ impl RecordSums {
         }
     }
 
-    /// Checks that the records of a file of version 8 can be those of the plan, because this version has no checksum. A
-    /// byte must be set or untouched, and a count must come with an ordinal. The error is the offset of the first
-    /// record that fails.
+    /// Checks whether the records in a file of version 8 can have the layout of the plan, because this version has no
+    /// checksum. A coverage or counter byte must be 0 or 0xff, and a count must come with an ordinal. The error is the
+    /// offset of the first record that fails.
     pub fn check_v8(plan: &RecordPlan, records: &[u8]) -> Result<(), usize> {
         for segment in &plan.segments {
             let bytes = clip(records, segment);
@@ -103,14 +103,14 @@ impl RecordSums {
         Ok(())
     }
 
-    /// Adds a part of a raw file. Its records must have the layout of the plan. If the part is cut short, only complete
-    /// records are added.
+    /// Adds one part of a raw file. Its records must have the layout of the plan. If the part is cut short, only
+    /// complete records are added.
     pub fn add(&mut self, plan: &RecordPlan, part: &RawPart<'_>) {
         let runs = u64::from(part.runs);
         self.runs = self.runs.saturating_add(runs);
         let mut records = part.records;
         if part.damage.is_some() {
-            // A record that is cut is not used at all.
+            // A record that is cut off in the middle is not used at all.
             let whole = plan.whole_records(records.len() as u64);
             records = usize::try_from(whole)
                 .ok()
@@ -154,7 +154,7 @@ impl RecordSums {
                 let (records, _) = bytes.as_chunks::<8>();
                 let sums = self.calls.get_mut(slot..).unwrap_or_default();
                 if v8 {
-                    // In version 8 the count itself is the number of calls.
+                    // In version 8 the record holds the number of calls itself.
                     for (sum, record) in sums.iter_mut().zip(records) {
                         let (count, ordinal) = words(record);
                         if count != u32::MAX {
@@ -171,7 +171,7 @@ impl RecordSums {
         }
     }
 
-    /// Moves the byte sums to wider numbers.
+    /// Moves the sums in bytes to wider numbers.
     fn widen(&mut self) {
         for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
             *wide += u64::from(std::mem::take(narrow));
@@ -179,7 +179,7 @@ impl RecordSums {
         self.pending_files = 0;
     }
 
-    /// Adds the sums of another worker. Both must have the same plan.
+    /// Adds the sums of another worker. Both workers must use the same plan.
     pub fn join(&mut self, mut other: RecordSums) {
         self.widen();
         other.widen();
@@ -213,8 +213,8 @@ impl RecordSums {
         self.runs
     }
 
-    /// Adds the sums to the profile that the plan was made from. Returns the weight of the samples whose callee is not
-    /// a function of that profile.
+    /// Adds the sums to the profile from which the plan was made. Returns the total weight of the samples whose callee
+    /// is not a function of that profile.
     pub fn add_to(mut self, plan: &RecordPlan, profile: &mut MipProfile) -> u64 {
         self.widen();
         profile.runs = profile.runs.saturating_add(self.runs);
@@ -260,7 +260,7 @@ impl RecordSums {
     }
 }
 
-/// The bytes of a segment, as far as the records reach. A count with an ordinal is taken completely or not at all.
+/// Returns the bytes of a segment that are in the file. A count with an ordinal is returned completely or not at all.
 fn clip<'data>(records: &'data [u8], segment: &Segment) -> &'data [u8] {
     let rest = records.get(segment.offset..).unwrap_or_default();
     rest.get(..segment.len).unwrap_or(rest)

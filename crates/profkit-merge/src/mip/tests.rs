@@ -52,7 +52,7 @@ fn run(targets: Vec<MipTarget>, files: &Files, options: &MipMergeOptions) -> (Mi
     (outcome.targets.swap_remove(0).profile, outcome.report)
 }
 
-/// The events, one per line, with their hints.
+/// Returns the events of a report as text: one line per event, with its hint.
 fn events(report: &Report) -> String {
     let lines = report.events.iter().map(|event| match &event.hint {
         Some(hint) => format!("{event}\n  hint: {hint}"),
@@ -78,8 +78,8 @@ fn the_published_vector_of_version_8() {
     let (profile, report) = merged(&empty, &files([V8_RAW.to_vec()]));
     assert!(report.is_clean(), "{}", events(&report));
     let after = bytes(&profile);
-    // The published MD5s begin with bb20819943ea3f34 and 9e0678cc43b9eec8. Our hash of names is the first half of an
-    // MD5.
+    // The published MD5 sums begin with bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5
+    // sum.
     let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
     assert_eq!(
         md5(&before),
@@ -93,7 +93,7 @@ fn the_published_vector_of_version_8() {
     assert_eq!(changed, [0x4c, 0x50]);
 }
 
-/// Adds the records of runs in the simplest way, one record at a time.
+/// Adds the records of runs one record at a time. This simplest method gives the expected result.
 fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile {
     let mut profile = profile.clone();
     for raw in runs {
@@ -167,7 +167,8 @@ fn any_runs() -> impl Strategy<Value = (MipImage, Vec<Vec<u8>>)> {
                 let called: Vec<_> = called
                     .into_iter()
                     .map(|(index, calls, ordinal)| match ordinal {
-                        // 0 stands for a run that ended before it wrote the ordinal, 8 for a count that wrapped around.
+                        // Ordinal 0 means a run that ended before it wrote the ordinal. Ordinal 8 means a count that
+                        // wrapped around.
                         0 => (index, calls, u32::MAX),
                         8 => (index, 0, 8),
                         _ => (index, calls, ordinal),
@@ -229,8 +230,8 @@ proptest! {
     }
 }
 
-/// Makes a profile with some functions of the mixed image. They have counts, call each other, and have one source
-/// location each.
+/// Makes a profile with some functions of an image with all kinds of records. The functions have counts, call each
+/// other, and have one source location each.
 fn part_of(kept: u16, count: u64) -> MipProfile {
     let mut profile = profile_of(&mixed_image());
     profile.runs = count;
@@ -272,7 +273,7 @@ fn part_of(kept: u16, count: u64) -> MipProfile {
     profile
 }
 
-/// A profile in a form that does not depend on the order in which its tables were filled.
+/// Returns a profile in a form that does not depend on the order in which its tables were filled.
 fn shape(profile: &MipProfile) -> impl PartialEq + std::fmt::Debug + use<> {
     let functions: Vec<_> = profile
         .functions
@@ -312,7 +313,8 @@ fn samples_become_call_edges() {
         u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff).unwrap()
     };
     let samples = [
-        // main calls two at 0x15, twice. two ends with a call of main, which never returns. libc calls main.
+        // The samples mean: main calls two at 0x15, twice. The function two ends with a call of main that never
+        // returns. libc calls main.
         (12, back(MipImage::TEXT + 0x15)),
         (12, back(MipImage::TEXT + 0x15)),
         (0, back(MipImage::TEXT + 0x80)),
@@ -411,7 +413,7 @@ unreadable: dropped: cannot be read: no luck
         .iter()
         .map(|function| (function.raw_runs, function.called_runs))
         .collect();
-    // The file that is cut short has the record of main, but not the records after it.
+    // The file that is cut short contains the record of main, but not the records after it.
     assert_eq!(counts, [(3, 3), (2, 0), (2, 0), (2, 0), (2, 2)]);
     let totals = report.totals;
     let files = [
@@ -518,7 +520,7 @@ fn several_builds_at_once_each_to_its_own() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Any number of threads gives the same bytes and the same report, even if inputs are damaged.
+    /// Any number of threads must give the same bytes and the same report, even if inputs are damaged.
     #[test]
     fn threads_do_not_change_bytes(
         runs in proptest::collection::vec((0u8..6, 0usize..5, 1u32..9), 1..80),

@@ -1,49 +1,51 @@
-//! The parts of a report that only some kinds of merges have.
+//! The parts of a merge report that only some kinds of merges have.
 use serde::Serialize;
 
-/// The part of the report that only MIP merges have.
+/// The part of a merge report that only MIP merges have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MipDetails {
-    /// Raw parts that were added. A raw file has one part per run, or one part for the sum of several runs.
+    /// The number of raw parts that were added. A raw file has one part per run, or one part for the sum of several
+    /// runs.
     pub raw_parts: u64,
-    /// Profiles among the inputs that were added.
+    /// The number of MIP profiles among the inputs that were added.
     pub profiles: u64,
-    /// Runs that were added.
+    /// The number of runs that were added.
     pub runs: u64,
-    /// Samples that were left out, because the function that they call is not in the profile.
+    /// The number of return-address samples that were left out, because the function that they call is not in the
+    /// profile.
     pub samples_dropped: u64,
-    /// The profiles that inputs were merged into.
+    /// The MIP profiles that inputs were merged into.
     pub targets: Vec<TargetReport>,
 }
 
-/// One MIP profile that inputs were merged into.
+/// A MIP profile that inputs were merged into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TargetReport {
     /// The name of the profile.
     pub name: String,
-    /// Its build id or module hash, as text.
+    /// The build id or the module hash of the profile, as text.
     pub identity: String,
-    /// Runs that were added.
+    /// The number of runs that were added to the profile.
     pub runs_added: u64,
-    /// Runs that the profile has after the merge.
+    /// The number of runs in the profile after the merge.
     pub runs: u64,
-    /// Functions that the profile has.
+    /// The number of functions in the profile.
     pub functions: u64,
-    /// Functions that at least one run entered.
+    /// The number of functions that were entered in at least one run.
     pub covered: u64,
 }
 
-/// The part of the report that only heap profiles have.
+/// The part of a merge report that only merges of heap profiles have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeapDetails {
-    /// Inputs that are raw heap dumps or YAML heap profiles.
+    /// The number of inputs that are heap profiles: raw dumps or YAML.
     pub files: u64,
-    /// Inputs of which nothing could be added.
+    /// The number of inputs that were dropped completely.
     pub files_dropped: u64,
-    /// Raw dumps that were added. A raw file may have several.
+    /// The number of raw heap dumps that were added. A raw file may contain several.
     pub dumps: u64,
-    /// The newest raw version of these dumps; 0 if there are none.
+    /// The newest raw version of the heap dumps; 0 if there are none.
     pub newest_raw_version: u32,
-    /// YAML profiles that were added.
+    /// The number of YAML heap profiles that were added.
     pub profiles: u64,
 }

@@ -1,4 +1,4 @@
-//! Merges sample profiles: from the inputs to the result.
+//! Runs a merge of sample profiles, from the inputs to the result.
 use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
 use super::strategy::strategy;
@@ -18,32 +18,32 @@ use std::sync::Arc;
 pub struct SampleOutcome {
     /// The merged profile.
     pub profile: SampleProfile,
-    /// What was kept, repaired and dropped.
+    /// The report: what was done with each input.
     pub report: Report,
 }
 
-/// Why a merge has no result.
+/// The reason why a merge of sample profiles has no result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SampleMergeError {
-    /// No input was named.
+    /// The merge was given no inputs.
     NoInputs,
-    /// Only some inputs have a property that either all must have or none.
+    /// Some inputs have a property that others lack, although either all inputs or none must have it.
     Kinds {
-        /// The property.
+        /// The property that only some inputs have.
         what: SampleConflict,
-        /// The first input that has it: index and name.
+        /// The first input that has the property: its index and name.
         with: (usize, String),
-        /// The first input that does not have it.
+        /// The first input that lacks the property: its index and name.
         without: (usize, String),
     },
-    /// An input is damaged, and [`Policy::Llvm`](crate::Policy::Llvm) ends the merge there: its index, and what is
-    /// wrong with it.
+    /// An input is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and the
+    /// reader's error.
     Damaged(usize, Box<profkit_data::Error>),
-    /// An input cannot be read, and [`Policy::Llvm`](crate::Policy::Llvm) ends the merge there: its index, and the
-    /// system's error.
+    /// An input cannot be read, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and
+    /// the system's error.
     Unreadable(usize, Arc<std::io::Error>),
-    /// No input could be used; the report says why for each.
+    /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
     /// The merge was cancelled.
     Cancelled,
@@ -55,17 +55,17 @@ impl From<Cancelled> for SampleMergeError {
     }
 }
 
-/// A property that either all inputs must have, or none.
+/// A property of sample profiles that either all inputs must have, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleConflict {
-    /// Calling contexts.
+    /// The profile has calling contexts.
     Contexts,
-    /// Pseudo probes.
+    /// The profile has pseudo probes.
     Probes,
 }
 
 impl SampleMergeError {
-    /// What the user can do, if there is a step that helps.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
             SampleMergeError::Kinds {
@@ -153,7 +153,7 @@ fn merge(
     add_up(&kind, worker.into_pieces(), part)
 }
 
-/// Adds up pieces in the order of their inputs, and finishes the sum.
+/// Adds groups of inputs to the sum, in the order of the inputs, and finishes the sum.
 pub(super) fn add_up(
     kind: &SampleKind<'_, '_>,
     pieces: impl Iterator<Item = Piece>,
@@ -173,7 +173,7 @@ pub(super) fn add_up(
     Ok(SampleOutcome { profile, report })
 }
 
-/// Applies the options that concern the sum: layout, cold contexts, filters.
+/// Applies the options that change the sum: layout, cold contexts, filters.
 fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mut Report) {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -203,7 +203,8 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     report.totals.functions = profile.functions().len() as u64;
 }
 
-/// The smallest of the counts that together hold this share of all samples, in millionths (`getColdCountThreshold`).
+/// Returns LLVM's threshold for cold counts (`getColdCountThreshold`): the smallest of the largest counts that together
+/// make up this share of all samples, in millionths.
 fn cold_threshold(profile: &SampleProfile, cutoff: u32) -> u64 {
     let summary = sample::summarize(profile);
     let entry = summary

@@ -14,29 +14,29 @@ pub struct SampleMergeOptions {
     /// [`Policy::Tolerant`] keeps the sound parts of damaged inputs, and treats a name and its hash as the same
     /// function.
     ///
-    /// [`Policy::Llvm`] does what LLVM's tool does. Damaged inputs are left out completely. A hash stands for a
-    /// function at the top level, but not for a function that is called or inlined. Profiles that are renamed lose
-    /// contexts, checksums and vtables, and the discriminators of all profiles are cut to the bits of `read.fs_pass`.
-    /// Whether the result counts as FS-AFDO depends on the order of inputs.
+    /// [`Policy::Llvm`] does what LLVM's tool does. Damaged inputs are left out completely. At the top level, a hash
+    /// and a name with that hash are the same function; for called and inlined functions they are not. Renaming the
+    /// functions of a profile removes its contexts, checksums and vtables. The discriminators of all profiles are cut
+    /// to the bits of `read.fs_pass`. Whether the result counts as FS-AFDO depends on the order of inputs.
     pub policy: Policy,
-    /// How inputs are read.
+    /// The options for reading the inputs.
     pub read: SampleReadOptions,
-    /// Threads, progress, cancelling.
+    /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// New names for functions.
+    /// The new names to give to functions during the merge.
     pub remapping: Option<Remapping>,
     /// What to do with cold contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
     /// The layout of the result; `None` keeps the layout of the inputs.
     pub layout: Option<SampleLayout>,
-    /// Selects the functions that stay in the result; `None` keeps all.
+    /// The filter that selects the functions of the result; `None` keeps all functions.
     pub filter: Option<NameFilter>,
-    /// Whether the lists of the programs' symbols are left out.
+    /// Whether the lists of the programs' symbols are left out of the result.
     pub drop_symbols: bool,
-    /// With [`SampleLayout::Nest`]: whether a function that is moved below a caller also stays as a function of its own
-    /// (`-generate-merged-base-profiles`).
+    /// With [`SampleLayout::Nest`]: when a function is moved below a caller, whether a copy of it also stays at the top
+    /// level (`-generate-merged-base-profiles`).
     pub keep_bases: bool,
-    /// With [`Policy::Llvm`]: whether a damaged input ends the merge, as in LLVM's default failure mode.
+    /// With [`Policy::Llvm`]: whether a damaged input ends the merge, as it does in LLVM's default failure mode.
     pub stop_at_fault: bool,
 }
 

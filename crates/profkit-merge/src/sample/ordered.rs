@@ -1,5 +1,5 @@
-//! Adds inputs in their order. A sum of neighbouring inputs is added as a whole. If the order of its inputs matters,
-//! they are read again and added one by one.
+//! Adds sample profiles in the order of the inputs. Where possible, the sum of neighbouring inputs is added as a whole.
+//! If the order of these inputs matters, they are read again and added one by one.
 use super::engine::{SampleConflict, SampleMergeError};
 use super::worker::{Piece, SampleKind, Sum, fs_word};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
@@ -10,16 +10,17 @@ use profkit_data::sample::{
     scale,
 };
 
-/// The sum of inputs, added in their order.
+/// The sum of all inputs so far, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// For probes and for contexts: the first input that has them, and the first input that does not.
+    /// For probes and for contexts: the first input that has them, and the first input that lacks them.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     /// Whether LLVM would call the result FS-AFDO; see [`fs_word`].
     is_fs: Option<bool>,
-    /// An upper bound of all counts, and whether there are checksums; `None` if that is not known.
+    /// The limits of all counts and checksums: an upper bound of the counts, and whether there are checksums. `None` if
+    /// they are not known.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -37,15 +38,16 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    /// Adds the next inputs.
+    /// Adds the next group of inputs.
     ///
     /// # Errors
-    /// If they cannot be merged with the earlier inputs, or if one is damaged and the policy ends the merge there.
+    /// If the group cannot be merged with the earlier inputs, or if an input is damaged and the policy ends the merge
+    /// at a damaged input.
     pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
-                // Only the inputs of this sum are read again.
+                // The order of these inputs matters, so they are read again, one by one.
                 Err(inputs) => (inputs, false),
             },
             Piece::Again(inputs) => (inputs, false),
@@ -81,11 +83,11 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of some inputs. If the order of these inputs matters, nothing is added, and their indexes are
+    /// Adds the sum of a group of inputs. If the order of these inputs matters, nothing is added, and their indexes are
     /// returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
-            // No input of this sum has a function, so their order does not matter.
+            // No input of this group has a function, so their order does not matter.
             self.is_fs = sum.is_fs.or(self.is_fs);
             self.part.absorb(sum.part);
             return self.add_profile(sum.profile).ok_or(sum.inputs);
@@ -109,7 +111,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(())
     }
 
-    /// Adds a profile; `None` if there are too many names.
+    /// Adds a profile to the sum. Returns `None` if there are too many names.
     fn add_profile(&mut self, profile: SampleProfile) -> Option<()> {
         if self.profile.names.is_empty() && self.profile.symbols.is_empty() {
             let kind = self.profile.kind | profile.kind;
@@ -120,7 +122,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether counts could exceed 64 bits, or checksums would differ, if the profile were added.
+    /// Whether adding the profile could make a count exceed 64 bits, or meet different checksums of one function.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;
@@ -139,7 +141,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         has_checksums && checksums_differ(&self.profile, other)
     }
 
-    /// Returns the sum, and its part of the report.
+    /// Returns the sum, and the events and totals for the report.
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
@@ -147,7 +149,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    /// Reads an input into a profile of its own, then adds that profile.
+    /// Reads an input into a profile of its own, then adds that profile to the sum.
     fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {
@@ -230,7 +232,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
 
     fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
         let [probes, contexts] = family(kind);
-        // LLVM checks probes first.
+        // LLVM checks probes before contexts.
         for (what, has, seen) in [
             (SampleConflict::Probes, probes, 0),
             (SampleConflict::Contexts, contexts, 1),
@@ -254,7 +256,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     }
 }
 
-/// The two properties that all inputs must share: probes, then contexts. LLVM checks probes first.
+/// Returns the two properties that all inputs must share: whether the profile has probes, and whether it has contexts.
+/// LLVM checks probes first.
 pub(super) fn family(kind: ProfileKind) -> [bool; 2] {
     [
         kind.contains(ProfileKind::PROBE_BASED),

@@ -1,5 +1,5 @@
 //! The rules of a merge of sample profiles: what happens to inputs that cannot be read or have faults, and to functions
-//! of which only the hash is known.
+//! whose name is unknown and only its hash is given.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use crate::driver::{Outcome, unreadable};
@@ -13,30 +13,30 @@ use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
 
-/// The rules of a merge: [`Tolerant`] or [`AsLlvm`].
+/// The rules of a merge of sample profiles: [`Tolerant`] or [`AsLlvm`].
 pub(super) trait Strategy: Sync {
-    /// Returns the log for events.
+    /// Returns an empty log for events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Returns the event of an input that cannot be opened or read, and is left out.
+    /// Returns the event for an input that cannot be opened or read.
     ///
     /// # Errors
-    /// If the merge ends there.
+    /// If such an input ends the merge.
     fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
         Ok(unreadable(index, &error))
     }
 
-    /// Whether the sound functions of an input with faults are added.
+    /// Whether the sound functions of a damaged input are added.
     fn keeps_sound_functions(&self) -> bool {
         true
     }
 
-    /// Returns the outcome of an input that was read, and the events of its faults.
+    /// Returns the outcome of an input that was read, and the events for its faults.
     ///
     /// # Errors
-    /// If the merge ends there.
+    /// If one of the faults ends the merge.
     fn judge(
         &self,
         index: usize,
@@ -45,39 +45,40 @@ pub(super) trait Strategy: Sync {
         Ok(judge_by_functions(index, report))
     }
 
-    /// Whether an input with this number of functions decides which properties the others must have.
+    /// Whether an input with this number of functions is compared with the others: all must have probes or none, and
+    /// all must have contexts or none.
     fn decides_kind(&self, functions: u64) -> bool {
         functions > 0
     }
 
-    /// The pass whose bits of discriminators stay when functions are renamed. Renaming then also loses contexts,
-    /// checksums and vtables. `None` if renaming loses nothing.
+    /// If functions are renamed, discriminators are cut to the bits of this FS-AFDO pass, and contexts, checksums and
+    /// vtables are removed. `None` if renaming keeps all of them.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }
 
-    /// Replaces the names of an input's functions by the names that the same functions have in the sum.
+    /// Gives the functions of an input the names that the same functions have in the sum.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         let _ = (sum, input);
     }
 
-    /// Whether a sum must not be added as a whole, because its names depend on the order of inputs.
+    /// Whether the names in a sum depend on the order of its inputs. Such a sum must not be added as a whole.
     fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         let _ = (sum, other);
         false
     }
 
-    /// Finishes the profile after all inputs were added. `is_fs` is what the last inputs state about FS-AFDO; see
+    /// Finishes the profile after all inputs were added. `is_fs` is the last statement of an input about FS-AFDO; see
     /// [`fs_word`](super::worker::fs_word).
     fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, totals: &mut Totals);
 
-    /// Whether a merge has a result even if no input could be used.
+    /// Whether the merge has a result (an empty profile) even if no input could be used.
     fn has_empty_result(&self) -> bool {
         false
     }
 }
 
-/// Chooses the rules that the options ask for.
+/// Returns the rules for the given options.
 pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     match options.policy {
         Policy::Tolerant => Box::new(Tolerant),
@@ -108,7 +109,7 @@ struct AsLlvm {
 }
 
 impl Strategy for AsLlvm {
-    /// LLVM's tool prints a line for each event.
+    /// LLVM's tool prints a line for each event, so the log keeps all of them.
     fn log(&self) -> EventLog {
         EventLog::unlimited()
     }
@@ -129,7 +130,7 @@ impl Strategy for AsLlvm {
         let Some(error) = first_fault(report) else {
             return Ok(judge_by_functions(index, report));
         };
-        // LLVM's text reader ends the tool at an invalid line, in every failure mode.
+        // LLVM's text reader ends the tool at an invalid line, whatever the failure mode.
         if self.stop_at_fault || error.line_column().is_some() {
             return Err(SampleMergeError::Damaged(index, Box::new(error)));
         }
@@ -145,8 +146,8 @@ impl Strategy for AsLlvm {
         Some(self.fs_pass)
     }
 
-    /// LLVM finds functions by their hash. If one input has the name of a function and another only its hash, LLVM
-    /// treats them as one function and keeps the name that came first.
+    /// LLVM finds functions by their hash. If one input contains the name of a function and another only its hash, LLVM
+    /// treats them as one function and keeps the form that came first.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         if !(sum.kind | input.kind).contains(ProfileKind::MD5_NAMES) {
             return;
@@ -169,7 +170,8 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// If some functions have names and others only hashes, the form that came first stays.
+    /// If some functions have names and others only hashes, LLVM keeps the form that came first, so the order of inputs
+    /// matters.
     fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         if !(sum.kind | other.kind).contains(ProfileKind::MD5_NAMES) {
             return false;
@@ -179,7 +181,7 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// The last input that states something decides.
+    /// The last input that states whether its profile is FS-AFDO decides for the result.
     fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, _: &mut Totals) {
         if is_fs == Some(false) {
             profile.kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
@@ -191,7 +193,7 @@ impl Strategy for AsLlvm {
     }
 }
 
-/// Accepts the sound functions of an input. An input with faults and without sound functions is dropped.
+/// Accepts the sound functions of an input with faults. An input that has faults but no sound functions is dropped.
 fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
     let (action, outcome) = match (report.fault_count, report.functions) {
         (0, _) => return (Outcome::Kept, Vec::new()),

@@ -61,8 +61,8 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// An input that does not fit others well, depending on `kind`: it may have another checksum or none, counts near the
-/// largest, hashes instead of names, damage, or another property. The test also uses fractions as weights.
+/// Makes an input that cannot simply be added to others. `kind` selects why: a different checksum or none, counts near
+/// the largest, hashes instead of names, damage, or calling contexts.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {
@@ -93,7 +93,7 @@ fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     }
 }
 
-/// The profile and the report of a merge, or its error, as text.
+/// Returns the profile and the report of a merge, or its error, as text.
 fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     match outcome {
         Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
@@ -101,7 +101,7 @@ fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     }
 }
 
-/// Merges inputs one by one, each read into a profile of its own.
+/// Merges inputs one by one: each is read into a profile of its own.
 fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);
@@ -119,8 +119,8 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Sums of neighbouring inputs give the same result as adding inputs one by one, even for inputs that do not fit,
-    /// and for any number of threads.
+    /// Adding sums of neighbouring inputs must give the same result as adding inputs one by one. The inputs include
+    /// some that cannot simply be added, and the number of threads varies.
     #[test]
     fn sums_of_neighbours_are_sums_one_by_one(
         kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),
@@ -135,7 +135,7 @@ proptest! {
                     1 => Weight::integer(3),
                     _ => Weight::ONE,
                 };
-                // A case uses only some of the kinds, so that most merges have a result.
+                // Each case uses only some of the kinds of inputs, so that most merges have a result.
                 let kind = match few {
                     0 => kind,
                     1 => kind % 3,
@@ -159,8 +159,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Order, threads and grouping change nothing. Merging a single profile changes nothing. A weight has the effect of
-    /// as many copies.
+    /// The order of inputs, threads and grouping must change nothing. Merging a single profile must change nothing. A
+    /// weight must have the same effect as that number of copies.
     #[test]
     fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
         let shape = SampleShape::ALL[shape];
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(merged(&weighted, &options), merged(&copies, &options));
     }
 
-    /// Flattening a flat profile changes nothing.
+    /// Flattening a flat profile must change nothing.
     #[test]
     fn flattening_twice_is_flattening_once(seed in 0u64..1000) {
         let mut options = SampleMergeOptions::new();
@@ -239,7 +239,7 @@ fn a_hash_and_its_name_are_one_function() {
         "main:60:4\n 1: 20 puts:20\n 3: helper:40\n  1: 40\n"
     );
     assert!(!outcome.profile.kind.contains(ProfileKind::MD5_NAMES));
-    // LLVM joins the functions, but not the functions that are inlined into them.
+    // LLVM merges the two functions, but not the functions that are inlined into them.
     options.policy = Policy::Llvm;
     let outcome = merge_sample(&List(&inputs), &options).unwrap();
     let [function] = outcome.profile.functions() else {
@@ -277,7 +277,7 @@ fn of_a_damaged_input_the_sound_functions_are_kept() {
         .map(|event| event.reason)
         .collect();
     assert_eq!(reasons, [Reason::Malformed, Reason::NotAProfile]);
-    // LLVM leaves the whole file out.
+    // LLVM leaves a damaged file out completely.
     options.policy = Policy::Llvm;
     let outcome = merge_sample(&List(&inputs[..1]), &options).unwrap();
     assert_eq!(shown(&outcome.profile), "f:2:1\n 1: 2\n");

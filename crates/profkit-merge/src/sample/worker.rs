@@ -1,4 +1,4 @@
-//! Sample profiles on the driver: each worker sums up neighbouring inputs.
+//! Merges sample profiles with the common driver. Each worker sums up neighbouring inputs.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
@@ -11,27 +11,27 @@ use profkit_data::sample::{
 };
 use std::io;
 
-/// A thread is started only if it gets at least this many inputs.
+/// The smallest number of inputs for which a thread is started.
 const INPUTS_PER_THREAD: usize = 2;
-/// After this many inputs that cannot be added to a sum, a worker leaves its other inputs to be read in order. Raising
-/// it makes more and shorter sums, each of which takes memory.
+/// The number of inputs a worker may meet that cannot be added to its current sum. After that, its remaining inputs are
+/// left to be read in order. Raising this limit makes more and shorter sums, each of which takes memory.
 const MOST_ODD: usize = 4;
 
-/// The merge of sample profiles, as a kind of merge on the driver.
+/// The merge of sample profiles, as the driver runs it.
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
     pub(super) strategy: &'d dyn Strategy,
 }
 
-/// A group of neighbouring inputs.
+/// A group of neighbouring inputs of a worker.
 #[allow(clippy::large_enum_variant, reason = "a worker has few of them")]
 pub(super) enum Piece {
     /// The inputs were read, and this is their sum.
     Sum(Sum),
-    /// The inputs were not read yet. They are read in order, after all inputs before them.
+    /// The inputs were not read yet. They are read one by one, after all inputs before them.
     Later(Vec<usize>),
-    /// The inputs were read, but must be read again in order.
+    /// The inputs were read and counted, but must be read again one by one.
     Again(Vec<usize>),
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Piece {
 pub(super) struct Sum {
     pub(super) profile: SampleProfile,
     pub(super) inputs: Vec<usize>,
-    /// The first input that decides which properties the others must have.
+    /// The first input whose properties (probes, contexts) all other inputs must share.
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
     /// Whether LLVM would call the sum FS-AFDO; see [`fs_word`].
@@ -55,8 +55,8 @@ impl Sum {
     }
 }
 
-/// An error: the order of inputs matters for this input, so it must not be added here. Parts of it may be in the sum
-/// already.
+/// An error: the order of inputs matters for this input, so it must not be added to the current sum. A part of it may
+/// have been added before the error.
 struct Odd;
 
 /// The state of one worker.
@@ -64,18 +64,18 @@ struct Odd;
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// The number of inputs that could not be added to `sum`.
+    /// The number of inputs that could not be added to the current sum.
     odd: usize,
 }
 
 impl SampleWorker {
-    /// Returns all inputs in their order.
+    /// Returns all groups of inputs in their order.
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
     }
 
-    /// Ends the current sum. The next input begins a new one.
+    /// Ends the current sum. The next input begins a new sum.
     fn close(&mut self) {
         let sum = std::mem::take(&mut self.sum);
         if !sum.inputs.is_empty() {
@@ -97,7 +97,7 @@ impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
     type Error = SampleMergeError;
 
-    /// Workers need neighbouring inputs, because the first of several contradicting functions stays.
+    /// Each worker gets neighbouring inputs, because of several contradicting functions the first is kept.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges {
             at_least: INPUTS_PER_THREAD,
@@ -154,7 +154,7 @@ impl MergeKind for SampleKind<'_, '_> {
                 part.count(Outcome::Dropped, 0);
                 part.log.push(event);
             }
-            // The merge ends at this input, unless an earlier input ends it.
+            // This input will end the merge, unless an earlier input ends it.
             Err(_) => worker.later(index),
         }
     }
@@ -173,8 +173,8 @@ impl MergeKind for SampleKind<'_, '_> {
 }
 
 impl SampleKind<'_, '_> {
-    /// Reads the inputs of the sum again, because the parts of the last input cannot be removed from it. All of these
-    /// inputs could be added before.
+    /// Makes the current sum again from its inputs, after another input could not be added completely: the parts of
+    /// that input cannot be removed from the sum.
     fn rebuild(&self, worker: &mut SampleWorker) {
         let spoilt = std::mem::take(&mut worker.sum);
         let mut sum = Sum {
@@ -184,7 +184,8 @@ impl SampleKind<'_, '_> {
         let mut buffer = Vec::new();
         for &index in &spoilt.inputs {
             let Ok(input) = self.driver.open(index, &mut buffer) else {
-                // The input could be opened before. The error is reported when it is opened in order.
+                // The input could be opened before. If it cannot be opened now, the error is reported when the inputs
+                // are read in order.
                 worker.pieces.push(Piece::Again(spoilt.inputs));
                 return;
             };
@@ -206,7 +207,7 @@ impl SampleKind<'_, '_> {
         worker.sum = sum;
     }
 
-    /// Reads an input directly into a sum.
+    /// Reads an input and adds its functions directly to a sum.
     fn add(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<Outcome, Odd> {
         let options = self.options;
         let bytes = input.bytes();
@@ -263,7 +264,7 @@ impl SampleKind<'_, '_> {
         Ok(outcome)
     }
 
-    /// Reads an input into a profile of its own, renames and weights it, and adds it.
+    /// Reads an input into a profile of its own, renames its functions, applies its weight, and adds it to a sum.
     fn add_changed(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<ReadReport, Odd> {
         let options = self.options;
         let mut fresh = SampleProfile::new();
@@ -296,9 +297,10 @@ impl SampleKind<'_, '_> {
     }
 }
 
-/// What an input does to the variable in which LLVM's readers note whether profiles are FS-AFDO
-/// (`FunctionSamples::ProfileIsFS`). `None` leaves it unchanged. Readers of encodings that cannot state it reset the
-/// variable; the reader of the extensible encoding only sets it; the reader of GCC's encoding does not touch it.
+/// Returns the value that reading an input gives to the variable in which LLVM's readers store whether profiles are
+/// FS-AFDO (`FunctionSamples::ProfileIsFS`). `None` if the variable keeps its value. Readers of encodings without this
+/// fact reset the variable; the reader of the extensible encoding only sets it; the reader of GCC's encoding does not
+/// change it.
 pub(super) fn fs_word(data: &[u8], kind: ProfileKind) -> Option<bool> {
     match sample::encoding(data)? {
         _ if kind.contains(ProfileKind::FS_DISCRIMINATORS) => Some(true),

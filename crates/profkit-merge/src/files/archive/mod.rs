@@ -1,4 +1,4 @@
-//! Archives of profiles in files: each member is an input of its own.
+//! Reads archives of profiles. Each member of an archive is an input of its own.
 use super::open_stored;
 use crate::InputData;
 use profkit_data::stored::{
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most bytes of members that are kept because somebody asked for a later one first.
+/// The largest number of bytes that are kept of members that are not needed yet.
 const MOST_KEPT: usize = 64 << 20;
 
-/// The bytes of the archive's file, shared by all who read members.
+/// The bytes of the archive file. All readers of its members share them.
 #[derive(Clone)]
 pub struct Bytes(Arc<InputData<'static>>);
 
@@ -26,11 +26,11 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// An archive in a file, with a list of its members.
+/// An archive file, and the list of its members.
 pub enum ArchiveFile {
-    /// tar or zip: members are reached directly.
+    /// A tar or zip archive. Each member can be read directly.
     Direct(Archive<Bytes>),
-    /// A compressed tar, which can only be read from its start.
+    /// A compressed tar archive. It can be read only from its start.
     Stream(Box<Stream>),
 }
 
@@ -43,8 +43,8 @@ impl fmt::Debug for ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Opens the archive in a file and lists its regular files; `None` if the file is no archive. If the archive is
-    /// damaged, the members before the damage are listed, and [`problem`](Self::problem) tells the reason.
+    /// Opens an archive file and lists its regular files. `None` if the file is not an archive. If the archive is
+    /// damaged, the members before the damage are listed, and [`problem`](Self::problem) returns the reason.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -56,7 +56,7 @@ impl ArchiveFile {
         })
     }
 
-    /// The names of the regular files in it, in the archive's order.
+    /// The names of the regular files in the archive, in the order of the archive.
     pub fn members(&self) -> &[String] {
         match self {
             ArchiveFile::Direct(archive) => archive.members(),
@@ -64,7 +64,7 @@ impl ArchiveFile {
         }
     }
 
-    /// Why some members could not be listed, if the archive is damaged.
+    /// If the archive is damaged: the reason why some members could not be listed.
     pub fn problem(&self) -> Option<&StoredError> {
         match self {
             ArchiveFile::Direct(archive) => archive.problem(),
@@ -72,11 +72,12 @@ impl ArchiveFile {
         }
     }
 
-    /// The bytes of a member, expanded if it is compressed itself. Any thread may call this. Members of a compressed tar
-    /// are best read in order: going back means reading the archive from its start.
+    /// Returns the bytes of a member. A member that is compressed itself is decompressed. Any thread may call this. The
+    /// members of a compressed tar archive should be read in order, because reading an earlier member means
+    /// decompressing the archive from its start.
     ///
     /// # Errors
-    /// If the member is damaged, too large, or compressed in a way that is not supported.
+    /// If the member is damaged, too large, or compressed with an unsupported method.
     pub fn read(&self, index: usize) -> Result<InputData<'_>, StoredError> {
         match self {
             ArchiveFile::Direct(archive) => Ok(match archive.read(index)? {
@@ -91,7 +92,7 @@ impl ArchiveFile {
     }
 }
 
-/// A compressed tar file. A thread of its own expands it and hands over one member after the other.
+/// A compressed tar archive. One thread decompresses it and sends the members, one after the other, to the readers.
 pub struct Stream {
     bytes: Bytes,
     compression: Compression,
@@ -102,10 +103,10 @@ pub struct Stream {
 
 #[derive(Default)]
 struct StreamState {
-    /// Members that were passed over, or kept since the members were listed.
+    /// Members that were decompressed already and are not needed yet, by index.
     kept: BTreeMap<usize, Vec<u8>>,
     kept_bytes: usize,
-    /// The members still to come, the first of them being number `next`.
+    /// The receiver of the remaining members. The first of them has the index `next`.
     coming: Option<Receiver<Result<Vec<u8>, StoredError>>>,
     next: usize,
 }
@@ -120,7 +121,8 @@ impl StreamState {
 }
 
 impl Stream {
-    /// Lists the members. Those that fit are kept, so that a small archive is expanded only once.
+    /// Lists the members of an archive. Members are kept while they fit into [`MOST_KEPT`] bytes, so that a small
+    /// archive is decompressed only once.
     fn open(bytes: Bytes, compression: Compression) -> Option<ArchiveFile> {
         let mut state = StreamState::default();
         let mut members = Vec::new();
@@ -163,7 +165,8 @@ impl Stream {
             if at == index {
                 return member;
             }
-            // Its error is reported to whoever asks for it: the archive is then read again up to there.
+            // The error of a skipped member is ignored here. Whoever reads that member later gets the error, because
+            // the archive is then decompressed again.
             if let Ok(member) = member {
                 state.keep(at, member);
             }
@@ -172,7 +175,8 @@ impl Stream {
         Err(StoredError::Changed)
     }
 
-    /// Starts expanding from the first member. The thread ends with the archive, or when nobody receives any more.
+    /// Starts a thread that decompresses the archive from the first member. The thread ends at the end of the archive,
+    /// or when the receiver is dropped.
     fn start(&self) -> Receiver<Result<Vec<u8>, StoredError>> {
         let (sender, receiver) = sync_channel(1);
         let bytes = self.bytes.clone();

@@ -23,7 +23,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Runs of a program: each of them another profile, with a folder and a link between them.
+/// Makes an archive with the profiles of several runs of a program. The archive also contains a folder and a link.
 fn tar(runs: u64) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -83,7 +83,7 @@ fn each_compression_is_told_by_its_magic_and_expanded() {
             Some(PROFILE),
             "{compression}"
         );
-        // Two of them after each other hold both contents, as with the tools that write them.
+        // Two concatenated compressed files decompress to both contents, as with the tools that write such files.
         let twice = [bytes.clone(), bytes].concat();
         assert_eq!(
             expand(&twice).unwrap().unwrap(),
@@ -159,7 +159,7 @@ fn the_members_of_every_archive_are_inputs() {
         let list = listed(&path);
         assert_eq!(list.len(), 3, "{name}");
         assert!(list.notes.is_empty(), "{name}: {:?}", list.notes);
-        // Backwards and twice: a compressed tar is read again from its start.
+        // All members are read backwards, and twice. The compressed tar must be decompressed again from its start.
         for _ in 0..2 {
             for run in (0..3).rev() {
                 assert_eq!(
@@ -180,7 +180,7 @@ fn the_members_of_every_archive_are_inputs() {
 fn members_of_a_large_compressed_archive_are_read_by_several_threads() {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = tar::Builder::new(Vec::new());
-    // Twice what is kept.
+    // The members together are twice as large as the limit for kept members.
     for run in 0..64u8 {
         let mut header = tar::Header::new_gnu();
         header.set_size(2 << 20);
@@ -234,7 +234,7 @@ fn a_cut_archive_gives_the_members_before_the_cut() {
     use crate::files::InputNote;
     let folder = tempfile::tempdir().unwrap();
     let whole = tar(3);
-    // Header and content of the folder and of one run, and the header of the next.
+    // The archive is cut after the entries of the folder and of one run, and the header of the next run.
     let cut = &whole[..512 * 4];
     for (name, bytes) in [("cut.tar", cut.to_vec()), ("cut.tar.gz", gzip(cut))] {
         let list = listed(&write(folder.path(), name, &bytes));
@@ -287,11 +287,12 @@ fn no_bytes_make_the_readers_panic() {
     }
 }
 
-/// A block states a dictionary of 4 GiB less one byte; nothing of that size may be allocated for it.
+/// A block header declares a dictionary of 4 GiB less one byte. The reader must not allocate memory of that size.
 #[test]
 fn an_xz_file_that_states_a_huge_dictionary_is_refused() {
     let mut bytes = xz(PROFILE);
-    // Stream header of 12 bytes, then the block header: size, flags, filter LZMA2 (0x21), length 1, dictionary size.
+    // The stream header has 12 bytes. The block header follows: size, flags, filter LZMA2 (0x21), length 1, dictionary
+    // size.
     let at = bytes[12..30]
         .windows(2)
         .position(|pair| pair == [0x21, 1])
@@ -305,7 +306,7 @@ fn an_xz_file_that_states_a_huge_dictionary_is_refused() {
     assert!(error.to_string().contains("mem_limit"), "{error}");
 }
 
-/// The name of a member states 8 GiB: it is read no further than any name is long.
+/// The header declares that the name of a member is 8 GiB long. The reader must stop at the largest length of a name.
 #[test]
 fn a_compressed_archive_with_an_endless_name_ends() {
     let mut header = tar::Header::new_gnu();

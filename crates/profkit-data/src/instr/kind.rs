@@ -1,34 +1,34 @@
 use profkit_abi::variant;
 use std::fmt;
 
-/// What the counters of an instrumentation profile count: a set of LLVM's `InstrProfKind` bits (`InstrProf.h`, same
-/// values).
+/// What the counters of an instrumentation profile count. The type is a set of bits with the same values as LLVM's
+/// `InstrProfKind` (`InstrProf.h`).
 ///
-/// The empty set means "unknown". Text profiles without a header have it. LLVM shows such a profile as a front-end
-/// profile and merges it with any other kind.
+/// The empty set means that the kind is unknown, as in a text profile without header lines. LLVM shows a profile of
+/// unknown kind as a front-end profile and merges it with a profile of any other kind.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct InstrKind(u32);
 
 impl InstrKind {
-    /// Unknown kind (`InstrProfKind::Unknown`).
+    /// The profile does not state its kind (`InstrProfKind::Unknown`).
     pub const UNKNOWN: Self = InstrKind(0);
-    /// Counters that clang's front end placed.
+    /// The counters were placed by clang's front end.
     pub const FRONT_END: Self = InstrKind(1);
-    /// Counters that were placed in LLVM IR.
+    /// The counters were placed in LLVM IR.
     pub const IR: Self = InstrKind(1 << 1);
-    /// The entry block is always instrumented.
+    /// The entry block of every function has a counter.
     pub const ENTRY_FIRST: Self = InstrKind(1 << 2);
-    /// Context-sensitive: the program was instrumented a second time, after inlining.
+    /// The profile is context-sensitive: the program was instrumented a second time, after inlining.
     pub const CONTEXT_SENSITIVE: Self = InstrKind(1 << 3);
-    /// Single-byte counters: each only tells whether its code ran.
+    /// Each counter is a single byte that shows only whether its code ran.
     pub const SINGLE_BYTE_COVERAGE: Self = InstrKind(1 << 4);
     /// Only function entries have counters.
     pub const FUNCTION_ENTRY_ONLY: Self = InstrKind(1 << 5);
     /// The file has a MemProf section.
     pub const MEMPROF: Self = InstrKind(1 << 6);
-    /// The file has temporal traces.
+    /// The file has temporal traces: the order in which functions were first called.
     pub const TEMPORAL: Self = InstrKind(1 << 7);
-    /// Loop entries are instrumented.
+    /// Loop entries have counters.
     pub const LOOP_ENTRIES: Self = InstrKind(1 << 8);
 
     const BITS: [(Self, u64, &'static str); 9] = [
@@ -51,8 +51,8 @@ impl InstrKind {
         (Self::LOOP_ENTRIES, variant::LOOP_ENTRIES, "loop entries"),
     ];
 
-    /// The kind that the version word of a raw or indexed file tells (`getProfileKindFromVersion`). Without the IR bit,
-    /// the profile is a front-end profile.
+    /// Returns the kind that the version word of a raw or indexed file states (`getProfileKindFromVersion`). Without
+    /// the IR bit, the profile is a front-end profile.
     pub fn from_version_word(word: u64) -> Self {
         let set = Self::BITS
             .iter()
@@ -66,7 +66,7 @@ impl InstrKind {
         }
     }
 
-    /// The flags for the version word of an indexed file of this kind.
+    /// Returns the flags that an indexed file of this kind has in its version word.
     pub fn version_flags(self) -> u64 {
         Self::BITS
             .iter()
@@ -74,12 +74,12 @@ impl InstrKind {
             .fold(0, |word, (_, flag, _)| word | flag)
     }
 
-    /// Whether all bits of `other` are set.
+    /// Whether this kind has all bits of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any bit of `other` is set.
+    /// Whether this kind has any bit of `other`.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

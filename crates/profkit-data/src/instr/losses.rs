@@ -5,7 +5,7 @@ use super::InstrKind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Flags of the profile's kind that the format or its reader does not know.
+    /// The flags of the profile's kind that were left out, because the format or its reader does not know them.
     pub flags: InstrKind,
     /// The number of records whose MC/DC bitmap was left out.
     pub bitmaps: u64,
@@ -27,7 +27,7 @@ impl Losses {
         *self == Self::default()
     }
 
-    /// The losses as counts, each with a plural noun for messages. Lost flags are not among them.
+    /// Returns the number of lost items of each sort, with a plural noun for messages. The lost flags are not included.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.bitmaps, "MC/DC bitmaps"),

@@ -1,7 +1,7 @@
 //! Instrumentation profiles: the types that the raw, indexed and text formats share.
 //!
-//! A reader returns [`Record`]s, one per function name and hash. A writer needs a whole [`InstrProfile`]. Each of the
-//! three formats has a folder that holds its reader and its writer.
+//! A reader returns [`Record`]s, one for each function name and function hash. A writer needs a whole [`InstrProfile`].
+//! Each of the three formats has a folder with its reader and its writer.
 pub mod indexed;
 mod kind;
 mod losses;

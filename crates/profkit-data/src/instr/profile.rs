@@ -7,40 +7,42 @@ use crate::names::SymbolTable;
 pub struct InstrProfile {
     /// The kind of the profile: what its counters count.
     pub kind: InstrKind,
-    /// The functions, in one or several tables. Each name is in one table only.
+    /// The functions and their records, in one or several tables. Each function name occurs in only one of the tables.
     pub tables: Vec<FunctionTable>,
-    /// The names of value-profile targets. The text format writes names in place of hashes.
+    /// The names of the targets in the value profiles. Records hold hashes of these names; the text format writes the
+    /// names.
     pub symbols: SymbolTable,
     /// The build ids of the programs that ran, sorted and unique.
     pub binary_ids: Vec<BuildId>,
-    /// The orders in which functions were first called.
+    /// The temporal traces: the order in which each run first called its functions.
     pub traces: TemporalTraces,
-    /// The names of virtual tables, if they are kept.
+    /// The names of the virtual tables. This is empty unless a merge was asked to keep them.
     pub vtable_names: Vec<Vec<u8>>,
-    /// A MemProf section that is copied without decoding it.
+    /// The bytes of the MemProf section of an indexed profile. They are copied to the output without being decoded.
     pub memprof: Option<crate::MemProfSection>,
 }
 
-/// Temporal traces, and their number before sampling, which LLVM's reservoir sampling needs.
+/// The temporal traces of a profile. LLVM keeps a random sample of all traces (reservoir sampling), so the number of
+/// traces before sampling is stored as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTraces {
     /// The traces that were kept.
     pub traces: Vec<TemporalTrace>,
-    /// The number of traces that were seen in all (`TemporalProfTraceStreamSize`).
+    /// The number of traces before sampling (`TemporalProfTraceStreamSize`).
     pub stream_size: u64,
 }
 
-/// The functions of one run, in the order of their first calls.
+/// One temporal trace: the functions of one run, in the order of their first calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTrace {
-    /// The weight of the run.
+    /// The weight of the run in the profile.
     pub weight: u64,
-    /// The functions, by the hash of their name.
+    /// The called functions, each as the hash of its name.
     pub functions: Vec<NameRef>,
 }
 
 impl InstrProfile {
-    /// The number of records. A function has one record per hash.
+    /// Returns the number of function records. A function has one record per function hash.
     pub fn record_count(&self) -> usize {
         self.tables.iter().map(FunctionTable::record_count).sum()
     }

@@ -1,26 +1,28 @@
 use crate::ids::{FuncHash, NameRef};
 use profkit_abi::value_kind;
 
-/// The data of one function with one hash, owned. Readers fill the same record again and again
-/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so reading allocates no memory per function.
+/// A function record: the counters, bitmap and value profile of one function with one function hash. It owns its data.
+/// A reader fills the same record again for each function
+/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so it does not allocate memory per function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The PGO name, exactly as in the file. Empty if a raw file has lost its names.
+    /// The function's PGO name, exactly as in the file. It is empty if a damaged raw file has lost its names.
     pub name: Vec<u8>,
-    /// The low 64 bits of the MD5 of the name.
+    /// The low 64 bits of the MD5 hash of the function's name.
     pub name_ref: NameRef,
-    /// The hash of the control flow.
+    /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters in file order. For single-byte coverage, 1 means covered and 0 not covered.
+    /// The counters in the order of the file. In a profile with single-byte coverage, 1 means that the code ran and 0
+    /// that it did not.
     pub counts: Vec<u64>,
-    /// The bytes of the MC/DC bitmap.
+    /// The bytes of the function's MC/DC bitmap.
     pub bitmap: Vec<u8>,
-    /// The value profile.
+    /// The function's value profile.
     pub values: ValueData,
 }
 
 impl Record {
-    /// Empties the record but keeps its buffers.
+    /// Empties the record. Its buffers keep their memory.
     pub fn clear(&mut self) {
         self.name.clear();
         self.name_ref = NameRef(0);
@@ -30,89 +32,90 @@ impl Record {
         self.values.clear();
     }
 
-    /// Whether the first counter is a marker for a pseudo-hot or pseudo-warm function, and not a count.
+    /// Whether the function is marked as pseudo-hot or pseudo-warm. The first counter is then a marker and not a count.
     pub fn is_pseudo(&self) -> bool {
         crate::summary::is_pseudo(&self.counts)
     }
 }
 
-/// A value, and how often it was seen at a site.
+/// An entry of the value profile: a value that was seen at a value site, and how often it was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueEntry {
-    /// For call targets and vtables, the low 64 bits of the MD5 of the name (0 if it is unknown or outside the
-    /// program). For memory intrinsics, the size, or the first size of its bucket.
+    /// The value. For call targets and vtables it is the low 64 bits of the MD5 of the target's name, or 0 if the
+    /// target is unknown or outside the program. For memory intrinsics it is the size in bytes, or the smallest size of
+    /// a range of sizes.
     pub value: u64,
-    /// How often the value was seen.
+    /// How often the value was seen at the site.
     pub count: u64,
 }
 
-/// The value profile of a record: the values that were seen, by value kind and site. All sites of a kind share two flat
-/// lists, so a site needs no allocation of its own.
+/// The value profile of a function record: for each value kind, its value sites and the values seen there. All sites of
+/// a kind share two buffers, so a site needs no allocation of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueData {
     kinds: [KindValues; value_kind::COUNT],
 }
 
 impl ValueData {
-    /// The sites of a value kind; `None` if LLVM has no kind with this number.
+    /// Returns the value sites of a value kind; `None` if LLVM has no kind with this number.
     pub fn kind(&self, kind: u32) -> Option<&KindValues> {
         self.kinds.get(kind as usize)
     }
 
-    /// Mutable access to the sites of a value kind.
+    /// Returns mutable access to the value sites of a value kind.
     pub fn kind_mut(&mut self, kind: u32) -> Option<&mut KindValues> {
         self.kinds.get_mut(kind as usize)
     }
 
-    /// All value kinds with their numbers, in order. Kinds without sites are included.
+    /// Returns all value kinds with their numbers, in ascending order. Kinds without value sites are included.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, &KindValues)> {
         (0u32..).zip(&self.kinds)
     }
 
-    /// All value kinds with their numbers, in order, mutable.
+    /// Returns mutable access to all value kinds with their numbers, in ascending order.
     pub fn kinds_mut(&mut self) -> impl Iterator<Item = (u32, &mut KindValues)> {
         (0u32..).zip(&mut self.kinds)
     }
 
-    /// Whether no value kind has a site.
+    /// Whether the record has no value sites of any kind.
     pub fn is_empty(&self) -> bool {
         self.kinds.iter().all(|kind| kind.site_count() == 0)
     }
 
-    /// Empties all value kinds but keeps their buffers.
+    /// Removes the value sites of all kinds. The buffers keep their memory.
     pub fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindValues::clear);
     }
 }
 
-/// The sites of one value kind.
+/// The value sites of one value kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindValues {
-    /// The end of each site's values in `entries`.
+    /// For each value site, the index in `entries` after its last value.
     ends: Vec<u32>,
     entries: Vec<ValueEntry>,
 }
 
-/// The values of one site.
+/// One value site: the values that were seen there.
 pub type SiteValues<'a> = &'a [ValueEntry];
 
 impl KindValues {
-    /// The number of sites. Sites without values count too.
+    /// The number of value sites. Sites without values are included.
     pub fn site_count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The values of all sites, one site after the other.
+    /// Returns the values of all value sites, one site after the other.
     pub fn entries(&self) -> &[ValueEntry] {
         &self.entries
     }
 
-    /// The values of all sites, mutable. The number of values per site cannot change.
+    /// Returns mutable access to the values of all value sites. The number of values per site cannot change.
     pub fn entries_mut(&mut self) -> &mut [ValueEntry] {
         &mut self.entries
     }
 
-    /// The values of each site, in the order of the sites.
+    /// Returns the values of each value site, in the order of the sites.
     pub fn sites(&self) -> impl ExactSizeIterator<Item = SiteValues<'_>> + Clone {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -122,7 +125,7 @@ impl KindValues {
         })
     }
 
-    /// The values of one site; empty if there is no such site.
+    /// Returns the values of one value site, or an empty list if there is no such site.
     pub fn site(&self, index: usize) -> SiteValues<'_> {
         let Some(&end) = self.ends.get(index) else {
             return &[];
@@ -137,7 +140,7 @@ impl KindValues {
             .unwrap_or_default()
     }
 
-    /// The values of each site, mutable. The number of values per site cannot change.
+    /// Returns mutable access to the values of each value site. The number of values per site cannot change.
     pub fn sites_mut(&mut self) -> impl Iterator<Item = &mut [ValueEntry]> {
         let mut rest = self.entries.as_mut_slice();
         let mut start = 0;
@@ -151,7 +154,7 @@ impl KindValues {
         })
     }
 
-    /// Drops all values of a site after the first `max`, at every site.
+    /// Removes all values of a value site after the first `max`, at every site.
     pub fn truncate_sites(&mut self, max: usize) {
         if self.sites().all(|site| site.len() <= max) {
             return;
@@ -163,25 +166,25 @@ impl KindValues {
         *self = cut;
     }
 
-    /// Appends a site with its values.
+    /// Appends a value site with the given values.
     pub fn push_site(&mut self, values: impl IntoIterator<Item = ValueEntry>) {
         self.entries.extend(values);
         self.ends
             .push(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
     }
 
-    /// Appends a value to the last site, which [`end_site`](Self::end_site) will complete.
+    /// Appends a value to the value site that is being built. [`end_site`](Self::end_site) completes the site.
     pub fn push_value(&mut self, entry: ValueEntry) {
         self.entries.push(entry);
     }
 
-    /// Completes a site whose values were added one by one with [`push_value`](Self::push_value).
+    /// Completes a value site whose values were added one by one with [`push_value`](Self::push_value).
     pub fn end_site(&mut self) {
         self.ends
             .push(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
     }
 
-    /// Empties the kind but keeps its buffers.
+    /// Removes all value sites of this kind. The buffers keep their memory.
     pub fn clear(&mut self) {
         self.ends.clear();
         self.entries.clear();

@@ -1,26 +1,29 @@
-//! Temporal traces: exactly the same sample as LLVM's reservoir (`InstrProfWriter::addTemporalProfileTrace(s)`).
+//! Samples temporal traces and keeps exactly those that LLVM's reservoir sampling keeps
+//! (`InstrProfWriter::addTemporalProfileTrace(s)`).
 //!
-//! The generator is the Mersenne twister of C++ (`std::mt19937`, seed 5489); the distribution is how libstdc++
-//! computes `std::uniform_int_distribution<uint64_t>`, which is what Debian's LLVM is built with. LLVM changed the
-//! sampling between 19 and 22, so that both are here.
+//! The random numbers come from C++'s Mersenne twister (`std::mt19937`, seed 5489). They are mapped to a range as
+//! libstdc++ does in `std::uniform_int_distribution<uint64_t>`, because Debian's LLVM is built with libstdc++. LLVM
+//! changed its sampling between versions 19 and 22; this module implements both.
 use super::{TemporalTrace, TemporalTraces};
 use rustc_hash::FxHashSet;
 
-/// Sampling of temporal traces.
+/// Limits for the temporal traces that a merge keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// How many traces are kept (`--temporal-profile-trace-reservoir-size`).
+    /// The maximum number of traces to keep (`--temporal-profile-trace-reservoir-size`).
     pub reservoir_size: u64,
-    /// The most functions of a trace that are kept (`--temporal-profile-max-trace-length`).
+    /// The maximum number of functions to keep in a trace (`--temporal-profile-max-trace-length`).
     pub max_length: u64,
 }
 
-/// How traces beyond the reservoir's size are sampled (`InstrProfWriter::addTemporalProfileTraces`).
+/// The sampling method for temporal traces when there are more than the reservoir can hold
+/// (`InstrProfWriter::addTemporalProfileTraces`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceSampling {
-    /// As LLVM 17 to 19: every trace of the whole stream is equally likely to be kept.
+    /// The method of LLVM 17 to 19. Every trace of all inputs is equally likely to be kept.
     Llvm19,
-    /// As LLVM 22: once the reservoir is full, only inputs that hold more traces than it take part.
+    /// The method of LLVM 22. Once the reservoir is full, an input can replace traces only if it has more traces than
+    /// the reservoir holds.
     #[default]
     Llvm22,
 }
@@ -34,7 +37,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// Traces sampled so far.
+/// The temporal traces that were kept so far, and the state of the random numbers.
 #[derive(Clone, Debug)]
 pub struct Reservoir {
     options: TraceOptions,
@@ -44,7 +47,7 @@ pub struct Reservoir {
 }
 
 impl Reservoir {
-    /// An empty reservoir.
+    /// Makes an empty reservoir.
     pub fn new(options: TraceOptions, sampling: TraceSampling) -> Self {
         Reservoir {
             options,
@@ -54,12 +57,12 @@ impl Reservoir {
         }
     }
 
-    /// The traces that were kept, with the length of the whole stream.
+    /// Returns the traces that were kept, and the number of traces before sampling.
     pub fn finish(self) -> TemporalTraces {
         self.sampled
     }
 
-    /// Adds the traces of one input, or what another reservoir holds.
+    /// Adds the temporal traces of one input, or those of another reservoir.
     pub fn add(&mut self, source: TemporalTraces) {
         let TemporalTraces {
             mut traces,
@@ -86,7 +89,8 @@ impl Reservoir {
         self.sampled.traces.append(&mut traces);
         self.shuffle(&mut rest);
         let mut rest = rest.into_iter().peekable();
-        // From the reservoir's size, not the stream's: once it is full, an input with a single trace changes nothing.
+        // The first number is the size of the reservoir, not the number of traces seen so far. So once the reservoir is
+        // full, an input with a single trace changes nothing.
         for seen in self.sampled.traces.len() as u64..stream_size.min(MAX_DRAWS) {
             if rest.peek().is_none() {
                 break;
@@ -105,7 +109,7 @@ impl Reservoir {
         let capacity = self.options.reservoir_size;
         let mut source_is_sampled = stream_size > capacity;
         if source_is_sampled && self.sampled.stream_size <= capacity {
-            // The sampled one of the two becomes the reservoir.
+            // The input was already sampled and this reservoir was not: the input's traces become the reservoir.
             std::mem::swap(&mut self.sampled.traces, &mut traces);
             std::mem::swap(&mut self.sampled.stream_size, &mut stream_size);
             source_is_sampled = false;
@@ -114,7 +118,8 @@ impl Reservoir {
             traces.into_iter().for_each(|trace| self.add_one(trace));
             return;
         }
-        // Both are samples: find which traces the source's stream would have replaced, one draw for each of it.
+        // Both sides were already sampled. Draw one number for each trace that the input had before sampling, to find
+        // the traces of the reservoir that the input replaces.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {
@@ -143,7 +148,7 @@ impl Reservoir {
         self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
     }
 
-    /// A number from 0 to `max`, if a trace stands there.
+    /// Draws a number from 0 to `max`. Returns it if it is the index of a trace in the reservoir.
     fn draw_slot(&mut self, max: u64) -> Option<usize> {
         let drawn = self.random.uniform(max);
         usize::try_from(drawn)
@@ -151,7 +156,8 @@ impl Reservoir {
             .filter(|&index| index < self.sampled.traces.len())
     }
 
-    /// `llvm::shuffle`: from the front, each with one after it or itself.
+    /// Shuffles the traces as `llvm::shuffle` does: from the first to the last, each is swapped with a random one of
+    /// itself and the traces after it.
     fn shuffle(&mut self, traces: &mut [TemporalTrace]) {
         let len = traces.len();
         for first in 0..len.saturating_sub(1) {
@@ -161,8 +167,8 @@ impl Reservoir {
     }
 }
 
-/// The most draws for one input whose stream was sampled. Real streams are thousands of runs; a file that claims 2^60
-/// must not keep us busy.
+/// The maximum number of random draws for one input that was already sampled. Real inputs come from thousands of runs.
+/// A damaged file can claim 2^60 runs and must not take hours.
 const MAX_DRAWS: u64 = 1 << 24;
 
 const STATE_LEN: usize = 624;
@@ -214,7 +220,8 @@ impl Mt19937 {
         value ^ (value >> 18)
     }
 
-    /// `std::uniform_int_distribution<uint64_t>(0, max)` of libstdc++ over this 32-bit generator.
+    /// Returns a random number from 0 to `max`, as libstdc++'s `std::uniform_int_distribution<uint64_t>(0, max)`
+    /// computes it from this 32-bit generator.
     fn uniform(&mut self, max: u64) -> u64 {
         const RANGE: u64 = u32::MAX as u64;
         if max < RANGE {
@@ -223,7 +230,7 @@ impl Mt19937 {
         if max == RANGE {
             return u64::from(self.next());
         }
-        // Two draws: a high part within bounds, then a low part; again if the sum is too large.
+        // Draw the high half within its limit, then the low half. Draw both again if the result is above `max`.
         loop {
             let high = self.uniform(max >> 32) << 32;
             let (value, carried) = high.overflowing_add(u64::from(self.next()));
@@ -233,7 +240,7 @@ impl Mt19937 {
         }
     }
 
-    /// A number below `bound`, by Lemire's multiplication (libstdc++ since GCC 11).
+    /// Returns a random number below `bound`, by Lemire's multiplication method (libstdc++ since GCC 11).
     fn below(&mut self, bound: u32) -> u32 {
         let mut product = u64::from(self.next()) * u64::from(bound);
         let low = |product: u64| product & u64::from(u32::MAX);
@@ -254,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_the_standard_one() {
-        // C++ [rand.predef]: the 10000th number of a default-constructed mt19937.
+        // The C++ standard ([rand.predef]) states the 10000th number of a default `mt19937`.
         let mut random = Mt19937::new();
         let last = (0..10_000).map(|_| random.next()).last();
         assert_eq!(last, Some(4_123_659_995));

@@ -5,39 +5,41 @@ use crate::names::SymbolTable;
 
 /// The interface that all readers of instrumentation profiles share.
 ///
-/// Parsing, which each reader has as its own `parse`, checks only the header and the bounds of the sections. Records
-/// are decoded one by one.
+/// A reader is made by its own `parse` function, which checks only the header and the bounds of the sections. The
+/// reader then decodes one function record at a time.
 pub trait InstrSource {
-    /// The kind of the profile: what its counters count. It is known as soon as the file is parsed, for text too:
-    /// `parse` reads the header lines.
+    /// Returns the kind of the profile: what its counters count. The kind is known as soon as the file is opened. This
+    /// is also true for text, because opening reads the header lines.
     fn kind(&self) -> InstrKind;
 
-    /// The whole version word of the file, with number and flags. Text has none; for it the result is 0.
+    /// Returns the version word of the file: the version number and the variant flags. Text profiles have no version
+    /// word; for them the result is 0.
     fn version_word(&self) -> u64;
 
-    /// Decodes the next record into `record`, whose buffers are reused. Returns `Ok(false)` at the end.
+    /// Decodes the next function record into `record` and reuses its buffers. Returns `Ok(false)` at the end of the
+    /// file.
     ///
     /// # Errors
-    /// An error belongs to one record. After it, the next call continues with the next record if the reader can find it
-    /// ([`can_resume`](Self::can_resume)); otherwise the reader is at its end.
+    /// An error concerns one record only. If the reader can find the next record ([`can_resume`](Self::can_resume)),
+    /// the next call continues with it. Otherwise the next call returns the end of the file.
     fn read_record(&mut self, record: &mut Record) -> Result<bool>;
 
-    /// Whether there may be more records after an error.
+    /// Whether reading can continue with further records after an error.
     fn can_resume(&self) -> bool;
 
-    /// The names that the file has given in full so far: names of functions and vtables in raw files, names of value
-    /// targets in text.
+    /// Returns the names that the reader has found as text so far. In raw files these are the names of functions and
+    /// vtables; in text profiles they are the names of value targets.
     fn symbols(&self) -> &SymbolTable;
 
-    /// The build ids in file order.
+    /// Returns the build ids in the order of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the section contradicts itself.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the section of build ids is damaged.
     fn binary_ids(&self) -> Result<Vec<BuildId>>;
 
-    /// The temporal traces. For raw files, call this after all records were read.
+    /// Returns the temporal traces. For raw files, call this after all function records were read.
     ///
     /// # Errors
-    /// As [`binary_ids`](Self::binary_ids).
+    /// The errors of [`binary_ids`](Self::binary_ids).
     fn temporal_traces(&mut self) -> Result<TemporalTraces>;
 }

@@ -1,13 +1,13 @@
-//! A table of many records in a few large buffers. Merging builds it, and writers take it as input.
+//! A table that holds many function records in a few large buffers. Merges build such tables, and writers read them.
 use super::record::ValueData;
 use crate::ids::{FuncHash, NameRef};
 use crate::summary::is_pseudo;
 
-/// The index of a function in a [`FunctionTable`]. There is one function per name.
+/// The index of a function in a [`FunctionTable`]. Each function name has one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
-/// The index of a record in a [`FunctionTable`]. There is one record per name and hash.
+/// The index of a function record in a [`FunctionTable`]. Each pair of function name and function hash has one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u32);
 
@@ -56,48 +56,49 @@ struct RecordEntry {
     bitmap_start: usize,
     counts_len: u32,
     bitmap_len: u32,
-    /// An index into `values`, or `NONE`.
+    /// The index of the value profile in `values`, or `NONE`.
     values: u32,
-    /// The next record of the same function, or `NONE`.
+    /// The index of the next record of the same function, or `NONE`.
     next: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// The contents of a record for [`FunctionTable::push_record`].
+/// A function record to be added with [`FunctionTable::push_record`].
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a> {
-    /// The hash of the control flow.
+    /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters.
+    /// The counters of the record.
     pub counts: &'a [u64],
-    /// The bytes of the MC/DC bitmap.
+    /// The bytes of the record's MC/DC bitmap.
     pub bitmap: &'a [u8],
-    /// The value profile. `None` means the same as an empty one.
+    /// The value profile of the record. `None` means that it is empty.
     pub values: Option<&'a ValueData>,
-    /// The position at which the record was first seen. Any number will do that grows from record to record.
+    /// The position at which the record was first seen in the inputs. Positions must increase from record to record;
+    /// gaps are allowed.
     pub order: u64,
 }
 
-/// A function of a table.
+/// A function in a [`FunctionTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionRef<'a> {
     table: &'a FunctionTable,
     entry: &'a FunctionEntry,
 }
 
-/// A record of a table.
+/// A function record in a [`FunctionTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRef<'a> {
-    /// The hash of the control flow.
+    /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters.
+    /// The counters of the record.
     pub counts: &'a [u64],
-    /// The bytes of the MC/DC bitmap.
+    /// The bytes of the record's MC/DC bitmap.
     pub bitmap: &'a [u8],
-    /// The value profile, if there is one.
+    /// The value profile of the record; `None` if it has no value sites.
     pub values: Option<&'a ValueData>,
-    /// The position at which the record was first seen, as given to [`FunctionTable::push_record`].
+    /// The position at which the record was first seen in the inputs, as given to [`FunctionTable::push_record`].
     pub order: u64,
 }
 
@@ -107,7 +108,8 @@ impl FunctionTable {
         Self::default()
     }
 
-    /// Reserves memory for further functions with one record each, and for their names and counters.
+    /// Reserves memory for further functions: for one record each, and for the given numbers of name bytes and
+    /// counters.
     pub fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.functions.reserve(functions);
         self.records.reserve(functions);
@@ -143,8 +145,8 @@ impl FunctionTable {
         }
     }
 
-    /// Adds a function without records. It is not checked whether the table already has the name; the caller must know.
-    /// `None` if the table is full (2^32 − 1 functions) or the name has 4 GiB or more.
+    /// Adds a function that has no records yet. The caller must make sure that the table does not have the name yet.
+    /// Returns `None` if the table is full (2^32 − 1 functions) or the name has 4 GiB or more.
     pub fn push_function(
         &mut self,
         name: &[u8],
@@ -169,7 +171,8 @@ impl FunctionTable {
         Some(FunctionId(id))
     }
 
-    /// Adds a record to a function, after its other records. `None` if the table is full or has no such function.
+    /// Adds a record to a function, after the records that it already has. Returns `None` if the table is full or does
+    /// not have the function.
     pub fn push_record(&mut self, function: FunctionId, record: NewRecord<'_>) -> Option<RecordId> {
         let id = u32::try_from(self.records.len())
             .ok()
@@ -214,7 +217,7 @@ impl FunctionTable {
         self.records.len()
     }
 
-    /// The function with this id.
+    /// Returns the function with this index.
     pub fn function(&self, id: FunctionId) -> Option<FunctionRef<'_>> {
         Some(FunctionRef {
             table: self,
@@ -222,19 +225,19 @@ impl FunctionTable {
         })
     }
 
-    /// The record with this id.
+    /// Returns the function record with this index.
     pub fn record(&self, id: RecordId) -> Option<RecordRef<'_>> {
         Some(self.record_ref(self.records.get(id.0 as usize)?))
     }
 
-    /// All functions in the order in which they were added.
+    /// Returns all functions in the order in which they were added.
     pub fn functions(&self) -> impl ExactSizeIterator<Item = FunctionRef<'_>> {
         self.functions
             .iter()
             .map(|entry| FunctionRef { table: self, entry })
     }
 
-    /// The records of a function with their ids, in the order in which they were added.
+    /// Returns the records of a function with their indexes, in the order in which they were added.
     pub fn record_ids(&self, id: FunctionId) -> impl Iterator<Item = RecordId> + '_ {
         let mut next = self
             .functions
@@ -247,27 +250,28 @@ impl FunctionTable {
         })
     }
 
-    /// Mutable access to the counters of a record.
+    /// Returns mutable access to the counters of a record.
     pub fn counts_mut(&mut self, id: RecordId) -> Option<&mut [u64]> {
         let record = self.records.get(id.0 as usize)?;
         self.counts
             .get_mut(record.counts_start..record.counts_start + record.counts_len as usize)
     }
 
-    /// Mutable access to the bitmap bytes of a record.
+    /// Returns mutable access to the bitmap bytes of a record.
     pub fn bitmap_mut(&mut self, id: RecordId) -> Option<&mut [u8]> {
         let record = self.records.get(id.0 as usize)?;
         self.bitmaps
             .get_mut(record.bitmap_start..record.bitmap_start + record.bitmap_len as usize)
     }
 
-    /// Mutable access to the value profile of a record; `None` if the record has no value sites.
+    /// Returns mutable access to the value profile of a record; `None` if the record has no value sites.
     pub fn values_mut(&mut self, id: RecordId) -> Option<&mut ValueData> {
         let record = self.records.get(id.0 as usize)?;
         self.values.get_mut(record.values as usize)
     }
 
-    /// Records that a function and its record were seen at `order`. The smaller of the old and the new number is kept.
+    /// Notes that a function and one of its records were seen at position `order` of the inputs. The table keeps the
+    /// smallest position of each.
     pub fn seen_at(&mut self, function: FunctionId, record: RecordId, order: u64) {
         if let Some(entry) = self.functions.get_mut(function.0 as usize) {
             entry.order = entry.order.min(order);
@@ -295,7 +299,7 @@ impl FunctionTable {
 }
 
 impl<'a> FunctionRef<'a> {
-    /// The PGO name.
+    /// The function's PGO name.
     pub fn name(&self) -> &'a [u8] {
         let end = self.entry.name_start + self.entry.name_len as usize;
         self.table
@@ -304,18 +308,18 @@ impl<'a> FunctionRef<'a> {
             .unwrap_or_default()
     }
 
-    /// The low 64 bits of the MD5 of the name.
+    /// The low 64 bits of the MD5 of the function's name.
     pub fn name_ref(&self) -> NameRef {
         self.entry.name_ref
     }
 
-    /// The position at which the function was first seen.
+    /// The position at which the function was first seen in the inputs.
     pub fn order(&self) -> u64 {
         self.entry.order
     }
 
-    /// Whether any record has a count or a bitmap bit. LLVM keeps such functions in a sparse profile
-    /// (`InstrProfWriter::shouldEncodeData`).
+    /// Whether the function ran: whether any of its records has a count or a bitmap bit that is not 0. LLVM keeps only
+    /// such functions in a sparse profile (`InstrProfWriter::shouldEncodeData`).
     pub fn has_run(&self) -> bool {
         self.records().any(|record| {
             record.counts.iter().any(|&count| count > 0)
@@ -323,7 +327,7 @@ impl<'a> FunctionRef<'a> {
         })
     }
 
-    /// The records of the function, in the order in which they were added.
+    /// Returns the records of the function, in the order in which they were added.
     pub fn records(&self) -> impl Iterator<Item = RecordRef<'a>> + use<'a> {
         let table = self.table;
         let mut next = self.entry.first_record;
@@ -336,7 +340,7 @@ impl<'a> FunctionRef<'a> {
 }
 
 impl RecordRef<'_> {
-    /// Whether the first counter is a pseudo-hot or pseudo-warm marker.
+    /// Whether the record is marked as pseudo-hot or pseudo-warm. Its first counter is then a marker and not a count.
     pub fn is_pseudo(&self) -> bool {
         is_pseudo(self.counts)
     }

@@ -18,27 +18,26 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
-/// The length of the header of the value data: TotalSize and NumValueKinds.
+/// The length of the header of the value data. The header holds TotalSize and NumValueKinds.
 const BLOB_HEADER_LEN: usize = 8;
-/// The length of the header of a value kind: Kind and NumValueSites.
+/// The length of the header of each value kind. The header holds Kind and NumValueSites.
 const KIND_HEADER_LEN: usize = 8;
-/// The length of an entry: Value and Count.
+/// The length of one entry of the value data. The entry holds Value and Count.
 const ENTRY_LEN: usize = 16;
-/// The blob and the header of each kind are padded to a multiple of this.
+/// The alignment of value data: the blob and the header of each value kind are padded to a multiple of this length.
 const ALIGNMENT: usize = 8;
 
 const STRUCTURE: Structure = Structure::ValueData;
 
-/// Decodes one blob at the cursor into `values`, which is emptied first. Values stay as they are in the file: in raw
-/// files, targets are addresses.
+/// Decodes the value data of one function record at the cursor into `values`, which is emptied first. Values are not
+/// changed. In raw files, the values of call targets are therefore addresses.
 ///
-/// If a kind is listed twice, its sites are joined, as in LLVM's reader.
+/// If a value kind occurs twice, its value sites are appended to each other, as in LLVM's reader.
 ///
 /// # Errors
-/// Kinds and detail texts are LLVM's. [`ErrorKind::Truncated`] if the data are shorter than the header of a blob, and
-/// [`ErrorKind::TooLarge`] if TotalSize exceeds the data; in both cases the cursor does not move.
-/// [`ErrorKind::Malformed`] if the blob contradicts itself; the cursor then stands after the blob, so that reading can
-/// continue.
+/// The error kinds and detail texts are LLVM's. [`ErrorKind::Truncated`] if the data are shorter than the header of the
+/// blob, and [`ErrorKind::TooLarge`] if TotalSize is longer than the data; in both cases the cursor does not move.
+/// [`ErrorKind::Malformed`] if the blob is damaged; the cursor is then after the blob, so that reading can continue.
 pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     values.clear();
     let mut blob = window(cursor)?;
@@ -48,15 +47,16 @@ pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     })
 }
 
-/// Skips one blob at the cursor without decoding its values.
+/// Skips the value data of one function record at the cursor without decoding them.
 ///
 /// # Errors
-/// As [`decode`], except for faults that only decoding shows.
+/// The errors of [`decode`], except those that are found only by decoding.
 pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     window(cursor).map(drop)
 }
 
-/// The number of bytes that [`encode`] appends for these values. Without any site it is 8, the length of the header.
+/// Returns the number of bytes that [`encode`] appends for these values. Without value sites it is 8, the length of the
+/// header.
 pub fn encoded_len(values: &ValueData) -> usize {
     let kinds = values.kinds().filter(|(_, kind)| kind.site_count() > 0);
     BLOB_HEADER_LEN
@@ -65,11 +65,11 @@ pub fn encoded_len(values: &ValueData) -> usize {
             .sum::<usize>()
 }
 
-/// Appends the blob of these values. Like LLVM's writer, it leaves out kinds without sites.
+/// Appends the value data of one function record. Like LLVM's writer, it leaves out value kinds without value sites.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if a site has more than 255 values or the blob reaches 4 GiB; nothing is appended
-/// then.
+/// [`ErrorKind::CannotRepresent`] if a value site has more than 255 values or the value data are 4 GiB or longer.
+/// Nothing is appended then.
 pub fn encode(values: &ValueData, endian: Endian, out: &mut Vec<u8>) -> Result<()> {
     let total = u32::try_from(encoded_len(values)).map_err(|_| {
         Error::new(
@@ -121,7 +121,7 @@ fn kind_header_len(sites: usize) -> usize {
     (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
 }
 
-/// Takes the next blob. The cursor that is returned stands after its TotalSize.
+/// Moves `cursor` past the next blob. Returns a cursor over this blob, after its TotalSize field.
 fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;
@@ -149,7 +149,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
                 .at(start)
                 .within(STRUCTURE)
                 .found(total)
-                // The spelling is LLVM's.
+                // The spelling error is LLVM's own.
                 .llvm_detail("total size is not multiples of quardword"),
         );
     }

@@ -1,39 +1,40 @@
-//! The header of an indexed profile, and which versions have which words and flags.
+//! The header of an indexed profile, with the header words and flags of each version.
 use crate::bytes::{Cursor, Endian};
 use crate::instr::InstrKind;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 
-/// The header of an indexed profile. Offsets are absolute. A word that the version does not have is 0.
+/// The header of an indexed profile. Offsets count from the start of the file. If the version of the file does not have
+/// a header word, its field is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexedHeader {
-    /// The version number and the flags.
+    /// The version word: the version number and the variant flags.
     pub version_word: u64,
-    /// `MaxFunctionCount` up to version 3; unused and 0 from version 4.
+    /// `MaxFunctionCount`. Files up to version 3 state it; from version 4 the word is unused and 0.
     pub max_function_count: u64,
-    /// The offset of the function table's bucket index.
+    /// The offset of the function table's bucket index, which finds a function by its name.
     pub hash_offset: u64,
-    /// The offset of the MemProf section, if flag 62 is set (version 8).
+    /// The offset of the MemProf section. The word exists from version 8, if flag 62 is set.
     pub memprof_offset: u64,
-    /// The offset of the build ids (version 9).
+    /// The offset of the build ids (from version 9).
     pub binary_ids_offset: u64,
-    /// The offset of the temporal traces, if flag 63 is set (version 10).
+    /// The offset of the temporal traces. The word exists from version 10, if flag 63 is set.
     pub traces_offset: u64,
-    /// The offset of the vtable names (version 12).
+    /// The offset of the vtable names (from version 12).
     pub vtable_names_offset: u64,
 }
 
-/// LLVM requires this number of bytes before it looks at the version.
+/// The minimum length of an indexed profile in bytes. LLVM checks it before the version.
 const MINIMUM_LEN: usize = 24;
-/// The offset of the header word that holds the offset of the hash table's index (`HashOffset`). It is the same in all
-/// versions.
+/// The offset of the header word `HashOffset`, which holds the offset of the function table's bucket index. The word
+/// has the same offset in all versions.
 pub(super) const HASH_OFFSET_AT: u64 = 32;
 
 impl IndexedHeader {
-    /// Reads the header at the start of a file. The headers of versions 1 to 14 are known.
+    /// Reads the header at the start of a file. The function supports versions 1 to 14.
     ///
     /// # Errors
-    /// Checked in LLVM's order: [`ErrorKind::Truncated`] for less than 24 bytes; [`ErrorKind::BadMagic`];
+    /// The checks come in LLVM's order: [`ErrorKind::Truncated`] for less than 24 bytes; [`ErrorKind::BadMagic`];
     /// [`ErrorKind::UnsupportedVersion`] for version 0 or above 14; [`ErrorKind::BadHeader`] if the file ends before
     /// the last word of the version's header; [`ErrorKind::UnsupportedHashType`].
     pub fn parse(data: &[u8]) -> Result<Self> {
@@ -83,7 +84,7 @@ impl IndexedHeader {
         };
         let max_function_count = word(1)?;
         let hash_type = word(1)?;
-        // Like LLVM, look at the low half only.
+        // LLVM checks only the low half of the hash type.
         if hash_type & u64::from(u32::MAX) != indexed::HASH_TYPE_MD5 {
             return Err(Error::new(
                 ErrorKind::UnsupportedHashType,
@@ -104,7 +105,7 @@ impl IndexedHeader {
         })
     }
 
-    /// The version number.
+    /// The version number of the file.
     pub fn version(&self) -> u32 {
         version_of(self.version_word)
     }
@@ -114,17 +115,17 @@ impl IndexedHeader {
         InstrKind::from_version_word(self.version_word)
     }
 
-    /// The length of the header in bytes.
+    /// The length of the header in bytes, which depends on the version.
     pub fn encoded_len(&self) -> u64 {
         header_len(self.version())
     }
 
-    /// Whether a flag from `profkit_abi::variant` is set.
+    /// Whether the version word has the given variant flag (one of `profkit_abi::variant`).
     pub fn has_flag(&self, flag: u64) -> bool {
         self.version_word & flag != 0
     }
 
-    /// All words of the header in order: LLVM's name, the offset of the word, its value.
+    /// Returns all words of the header in order. Each has LLVM's name, its offset and its value.
     pub fn named_fields(&self) -> Vec<(&'static str, u64, u64)> {
         let unused = match self.version() {
             0..SUMMARY_SINCE => "MaxFunctionCount",
@@ -149,7 +150,7 @@ impl IndexedHeader {
             .collect()
     }
 
-    /// Appends the header to `out`.
+    /// Appends the bytes of the header to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for (_, _, word) in self.named_fields() {
             out.extend_from_slice(&word.to_le_bytes());
@@ -157,28 +158,29 @@ impl IndexedHeader {
     }
 }
 
-/// The first version that stores the number of counters in a record, and allows several hashes per name (LLVM 3.6).
+/// The first version whose records state their number of counters, and whose functions can have several function hashes
+/// (LLVM 3.6).
 pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
-/// The first version with value data (LLVM 3.8).
+/// The first indexed version with value data (LLVM 3.8).
 pub(super) const VALUES_SINCE: u32 = 3;
-/// The first version with a summary (LLVM 3.9).
+/// The first indexed version with a summary (LLVM 3.9).
 pub(super) const SUMMARY_SINCE: u32 = 4;
-/// The first version with MC/DC bitmaps in the records (LLVM 18).
+/// The first indexed version with MC/DC bitmaps in the function records (LLVM 18).
 pub(super) const BITMAPS_SINCE: u32 = 11;
-/// The first version with vtable value sites (LLVM 19).
+/// The first indexed version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
 
-/// A section whose offset stands in the header.
+/// A section of an indexed profile whose offset is a word of the header.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// The first version that has the section.
+    /// The first version that has this section.
     pub(super) since: u32,
     /// The offset of the header word that holds the offset of the section.
     at: u64,
     name: &'static str,
 }
 
-/// Since LLVM 15.
+/// The MemProf section, which exists since LLVM 15.
 pub(super) const MEMPROF: Section = Section {
     since: 8,
     at: 40,
@@ -204,7 +206,7 @@ pub(super) const VTABLE_NAMES: Section = Section {
 };
 
 impl Section {
-    /// A cursor at the start of the section; `None` if files of this version do not have it.
+    /// Returns a cursor at the start of the section; `None` if files of this version do not have it.
     pub(super) fn open<'data>(
         &self,
         data: &'data [u8],
@@ -231,7 +233,7 @@ impl Section {
     }
 }
 
-/// The version number inside a version word.
+/// Returns the version number that a version word contains.
 pub(super) fn version_of(version_word: u64) -> u32 {
     u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(u32::MAX)
 }

@@ -19,21 +19,22 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedReadOptions {
-    /// Whether to read the intact parts of a damaged file. Complete sections are used. If the bucket index is cut off
-    /// or wrong, the items of the function table are read one after the other without it ([`HashTable::walk`]). After
-    /// the last record, a reader reports what is lost.
+    /// Whether to read the intact parts of a damaged file. Only complete sections are used. If the bucket index is cut
+    /// off or wrong, the functions of the function table are read one after the other without it ([`HashTable::walk`]).
+    /// After the last record, the reader reports what is lost.
     ///
-    /// For an undamaged file this costs one extra look at the head of each item. A hostile file costs up to 16 passes
-    /// over its function table.
+    /// For an undamaged file this costs one extra look at the start of each function. A file that was made to be slow
+    /// can cost up to 16 passes over its function table.
     pub salvage: bool,
-    /// Whether to open files of version 14, although the layout of their records is not known. Header, summary, build
-    /// ids, vtable names, traces and the function names can then be read. Reading the records gives
+    /// Whether to open files of version 14, although the layout of their function records is not known. The header,
+    /// summary, build ids, vtable names, temporal traces and function names can then be read. Reading the records gives
     /// [`ErrorKind::UnsupportedVersion`].
     pub unknown_records: bool,
 }
 
 impl IndexedReadOptions {
-    /// The defaults: any damage is an error, and only versions whose records are known can be read.
+    /// Returns the default options: any damage is an error, and version 14 is rejected because the layout of its
+    /// records is not known.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,13 +56,9 @@ impl IndexedReadOptions {
 
 /// A view of an indexed profile that borrows the bytes of the file.
 ///
-/// Hostile input: parsing reads only the header, the summaries and the bounds of the sections. It allocates memory only
-/// for the summaries, at most their size in the file. No reader allocates memory by a count in the file, and one pass
-/// over the function table reads no byte twice.
-///
-/// Hostile input: parsing reads the header, the summaries and the bounds of the sections, and allocates for the
-/// summaries no more than their own size. Nothing is ever allocated by a count that the file claims, and no byte of
-/// the function table is read twice in one pass.
+/// Damaged files cannot exhaust memory: parsing reads only the header, the summaries and the bounds of the sections. It
+/// allocates memory only for the summaries, at most their size in the file. Memory is never allocated by a count that
+/// the file states. One pass over the function table reads no byte twice.
 ///
 /// ```
 /// use profkit_data::instr::indexed::IndexedProfile;
@@ -87,17 +84,17 @@ pub struct IndexedProfile<'data> {
     pub(super) binary_ids: Option<Cursor<'data>>,
     pub(super) vtable_names: Option<Cursor<'data>>,
     pub(super) traces: Option<Cursor<'data>>,
-    /// The known damage, if the file was opened with the option to salvage.
+    /// The damage that was found. It is known only if the file was opened with the option to salvage.
     pub(super) damage: Option<Box<Damage>>,
 }
 
 impl<'data> IndexedProfile<'data> {
-    /// Opens a profile: reads the header, the summaries and the bounds of all sections.
+    /// Opens an indexed profile: reads the header, the summaries and the bounds of all sections.
     ///
     /// # Errors
     /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::UnsupportedVersion`] also for version 14, because the
     /// layout of its records is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or
-    /// [`ErrorKind::Malformed`] if a section is out of bounds.
+    /// [`ErrorKind::Malformed`] if a section is outside the file or damaged.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
@@ -115,10 +112,11 @@ impl<'data> IndexedProfile<'data> {
         }
     }
 
-    /// Opens a profile with options.
+    /// Opens an indexed profile with the given options.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse). With the option to salvage, damage is an error only in the header and the summaries.
+    /// The errors of [`parse`](Self::parse). With the option to salvage, damage is an error only in the header and the
+    /// summaries.
     pub fn parse_with(data: &'data [u8], options: &IndexedReadOptions) -> Result<Self> {
         let profile = if options.salvage {
             super::salvage::salvage(data)
@@ -136,7 +134,7 @@ impl<'data> IndexedProfile<'data> {
     fn parse_strictly(data: &'data [u8]) -> Result<Self> {
         let header = IndexedHeader::parse(data)?;
         let version = header.version();
-        // The sections come before the summaries because LLVM reports their errors first when a file is cut off.
+        // Check the sections before the summaries: if a file is cut off, LLVM reports the errors of the sections first.
         let section = |section: &header::Section, offset| section.open(data, version, offset);
         let binary_ids = section(&header::BINARY_IDS, header.binary_ids_offset)
             .map_err(sections::corrupted_binary_ids)?
@@ -150,7 +148,7 @@ impl<'data> IndexedProfile<'data> {
             .transpose()?;
         let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
         if let Some(mut names) = vtable_names {
-            // Only the length of the names must be in the file; the names themselves are checked when they are read.
+            // Check only that the file contains the length of the names. The names are checked when they are read.
             names.u64().map_err(|error| {
                 error
                     .within(Structure::VTableNames)
@@ -185,7 +183,7 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// Reads the summaries. Also returns the offset after them.
+    /// Reads the two summaries. Also returns the offset of the first byte after them.
     pub(super) fn read_summaries(
         data: &[u8],
         header: &IndexedHeader,
@@ -206,7 +204,7 @@ impl<'data> IndexedProfile<'data> {
         Ok((summary, cs_summary, cursor.offset()))
     }
 
-    /// The header.
+    /// The header of the file.
     pub fn header(&self) -> &IndexedHeader {
         &self.header
     }
@@ -216,35 +214,38 @@ impl<'data> IndexedProfile<'data> {
         self.header.kind()
     }
 
-    /// The summary (version 4 and later), as stored in the file.
+    /// The summary, as stored in the file. Files have it from version 4.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
 
-    /// The summary of the context-sensitive records, as stored in the file.
+    /// The summary of the context-sensitive records, as stored in the file; `None` if the file has no such summary.
     pub fn cs_summary(&self) -> Option<&Summary> {
         self.cs_summary.as_ref()
     }
 
-    /// The number of names that the table states. A damaged file may state any number, so do not allocate by it.
+    /// The number of functions that the function table states. A damaged file may state any number, so do not reserve
+    /// memory by it.
     pub fn name_count(&self) -> u64 {
         self.table.entry_count()
     }
 
-    /// The function table, which finds records by name.
+    /// Returns the function table, which finds function records by name.
     pub fn table(&self) -> &HashTable<'data> {
         &self.table
     }
 
-    /// A reader of all records in LLVM's order: bucket by bucket, and inside a bucket in the stored order.
+    /// Returns a reader of all function records. They come in LLVM's order: one bucket of the function table after the
+    /// other, and in a bucket as stored.
     pub fn records(&self) -> IndexedReader<'data> {
         self.records_of_share(0, 1)
     }
 
-    /// A reader of the records of the names whose hash modulo `shares` is `share`. `shares` must be a power of two.
+    /// Returns a reader of one share of the function records: those of the names whose hash modulo `shares` is `share`.
+    /// `shares` must be a power of two.
     ///
-    /// The same share of several files holds the same names, so each thread can merge one share of all files without
-    /// touching the names of other threads.
+    /// The same share of several files holds the same names. So several threads can merge the files without locks, if
+    /// each thread merges one share of all files.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
         let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
         IndexedReader {
@@ -267,8 +268,8 @@ impl<'data> IndexedProfile<'data> {
         }
     }
 
-    /// Finds the records of one name; `None` if the profile does not have the name. Only one bucket of the table is
-    /// read.
+    /// Finds the function records of one name; `None` if the profile does not have the name. Only one bucket of the
+    /// function table is read.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the bucket is damaged, [`ErrorKind::UnsupportedVersion`] for version 14.
@@ -286,15 +287,15 @@ impl<'data> IndexedProfile<'data> {
         Ok(Some(NameRecords::new(&entry, self.header.version())))
     }
 
-    /// Finds the name of a function by its hash. Only one bucket is read; `None` if the hash is not in it or the bucket
-    /// is damaged.
+    /// Finds the name of a function by the hash of the name. Only one bucket of the function table is read. Returns
+    /// `None` if the profile does not have the hash or the bucket is damaged.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&'data [u8]> {
         let entry = self.table.find_hash(name_ref.0).ok()??;
         Some(entry.key)
     }
 
-    /// All sections in file order: the section, its absolute offset, its length in bytes. The length includes all bytes
-    /// up to the next section or the end of the file, so also padding.
+    /// Returns all sections in file order, each with its offset and its length in bytes. The length reaches to the next
+    /// section or the end of the file, so it includes padding.
     pub fn named_sections(&self) -> Vec<(Structure, u64, u64)> {
         let header = &self.header;
         let file_len = self.data.len() as u64;
@@ -329,17 +330,17 @@ impl<'data> IndexedProfile<'data> {
             .collect()
     }
 
-    /// The build ids in file order (version 9 and later).
+    /// Returns the build ids in the order of the file (from version 9).
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the section contradicts itself.
+    /// [`ErrorKind::Malformed`] if the section of build ids is damaged.
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         self.binary_ids
             .map_or(Ok(Vec::new()), sections::read_binary_ids)
             .map_err(|error| error.within(Structure::IndexedProfile))
     }
 
-    /// The names of vtables (version 12 and later), if they were kept when the profile was merged.
+    /// Returns the names of vtables (from version 12). The file has them only if the merge that wrote it kept them.
     ///
     /// # Errors
     /// The errors of [`SymbolTable::read_blob`].
@@ -361,7 +362,7 @@ impl<'data> IndexedProfile<'data> {
             })
     }
 
-    /// The temporal traces (version 10 and later).
+    /// Returns the temporal traces (from version 10).
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the file ends inside the traces.
@@ -377,7 +378,8 @@ impl<'data> IndexedProfile<'data> {
         Ok(traces)
     }
 
-    /// The bytes of the MemProf section, if there is one. They reach to the next section or the end of the file.
+    /// Returns the bytes of the MemProf section; `None` if the file has no such section. The bytes reach to the next
+    /// section or the end of the file.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
         let lost = self.damage.as_ref().is_some_and(|damage| damage.memprof);
@@ -403,10 +405,11 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// Reads the whole profile into memory. Functions and records are in reading order.
+    /// Reads the whole profile into memory. Functions and function records are in the order in which a reader returns
+    /// them.
     ///
     /// # Errors
-    /// The first error of any part.
+    /// The first error that any section or record gives.
     pub fn to_profile(&self) -> Result<InstrProfile> {
         let mut table = FunctionTable::new();
         let mut record = Record::default();
@@ -457,7 +460,7 @@ impl<'data> IndexedProfile<'data> {
     }
 }
 
-/// Reads the records of an [`IndexedProfile`] one by one.
+/// Reads the function records of an [`IndexedProfile`] one by one.
 #[derive(Debug)]
 pub struct IndexedReader<'data> {
     profile: IndexedProfile<'data>,
@@ -466,12 +469,12 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// The losses that remain to be reported after the last name.
+    /// The losses of a damaged file that are still to be reported. They are reported after the last function.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }
 
-/// The source of the names: the table, or a walk over the items of a damaged table.
+/// Where the functions come from: the function table, or a walk over its items if the bucket index is damaged.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),
@@ -499,21 +502,22 @@ impl<'data> Names<'data> {
 }
 
 impl<'data> IndexedReader<'data> {
-    /// The profile that is being read.
+    /// Returns the profile whose records are being read.
     pub fn profile(&self) -> &IndexedProfile<'data> {
         &self.profile
     }
 
-    /// The absolute offset of the table item that the last record came from. It ascends from name to name in reading
-    /// order, in shares too, so it tells the place of a record among all records of the file.
+    /// Returns the offset in the file of the function table item that the last record came from. It increases from name
+    /// to name in reading order. This also holds for the readers of shares, so their records can be put into the order
+    /// of the whole file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }
 
-    /// Returns the next name with its records, which are not decoded yet; `None` at the end.
+    /// Returns the next name with its function records, which are not decoded yet; `None` at the end.
     ///
     /// # Errors
-    /// An error ends one bucket; the next call continues with the next bucket. For version 14,
+    /// After an error, the next call continues with the next bucket of the function table. A file of version 14 gives
     /// [`ErrorKind::UnsupportedVersion`] once, then the end.
     pub fn next_name(&mut self) -> Result<Option<NameRecords<'data>>> {
         if self.at_end {
@@ -545,7 +549,7 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// The next known loss, to be reported after the last name.
+    /// Returns the next loss to report after the last function.
     fn next_loss(&mut self) -> Option<Error> {
         let damage = self.profile.damage.as_ref()?;
         let losses = self.at_last.get_or_insert_with(|| {
@@ -588,12 +592,12 @@ impl InstrSource for IndexedReader<'_> {
         !self.at_end
     }
 
-    /// The names of vtables, as far as they can be read; [`IndexedProfile::vtable_names`] reports errors in them. The
-    /// names of functions come with the records.
+    /// Returns the names of vtables that can be read; [`IndexedProfile::vtable_names`] reports the errors in them. The
+    /// names of functions come with the function records.
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();
-            // The names before a fault stay in the table. The fault itself is reported by `vtable_names`.
+            // If the section is damaged, the names before the damage are kept. `vtable_names` reports the damage.
             let _ = self.profile.read_vtable_names(&mut names);
             names
         })

@@ -1,4 +1,4 @@
-//! The data of one name in the function table. It holds one record per function hash.
+//! Reads and writes the data of one function in the function table: a function record for each function hash.
 use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE};
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;
@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use std::borrow::Cow;
 
-/// The records of one name, one per function hash. They are decoded one by one.
+/// The function records of one name, one for each function hash. They are decoded one by one.
 #[derive(Clone, Debug)]
 pub struct NameRecords<'data> {
     version: u32,
@@ -16,11 +16,11 @@ pub struct NameRecords<'data> {
     name_ref: NameRef,
     offset: u64,
     data: Cursor<'data>,
-    /// Whether the data were already checked as a whole.
+    /// Whether the first record was requested. The data of all records are checked once, before the first.
     begun: bool,
 }
 
-/// The text that LLVM adds to `malformed` for every fault in a record.
+/// The detail text that LLVM prints after `malformed` for every fault in a function record.
 const LLVM_DETAIL: &str = "profile data is empty";
 
 impl<'data> NameRecords<'data> {
@@ -35,27 +35,27 @@ impl<'data> NameRecords<'data> {
         }
     }
 
-    /// The name.
+    /// The function's name.
     pub fn name(&self) -> &'data [u8] {
         self.name
     }
 
-    /// The hash of the name, as the table stores it.
+    /// The hash of the function's name, as stored in the function table.
     pub fn name_ref(&self) -> NameRef {
         self.name_ref
     }
 
-    /// The absolute offset of the table item that holds the records. Within a file, these offsets ascend in reading
-    /// order.
+    /// The offset in the file of the function table item that holds the records. In one file, these offsets increase in
+    /// reading order.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Decodes the next record into `record`, whose buffers are reused. Returns `Ok(false)` after the last record.
+    /// Decodes the next function record into `record` and reuses its buffers. Returns `Ok(false)` after the last record
+    /// of the name.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the data contradict themselves. Further calls then return no more records of this
-    /// name.
+    /// [`ErrorKind::Malformed`] if the data are damaged. Further calls then return no more records of this name.
     pub fn read_record(&mut self, record: &mut Record) -> Result<bool> {
         if self.begun && self.data.is_empty() {
             return Ok(false);
@@ -108,7 +108,7 @@ impl<'data> NameRecords<'data> {
     }
 }
 
-/// Reads one record from `data`. The length of `data` is a multiple of 8.
+/// Reads one function record from `data`, whose length is a multiple of 8.
 fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Result<()> {
     record.clear();
     record.func_hash = FuncHash(data.u64().map_err(too_short)?);
@@ -134,7 +134,7 @@ fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Resu
     Ok(())
 }
 
-/// Reads a number of words and checks that so much data follows.
+/// Reads a length in words of 8 bytes, and checks that so many words follow.
 fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -186,22 +186,23 @@ fn too_short(error: Error) -> Error {
     }
 }
 
-/// Gives an error in value data the kind `Malformed`: LLVM reports every such error in the table with this kind.
+/// Changes the kind of an error in value data to `Malformed`, because LLVM reports every such error in an indexed
+/// profile as malformed.
 #[cold]
 fn as_malformed(error: Error) -> Error {
     error.with_kind(ErrorKind::Malformed)
 }
 
-/// The layout in which records are written.
+/// The layout of the function records that are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordLayout {
-    /// The version of the indexed profile.
+    /// The version of the indexed profile that is written.
     pub(super) version: u32,
-    /// Whether vtable value sites are kept.
+    /// Whether vtable value sites are written.
     pub(super) vtable_sites: bool,
 }
 
-/// The values that are written in a layout.
+/// Returns the value profile without the value kinds that are not written.
 fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> {
     if layout.vtable_sites || !has_vtable_sites(values) {
         return Cow::Borrowed(values);
@@ -213,17 +214,17 @@ fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> 
     Cow::Owned(known)
 }
 
-/// Whether there are vtable value sites, which only version 12 and later can hold.
+/// Whether the value profile has vtable value sites. Only version 12 and later can hold them.
 pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
     values
         .kind(value_kind::VTABLE_TARGET)
         .is_some_and(|kind| kind.site_count() > 0)
 }
 
-/// The length of the value data of a record without value sites.
+/// The length of the value data of a record without value sites: a header alone.
 const NO_VALUES_LEN: usize = 8;
 
-/// The number of bytes that [`encode_record`] appends.
+/// Returns the number of bytes that [`encode_record`] appends for a function record.
 pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     let mut words = 2 + record.counts.len() as u64;
     if layout.version >= BITMAPS_SINCE {
@@ -235,7 +236,7 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     8 * words + values as u64
 }
 
-/// Appends a record in the layout of version 3 or later.
+/// Appends a function record in the layout of version 3 or later.
 pub(super) fn encode_record(
     record: &RecordRef<'_>,
     layout: RecordLayout,
@@ -258,7 +259,7 @@ pub(super) fn encode_record(
     match record.values {
         Some(values) => value_data::encode(&known_values(values, layout), Endian::Little, out),
         None => {
-            // TotalSize 8 and no value kinds.
+            // A header alone: TotalSize is 8 and NumValueKinds is 0.
             out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());
             Ok(())
         }

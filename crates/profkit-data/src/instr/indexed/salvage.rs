@@ -1,4 +1,4 @@
-//! Reads the intact parts of a damaged file.
+//! Reads the intact parts of a damaged indexed profile.
 use super::header::{self, IndexedHeader};
 use super::reader::IndexedProfile;
 use super::sections;
@@ -8,24 +8,25 @@ use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
-/// The damage of a file.
+/// The damage that was found when an indexed profile was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
-    /// Whether the names must be found by a walk over the items, because the bucket index is unusable.
+    /// Whether the bucket index of the function table is unusable. The functions are then read one after the other
+    /// without it.
     pub(super) walk: bool,
     /// Whether the MemProf section is incomplete.
     pub(super) memprof: bool,
-    /// Whether some items of the hash table lie after the end of the file.
+    /// Whether the end of the file cuts off some functions of the function table.
     items: bool,
-    /// The sections that are cut off by the end of the file.
+    /// The sections that are incomplete, because the file ends inside or before them.
     sections: Vec<Structure>,
-    /// If the file is cut off: the length that it must have had at least.
+    /// If the file is cut off: the minimum length that it had before, in bytes.
     least_len: u64,
-    /// What is wrong with the hash table.
+    /// The error that the bucket index of the function table gave.
     table: Option<Error>,
     /// Whether the bucket index could not be read at all.
     index_unread: bool,
-    /// The errors of sections that contradict themselves.
+    /// The errors of sections that are damaged but not cut off.
     faults: Vec<Error>,
 }
 
@@ -39,8 +40,9 @@ impl Damage {
         self.least_len = self.least_len.max(least_len);
     }
 
-    /// Lists what is lost. `names` is the number of names that were read, `stopped` the offset at which the walk over
-    /// the items ended, and `errors` the number of errors that were reported so far.
+    /// Lists what is lost. `names` is the number of functions that were read, `stopped` is the offset at which reading
+    /// the function table without its bucket index ended, and `errors` is the number of errors that were already
+    /// reported.
     pub(super) fn losses(
         &self,
         data: &[u8],
@@ -57,7 +59,7 @@ impl Damage {
                     "{names} names were read without the bucket index, and none seems to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
-                // The walk has already reported the damage.
+                // The damage was already reported while the functions were read.
                 _ => {}
             }
         }
@@ -99,8 +101,8 @@ impl Damage {
 }
 
 impl IndexedProfile<'_> {
-    /// Whether damage was found while opening the file. Only files opened with [the option to
-    /// salvage](super::IndexedReadOptions::salvage) can be damaged.
+    /// Whether damage was found when the file was opened. A damaged file can be opened only with [the option to
+    /// salvage](super::IndexedReadOptions::salvage).
     pub fn is_damaged(&self) -> bool {
         self.damage.is_some()
     }
@@ -153,7 +155,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         let mut window = cursor;
         let read = window.u64().and_then(|len| window.window(len));
         cursor = window;
-        // Keep the section including its length, because its reader expects the length.
+        // The section is kept with its length field, because its reader reads this field.
         vtable_names = windowed(
             data,
             &header,
@@ -177,7 +179,8 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     })
 }
 
-/// The contents of a section that begins with its length, if the section is complete. `cursor` stands after the length.
+/// Returns the contents of a section that begins with its own length. If the section is incomplete, notes the damage
+/// and returns `None`. `cursor` is the position after the length.
 fn windowed<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -190,7 +193,8 @@ fn windowed<'data>(
         Ok(window) => return Some(window),
         Err(error) => error,
     };
-    // If a later section lies inside the file, the file is not cut off inside this one: the section itself is wrong.
+    // If a later section begins inside the file, the file does not end inside this section. The section itself is then
+    // damaged.
     let end = data.len() as u64;
     let followed = starts(header).any(|start| (cursor.offset() + 1..=end).contains(&start));
     if followed || error.kind() == ErrorKind::BadHeader {
@@ -202,7 +206,7 @@ fn windowed<'data>(
     None
 }
 
-/// The offsets of the sections after the function table.
+/// Returns the offsets of the sections after the function table.
 fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     let word = |section: &header::Section, has: bool, offset| {
         (has && header.version() >= section.since).then_some(offset)
@@ -225,7 +229,7 @@ fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     .flatten()
 }
 
-/// Opens the function table, with its bucket index if that is usable.
+/// Opens the function table. Uses its bucket index if that is intact.
 fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -269,10 +273,10 @@ fn table<'data>(
     HashTable::without_index(data, payload, end, Lengths::KeyAndData)
 }
 
-/// The length of the two numbers before the bucket offsets: the number of buckets and the number of items.
+/// The length of the two numbers at the start of the bucket index: the number of buckets and the number of functions.
 const INDEX_HEADER_LEN: u64 = 16;
 
-/// Whether the file should have a MemProf section but it is incomplete.
+/// Whether the file has an incomplete MemProf section.
 fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> bool {
     if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
         return false;
@@ -285,8 +289,8 @@ fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> 
         damage.cut(Structure::MemProfSection, least);
         return true;
     }
-    // In version 8 this is the last section, so no later section shows where it ends. Its own tables must tell whether
-    // it is complete.
+    // In version 8 the MemProf section is the last one, so no later section shows where it ends. The tables inside the
+    // section show whether it is complete.
     let section = usize::try_from(start)
         .ok()
         .and_then(|start| data.get(start..));

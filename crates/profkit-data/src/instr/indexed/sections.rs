@@ -1,4 +1,4 @@
-//! The sections after the function table, and the summaries before it.
+//! Reads and writes the sections after the function table, and the summaries before it.
 use crate::bytes::Cursor;
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{TemporalTrace, TemporalTraces};
@@ -6,15 +6,17 @@ use crate::names::SymbolTable;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The number of fields that the summary has had since its first version.
+/// The number of fields in a summary. Every version of the format with a summary has these.
 const SUMMARY_FIELDS: usize = 6;
 
-/// Reads a summary: number of fields, number of cutoffs, the fields, three words per cutoff.
+/// Reads a summary. It consists of the number of fields, the number of cutoffs, the fields, and three words for each
+/// cutoff.
 pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let field_count = cursor.u64()?;
     let cutoff_count = cursor.u64()?;
     let (words, _) = cursor.take_u64(field_count.saturating_mul(8))?.as_chunks();
-    // Missing fields are 0. Additional fields, which a later LLVM may write, are skipped.
+    // A summary may have fewer or more fields than expected. Missing fields count as 0; additional fields of a later
+    // LLVM are skipped.
     let field = |index: usize| words.get(index).map_or(0, |&word| u64::from_le_bytes(word));
     let mut summary = Summary {
         functions: field(0),
@@ -40,7 +42,7 @@ pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     Ok(summary)
 }
 
-/// The number of bytes that [`encode_summary`] appends.
+/// Returns the number of bytes that [`encode_summary`] appends.
 pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }
@@ -65,7 +67,7 @@ pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of the build ids. They stand after the total length of the section, which this function reads.
+/// Reads the total length of the build ids section. Returns the bytes after it, which hold the build ids.
 pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let offset = cursor.offset();
     let len = cursor.u64().map_err(corrupted_binary_ids)?;
@@ -91,7 +93,7 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
     })
 }
 
-/// Gives an error the kind and the text that LLVM uses if the file does not contain all build ids.
+/// Gives an error the kind and the detail text that LLVM uses for a build ids section that is cut off.
 #[cold]
 pub(super) fn corrupted_binary_ids(error: Error) -> Error {
     error
@@ -99,7 +101,7 @@ pub(super) fn corrupted_binary_ids(error: Error) -> Error {
         .llvm_detail("corrupted binary ids")
 }
 
-/// Reads build ids: for each its length, its bytes, and padding to a multiple of 8 (`readBinaryIdsInternal`).
+/// Reads build ids. Each has a length, its bytes, and padding to a multiple of 8 (`readBinaryIdsInternal`).
 pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
     let mut found = Vec::new();
     while !ids.is_empty() {
@@ -137,14 +139,14 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
                 "not enough data to read binary id data",
             )
         })?;
-        // The conversion cannot fail: `len` is at most `padded`, and that many bytes are in memory.
+        // The conversion to `usize` cannot fail: `len` is at most `padded`, and `padded` bytes are in memory.
         let bytes = bytes.get(..usize::try_from(len).unwrap_or(usize::MAX));
         found.push(BuildId(bytes.unwrap_or_default().to_vec()));
     }
     Ok(found)
 }
 
-/// Encodes the section of build ids. `ids` must be sorted and unique.
+/// Returns the bytes of the build ids section. `ids` must be sorted and have no duplicates.
 pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     let mut out = vec![0; 8];
     for BuildId(id) in ids {
@@ -159,7 +161,8 @@ pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     out
 }
 
-/// Encodes the section of vtable names, compressed as LLVM does. Without names it is only a length of 0.
+/// Returns the bytes of the vtable names section, compressed as LLVM does it. Without names, the section is only a
+/// length of 0.
 pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     let blob = match names {
         [] => Vec::new(),
@@ -171,17 +174,17 @@ pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Reads the section of vtable names: the length of the names blob, then the blob.
+/// Reads the section of vtable names: the length of the names, then the names themselves.
 pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable) -> Result<()> {
     let len = section.u64()?;
     let blob = section.window(len)?;
     names.read_blob(blob.rest(), blob.offset())
 }
 
-/// Reads the section of temporal traces: the number of traces, the number of traces that were seen in all, then each
-/// trace with its weight, length and name hashes.
+/// Reads the section of temporal traces. It has the number of traces, the number of traces before sampling, then for
+/// each trace its weight, its length and the name hashes of its functions.
 ///
-/// If the section is cut off, `traces` keeps the traces before the cut.
+/// If the section is cut off, the traces before the cut are in `traces`.
 pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {
     let start = cursor.offset();
     let count = cursor.u64()?;
@@ -220,7 +223,7 @@ fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
     .expected(format_args!("at most {expected}"))
 }
 
-/// The number of bytes that [`encode_traces`] appends.
+/// Returns the number of bytes that [`encode_traces`] appends.
 pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     let words = traces
         .traces
@@ -229,7 +232,7 @@ pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     8 * (2 + words.sum::<u64>())
 }
 
-/// Appends the section of traces.
+/// Appends the section of temporal traces.
 pub(super) fn encode_traces(traces: &TemporalTraces, out: &mut Vec<u8>) {
     let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
     word(traces.traces.len() as u64);

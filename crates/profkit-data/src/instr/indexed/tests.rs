@@ -13,11 +13,11 @@ use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;
 
-/// Function hash, counters, bitmap and value data of a record.
+/// A function record in short: function hash, counters, bitmap and value data.
 type NewData<'a> = (u64, &'a [u64], &'a [u8], Option<&'a ValueData>);
 
-/// A profile with three functions, one of them with two hashes, a bitmap and value data of all kinds. It has traces,
-/// build ids and vtable names.
+/// A profile with three functions. One of them has two function hashes, a bitmap and value data of all kinds. The
+/// profile has temporal traces, build ids and vtable names.
 fn model() -> InstrProfile {
     let mut values = ValueData::default();
     for kind in 0..3 {
@@ -99,7 +99,7 @@ fn read_all(bytes: &[u8]) -> (Vec<Record>, Vec<Error>) {
         match profile.lookup(name) {
             Ok(Some(mut found)) => while let Ok(true) = found.read_record(&mut record) {},
             Ok(None) => {}
-            // The reader must have reported an error in the same bucket.
+            // The table look-up fails, so reading the same bucket must have failed before.
             Err(_) => assert!(!errors.is_empty()),
         }
     }
@@ -132,7 +132,7 @@ fn version_1_has_one_hash_a_name_and_counters_to_the_end() {
         (records[0].func_hash.0, &records[0].counts[..]),
         (0x10, &[1, 200][..])
     );
-    // The data of the function are only its hash.
+    // Shorten the function's data to 8 bytes, so that only the function hash remains.
     file.patch_u64("data length", 8);
     let (_, errors) = read_all(&file.finish());
     insta::assert_snapshot!(errors[0], @"a record has no counters in record of function main at offset 0x4e: found 0, expected at least 1 in version 1");
@@ -173,7 +173,7 @@ fn version_2_states_the_number_of_counters_and_has_no_value_data() {
     assert_eq!(profile.header().max_function_count, 200);
 }
 
-/// The frozen bytes of versions that none of the installed tools writes. Version 7 and later are compared with the
+/// Expected bytes of versions that none of the installed tools writes. Version 7 and later are compared with LLVM's
 /// tools.
 #[test]
 fn versions_3_to_6_do_not_change() {
@@ -265,7 +265,7 @@ fn version_14_is_known_but_for_its_records() {
     assert!(known.lookup(b"x").unwrap().is_none());
 }
 
-/// The undamaged file, with labels at the places that the mutations change.
+/// An undamaged indexed profile, with labels at the bytes that the tests change.
 fn labelled() -> ByteBuilder {
     let (bytes, _) = encode(&model(), 13);
     let header = IndexedHeader::parse(&bytes).unwrap();
@@ -508,7 +508,7 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
         refuse(&[3, 0x100, 0x100, 0x120, 1, 1, 0x40]),
     ];
     insta::assert_snapshot!(said.join("\n"));
-    // What the reader of a version does not know is left out and counted as a loss.
+    // A MemProf section is left out and counted as a loss if the LLVM release does not know its version.
     let profile = InstrProfile {
         memprof: Some(section(&[3, 0x100, 0x100, 0x120, 1, 0, 0])),
         ..InstrProfile::default()

@@ -21,26 +21,26 @@ use std::ops::{Range, RangeInclusive};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedWriteOptions {
-    /// The version to write, 3 to 13.
+    /// The version of the indexed format to write, 3 to 13.
     pub version: u32,
-    /// The flags of the version word that the intended reader knows. Other flags are dropped.
+    /// The variant flags that the intended LLVM release knows. Other flags are left out of the version word.
     pub known_flags: u64,
-    /// The versions of the MemProf section that the intended reader knows.
+    /// The versions of the MemProf section that the intended LLVM release can read.
     pub known_memprof: RangeInclusive<u64>,
-    /// Whether to leave out functions that never ran: no record has a count or a bitmap bit (`llvm-profdata merge
-    /// --sparse`).
+    /// Whether to leave out functions that never ran (`llvm-profdata merge --sparse`). These are functions whose counts
+    /// and bitmap bits are all 0.
     pub sparse: bool,
-    /// Whether to keep vtable value sites even in versions before 12, as LLVM's `--write-prev-version` does. The
-    /// readers of these versions reject records with such sites.
+    /// Whether to keep vtable value sites also in versions before 12, as LLVM does with `--write-prev-version`. LLVM
+    /// releases that read these versions reject records with such value sites.
     pub unknown_vtable_sites: bool,
 }
 
-/// The oldest version that can be written.
+/// The oldest version of the indexed format that can be written.
 const FIRST_WRITTEN: u32 = 3;
 
 impl IndexedWriteOptions {
-    /// The options for a version. Flags and MemProf sections are kept if at least one of the releases that write the
-    /// version can read them.
+    /// Returns the options for a version of the format. A variant flag or MemProf section is kept if at least one LLVM
+    /// release that writes this version can read it.
     pub fn for_version(version: u32) -> Self {
         let writers = releases::indexed_writers(version);
         let of = |release: Option<Release>| release.map_or(NO_MEMPROF, known_memprof);
@@ -60,8 +60,8 @@ impl IndexedWriteOptions {
         }
     }
 
-    /// The options for an LLVM release: the version that it writes, and the flags and MemProf sections that it reads.
-    /// Releases after 22 get version 13, the newest that can be written; they can read it too.
+    /// Returns the options for an LLVM release: the version that it writes, and the variant flags and MemProf sections
+    /// that it can read. Releases after 22 get version 13, the newest that can be written; they can read it.
     pub fn for_llvm(release: Release) -> Self {
         let facts = release.facts();
         let version = facts.map_or(0, |facts| facts.indexed);
@@ -99,9 +99,9 @@ impl IndexedWriteOptions {
 #[expect(clippy::reversed_empty_ranges, reason = "no version")]
 const NO_MEMPROF: RangeInclusive<u64> = 1..=0;
 
-/// The versions of the MemProf section that a release reads (`memprof::MinimumSupportedVersion` and
-/// `MaximumSupportedVersion` in `MemProf.h`). LLVM 14 has no such section. The section of LLVM 15 to 18 has no version
-/// word; its version counts as 0.
+/// Returns the versions of the MemProf section that an LLVM release can read (`memprof::MinimumSupportedVersion` and
+/// `MaximumSupportedVersion` in `MemProf.h`). LLVM 14 does not know the section. In LLVM 15 to 18 the section has no
+/// version word; its version counts as 0.
 fn known_memprof(release: Release) -> RangeInclusive<u64> {
     match release.major {
         ..=14 => NO_MEMPROF,
@@ -112,7 +112,7 @@ fn known_memprof(release: Release) -> RangeInclusive<u64> {
     }
 }
 
-/// The flags of the version word that a release knows.
+/// Returns the variant flags that an LLVM release knows.
 fn known_flags(release: Release) -> u64 {
     (0..u64::BITS)
         .map(|bit| 1 << bit)
@@ -126,9 +126,6 @@ fn known_flags(release: Release) -> u64 {
 ///
 /// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
 /// occur twice. Value sites are written unchanged.
-///
-/// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
-/// occur twice. Value sites are written as they are.
 ///
 /// ```
 /// use profkit_data::instr::InstrProfile;
@@ -158,25 +155,25 @@ pub fn write(
     Ok(plan.losses)
 }
 
-/// The summaries of a range of functions. Ranges can be [merged](Self::merge) in any order.
+/// The summaries of a range of functions. Summaries of several ranges can be [merged](Self::merge) in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Summaries {
-    /// The summary of the ordinary records.
+    /// The summary of the records that are not context-sensitive.
     pub plain: SummaryBuilder,
-    /// The summary of the context-sensitive records. These are the records whose hash has bit 60, whatever the kind of
-    /// the profile is.
+    /// The summary of the context-sensitive records. A record is context-sensitive if bit 60 of its function hash is
+    /// set; the kind of the profile does not matter.
     pub context_sensitive: SummaryBuilder,
 }
 
 impl Summaries {
-    /// Adds the summaries of another range.
+    /// Adds the summaries of another range of functions.
     pub fn merge(&mut self, other: Summaries) {
         self.plain.merge(other.plain);
         self.context_sensitive.merge(other.context_sensitive);
     }
 }
 
-/// The place of every byte of the output. Encoding needs only the plan and the profile, so several threads can encode
+/// Decides where each byte of an indexed file goes. Encoding needs only the plan and the profile, so several threads can encode
 /// ranges at the same time. The steps are:
 ///
 /// 1. [`new`](Self::new) orders the functions and computes all sizes;
@@ -207,7 +204,7 @@ pub struct IndexedPlan<'p> {
 }
 
 crate::id_type! {
-    /// A function that is written, by its position in the order of the profile's tables.
+    /// The index of a function to write. The functions are numbered in the order of the profile's tables.
     struct PlannedId of "functions of an indexed profile";
 }
 
@@ -225,7 +222,7 @@ impl<'p> IndexedPlan<'p> {
     /// Plans the file: orders the functions and computes all sizes.
     ///
     /// # Errors
-    /// As [`write()`].
+    /// The errors of [`write()`].
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;
         if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {
@@ -251,7 +248,8 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // A section of an unknown version is not dropped here; it gives an error below.
+                // If the version of the section cannot be read, the section is not dropped here. It gives an error
+                // later.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -313,7 +311,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// The offset at which the payload of the function table begins.
+    /// The offset of the first function in the function table.
     fn payload_offset(&self) -> u64 {
         let summary = sections::summary_len(indexed::SUMMARY_CUTOFFS.len());
         let summaries = match self.version {
@@ -329,17 +327,17 @@ impl<'p> IndexedPlan<'p> {
         self.functions.len()
     }
 
-    /// The length of the whole output in bytes.
+    /// The length of the whole file in bytes.
     pub fn total_len(&self) -> u64 {
         self.total_len
     }
 
-    /// The parts of the profile that the version cannot hold.
+    /// The parts of the profile that are left out, because the version cannot hold them.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// Computes the summaries of a range of functions.
+    /// Computes the summaries of a range of functions. Functions are numbered in the order of the file.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
         let builder = SummaryBuilder::with_markers(match self.version {
             PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
@@ -364,7 +362,7 @@ impl<'p> IndexedPlan<'p> {
         summaries
     }
 
-    /// Appends the header and the summaries.
+    /// Appends the header and the summaries to `out`.
     pub fn encode_head(&self, summaries: Summaries, out: &mut Vec<u8>) {
         let before = out.len();
         let mut header = self.header;
@@ -393,17 +391,18 @@ impl<'p> IndexedPlan<'p> {
         );
     }
 
-    /// The end of a range that begins at `from` and takes at least `bytes` bytes when encoded.
+    /// Returns the end of the shortest range of functions that begins at `from` and takes at least `bytes` bytes in the
+    /// file.
     pub fn next_cut(&self, from: usize, bytes: u64) -> usize {
         self.table.position_after(from, bytes)
     }
 
-    /// The number of bytes that [`encode_range`](Self::encode_range) appends for a range.
+    /// Returns the number of bytes that [`encode_range`](Self::encode_range) appends for a range of functions.
     pub fn range_len(&self, range: Range<usize>) -> u64 {
         self.table.range_len(range.start, range.end)
     }
 
-    /// Appends a range of the function table. Ranges count functions in the order of the output.
+    /// Appends a range of functions of the function table. Functions are numbered in the order of the file.
     ///
     /// # Errors
     /// [`ErrorKind::CannotRepresent`] if a value site has more than 255 values.
@@ -435,7 +434,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// Appends everything after the payload of the function table: the table's index and the other sections.
+    /// Appends everything after the functions of the function table: its bucket index and the sections that follow.
     pub fn encode_tail(&self, out: &mut Vec<u8>) {
         let before = out.len();
         self.table.encode_index(self.payload_offset(), out);
@@ -453,10 +452,10 @@ impl<'p> IndexedPlan<'p> {
         );
     }
 
-    /// Writes the whole file, about a megabyte at a time.
+    /// Writes the whole file to the sink, in pieces of about a megabyte.
     ///
     /// # Errors
-    /// As [`encode_range`](Self::encode_range), and the errors of the sink.
+    /// The errors of [`encode_range`](Self::encode_range) and of the sink.
     pub fn write(&self, summaries: Summaries, sink: &mut dyn Sink) -> Result<()> {
         let mut chunk = Vec::new();
         self.encode_head(summaries, &mut chunk);
@@ -477,8 +476,8 @@ impl<'p> IndexedPlan<'p> {
     }
 }
 
-/// Selects the functions to write: those with records, and with the option `sparse` only those that ran. Counts what
-/// the version cannot hold of them.
+/// Selects the functions to write. These are the functions with records; with the option `sparse`, only those that ran.
+/// Also counts the bitmaps and value sites that the version cannot hold.
 fn choose(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
@@ -515,7 +514,7 @@ fn choose(
     chosen
 }
 
-/// The order in which LLVM inserts the functions into its hash table.
+/// Returns the functions in the order in which LLVM inserts them into its hash table.
 fn insertion_order(
     profile: &InstrProfile,
     functions: &IndexVec<PlannedId, Planned>,
@@ -548,11 +547,12 @@ fn insertion_order(
     Ok(first_seen.map(|&index| planned(index)).collect())
 }
 
-/// The first version whose writer (LLVM 17) sorts the names.
+/// The first version whose writer (LLVM 17) sorts the function names.
 const SORTED_SINCE: u32 = 10;
-/// The first version whose writer (LLVM 16) knows pseudo records.
+/// The first version whose writer (LLVM 16) treats pseudo-hot and pseudo-warm records specially.
 const PSEUDO_RECORDS_SINCE: u32 = 9;
-/// The first version whose writer (LLVM 19) hashes the function hashes of a name with [`NumberHash::Mix`].
+/// The first version whose writer (LLVM 19) orders the records of a function by a hash of the function hash
+/// ([`NumberHash::Mix`]).
 const MIX_SINCE: u32 = 12;
 
 fn plan_table(
@@ -575,7 +575,7 @@ fn plan_table(
     )
 }
 
-/// The function of the profile that [`choose`] selected.
+/// Returns a function that [`choose`] selected.
 fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p> {
     let table = profile.tables.get(planned.table as usize);
     match table.and_then(|table| table.function(FunctionId(planned.function))) {
@@ -584,7 +584,8 @@ fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p>
     }
 }
 
-/// Appends the records of a function. If there are several, their order is that of LLVM's container.
+/// Appends the records of a function. Several records are in the order in which LLVM's hash table of records lists
+/// them.
 fn encode_data<'p>(
     function: FunctionRef<'p>,
     layout: RecordLayout,
@@ -626,8 +627,8 @@ fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Opti
     Some(sections::encode_binary_ids(&ids))
 }
 
-/// Computes the version word: the version, the flags that the intended reader knows, and a flag for each optional
-/// section that is written.
+/// Computes the version word. It holds the version, the flags that the intended LLVM release knows, and a flag for each
+/// optional section that is written.
 fn version_word(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,

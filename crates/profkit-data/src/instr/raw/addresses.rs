@@ -1,4 +1,4 @@
-//! Resolves run-time addresses in value data to functions and vtables.
+//! Finds the functions and vtables for the run-time addresses in value data.
 use super::profile::RawProfile;
 use super::record::RawName;
 use crate::ids::NameRef;
@@ -9,13 +9,13 @@ use profkit_abi::value_kind;
 #[derive(Clone, Debug, Default)]
 pub struct AddressMap {
     functions: SortedAddresses,
-    /// The first address of each vtable, the address after its end, and its name hash; sorted.
+    /// For each vtable its first address, the address after its end, and the hash of its name. The list is sorted.
     vtables: Vec<(u64, u64, NameRef)>,
 }
 
 impl AddressMap {
-    /// Collects the addresses of a profile. If several functions have the same address, the smallest name hash is used,
-    /// as in LLVM.
+    /// Collects the addresses of the functions and vtables of a profile. If several functions have the same address,
+    /// the smallest name hash is used, as in LLVM.
     pub fn of(profile: &RawProfile<'_>) -> Self {
         let mut functions = Vec::with_capacity(profile.record_count());
         for record in profile
@@ -26,7 +26,8 @@ impl AddressMap {
                 RawName::Ref(name_ref) => name_ref,
                 RawName::Pointer { .. } => match profile.pointed_name(&record) {
                     Ok(name) => NameRef::of(name),
-                    // The fault is reported when this record is read. The address of the function stays unknown.
+                    // The name is outside its section. Reading this record will report the error; the function gets no
+                    // address.
                     Err(_) => continue,
                 },
             };
@@ -45,13 +46,13 @@ impl AddressMap {
         AddressMap { functions, vtables }
     }
 
-    /// The function that starts at an address. The hash is 0 if no function of the program starts there; the address
-    /// may be in another library.
+    /// Returns the name hash of the function that starts at an address. The hash is 0 if no function of the program
+    /// starts there; the address may be in another library.
     pub fn function(&self, address: u64) -> NameRef {
         self.functions.get(address).unwrap_or_default()
     }
 
-    /// The vtable that contains an address. The hash is 0 if there is none.
+    /// Returns the name hash of the vtable that contains an address. The hash is 0 if no vtable contains it.
     pub fn vtable(&self, address: u64) -> NameRef {
         let after = self
             .vtables
@@ -64,7 +65,7 @@ impl AddressMap {
             .map_or(NameRef(0), |&(.., name_hash)| name_hash)
     }
 
-    /// Replaces the addresses of call targets and vtables by name hashes.
+    /// Replaces the addresses of call targets and vtables by the hashes of their names.
     pub fn resolve(&self, values: &mut ValueData) {
         for (kind, sites) in values.kinds_mut() {
             let entries = sites.entries_mut().iter_mut();
@@ -81,26 +82,27 @@ impl AddressMap {
     }
 }
 
-/// Sorted addresses with an index by their high bits. Look-ups of near addresses touch near memory, and the targets of
-/// one call site are often near each other.
+/// A sorted list of addresses with an index by their high bits. Addresses that are close together are found in close
+/// parts of memory. This is fast, because the targets of one call site are often close together.
 #[derive(Clone, Debug, Default)]
 struct SortedAddresses {
     entries: Vec<(u64, NameRef)>,
-    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. This is the
-    /// index of the first entry of each stretch, then the number of entries.
+    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. This list
+    /// holds the index of the first address of each stretch. The number of addresses follows at the end.
     stretches: Vec<u32>,
     shift: u32,
 }
 
 impl SortedAddresses {
-    /// Builds the index. If several names have the same address, the smallest is used.
+    /// Sorts the addresses and builds the index. If several names have the same address, the smallest name hash is
+    /// used.
     fn new(mut entries: Vec<(u64, NameRef)>) -> Self {
         entries.sort_unstable();
         entries.dedup_by_key(|entry| entry.0);
         let (Some(&(low, _)), Some(&(high, _))) = (entries.first(), entries.last()) else {
             return Self::default();
         };
-        // Limits the index to about two stretches per entry, however far the addresses lie apart.
+        // Limits the index to about two stretches per address, even if the addresses are far apart.
         let wanted = entries.len() as u64 * 2;
         let mut shift = 0;
         while (high - low) >> shift > wanted {

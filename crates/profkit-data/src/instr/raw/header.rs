@@ -3,12 +3,12 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{raw, variant};
 
-/// The pointer width of the program that wrote a file, as its magic tells.
+/// The pointer width of the program that wrote a raw profile. The magic number of the file shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PointerWidth {
-    /// 4-byte pointers.
+    /// Pointers have 4 bytes.
     Bits32,
-    /// 8-byte pointers.
+    /// Pointers have 8 bytes.
     Bits64,
 }
 
@@ -22,7 +22,7 @@ impl PointerWidth {
         }
     }
 
-    /// The magic of files with this width, as a number.
+    /// The magic number of raw profiles with this pointer width.
     pub fn magic(self) -> u64 {
         match self {
             PointerWidth::Bits32 => raw::MAGIC_32,
@@ -30,7 +30,7 @@ impl PointerWidth {
         }
     }
 
-    /// The difference of two pointers: the low bits that fit a pointer, sign-extended.
+    /// Returns the difference of two pointers of this width. It wraps around at the pointer width and is signed.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // Dropping the high half is the point.
     pub fn difference(self, pointer: u64, base: u64) -> i64 {
@@ -42,26 +42,27 @@ impl PointerWidth {
     }
 }
 
-/// Everything that is needed to read the numbers of one raw profile. Its first 16 bytes tell all of it.
+/// The properties of a raw profile on which the layout of its numbers depends. The first 16 bytes of the file state all
+/// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawDialect {
     /// The byte order of all numbers.
     pub endian: Endian,
-    /// The pointer width of the program.
+    /// The pointer width of the program that wrote the file.
     pub width: PointerWidth,
     /// The version number, 1 to 11: the low 32 bits of the version word.
     pub version: u32,
-    /// The variant flags ([`profkit_abi::variant`]): the other bits of the version word.
+    /// The variant flags ([`profkit_abi::variant`]): the upper bits of the version word.
     pub flags: u64,
 }
 
 impl RawDialect {
-    /// The version word of the header.
+    /// Returns the version word of the header: the version number and the variant flags.
     pub fn version_word(self) -> u64 {
         self.flags | u64::from(self.version)
     }
 
-    /// Whether all of these variant flags are set.
+    /// Whether all of the given variant flags are set.
     #[inline]
     pub fn has(self, flags: u64) -> bool {
         self.flags & flags == flags
@@ -77,7 +78,7 @@ impl RawDialect {
         }
     }
 
-    /// Reads the magic and the version word.
+    /// Reads the magic number and the version word.
     ///
     /// # Errors
     /// [`ErrorKind::BadMagic`]; [`ErrorKind::BadHeader`] for less than 16 bytes; [`ErrorKind::UnsupportedVersion`] for
@@ -129,7 +130,8 @@ impl RawDialect {
     }
 }
 
-/// LLVM's detail text (two lines) for a raw profile of version `found` in a tool that reads only version `expected`.
+/// Returns LLVM's detail text (two lines) for a raw profile of version `found`, as printed by a tool that reads only
+/// version `expected`.
 pub fn version_mismatch(found: u32, expected: u32) -> String {
     format!(
         "Profile uses raw profile format version = {found}; expected version = {expected}\n\
@@ -137,62 +139,62 @@ pub fn version_mismatch(found: u32, expected: u32) -> String {
     )
 }
 
-/// The header of a raw profile. Fields that a version does not have are 0. The names are LLVM's
-/// (`INSTR_PROF_RAW_HEADER` in `InstrProfData.inc`). Numbers of elements count elements in every version; sizes are in
-/// bytes.
+/// The header of a raw profile. If the version does not have a field, the field is 0. The field names are LLVM's
+/// (`INSTR_PROF_RAW_HEADER` in `InstrProfData.inc`). Fields that begin with `num` count elements in every version;
+/// sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawHeader {
-    /// Byte order, pointer width, version and flags.
+    /// The byte order, pointer width, version and flags of the file.
     pub dialect: RawDialect,
-    /// The length of the header in bytes, 56 to 152. Magic and version word are part of it.
+    /// The length of the header in bytes, 56 to 152. It includes the magic number and the version word.
     pub len: usize,
-    /// `BinaryIdsSize` in bytes (version 6).
+    /// `BinaryIdsSize`: the length of the build ids in bytes (from version 6).
     pub binary_ids_size: u64,
-    /// `NumData`: the number of data records. Each function has one.
+    /// `NumData`: the number of data records. Each function has one data record.
     pub num_data: u64,
-    /// `PaddingBytesBeforeCounters` (version 5 since LLVM 10).
+    /// `PaddingBytesBeforeCounters` (from LLVM 10, which wrote version 5).
     pub padding_before_counters: u64,
-    /// `NumCounters`: the number of counters, which have 8 bytes each, or 1 byte for single-byte coverage.
+    /// `NumCounters`: the number of counters. Each has 8 bytes; with single-byte coverage each has 1 byte.
     pub num_counters: u64,
-    /// `PaddingBytesAfterCounters` (version 5 since LLVM 10).
+    /// `PaddingBytesAfterCounters` (from LLVM 10, which wrote version 5).
     pub padding_after_counters: u64,
-    /// `NumBitmapBytes` (version 9).
+    /// `NumBitmapBytes`: the length of the MC/DC bitmaps in bytes (from version 9).
     pub num_bitmap_bytes: u64,
-    /// `PaddingBytesAfterBitmapBytes` (version 9).
+    /// `PaddingBytesAfterBitmapBytes` (from version 9).
     pub padding_after_bitmap: u64,
-    /// `NumUniformCounters`: the number of uniform counters, which have 8 bytes each (version 11).
+    /// `NumUniformCounters`: the number of uniform counters, which always have 8 bytes each (version 11).
     pub num_uniform_counters: u64,
     /// `PaddingBytesAfterUniformCounters` (version 11).
     pub padding_after_uniform_counters: u64,
     /// `UniformCountersDelta`: the start of the uniform counters minus the start of the data, or 0 (version 11).
     pub uniform_counters_delta: u64,
-    /// `NamesSize` in bytes.
+    /// `NamesSize`: the length of the function names in bytes.
     pub names_size: u64,
-    /// `CountersDelta`: the address of the counters (up to version 7), or that address minus the address of the data
-    /// (from version 8).
+    /// `CountersDelta`. Up to version 7 it is the address of the counters. From version 8 it is that address minus the
+    /// address of the data records.
     pub counters_delta: u64,
-    /// `BitmapDelta`: the address of the bitmap minus the address of the data (version 9). Meaningless if there is no
-    /// bitmap.
+    /// `BitmapDelta`: the address of the bitmaps minus the address of the data records (from version 9). If the file
+    /// has no bitmaps, the number has no meaning.
     pub bitmap_delta: u64,
-    /// `NamesDelta`: the address of the names. Only versions 1 and 2 need it.
+    /// `NamesDelta`: the address of the function names. Only versions 1 and 2 need it.
     pub names_delta: u64,
-    /// `NumVTables`: the number of vtable records (version 10).
+    /// `NumVTables`: the number of vtable records (from version 10).
     pub num_vtables: u64,
-    /// `VNamesSize` in bytes (version 10).
+    /// `VNamesSize`: the length of the vtable names in bytes (from version 10).
     pub vnames_size: u64,
-    /// `ValueDataSize` in bytes (versions 2 and 3).
+    /// `ValueDataSize`: the length of the value data in bytes (versions 2 and 3).
     pub value_data_size: u64,
-    /// `ValueDataDelta` (versions 2 and 3).
+    /// `ValueDataDelta`: the address of the value data (versions 2 and 3).
     pub value_data_delta: u64,
-    /// `ValueKindLast`: the greatest value kind for which records have sites (version 2).
+    /// `ValueKindLast`: the greatest value kind for which data records have value sites (from version 2).
     pub value_kind_last: u64,
 }
 
-/// The number of words of the version 5 header up to LLVM 9. LLVM 10 added two words without a new version number.
+/// The number of words of a version 5 header that LLVM 9 wrote. LLVM 10 added two words without a new version number.
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
 
-/// A field of the header after magic and version.
+/// A field of the raw header after the magic number and the version word.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     BinaryIdsSize,
@@ -352,8 +354,8 @@ const V11: &[Field] = &[
     F::ValueKindLast,
 ];
 
-/// The fields after magic and version. `None` if the version does not exist or, for version 5, the number of words is
-/// wrong.
+/// Returns the fields after the magic number and the version word. Returns `None` if the version does not exist or, for
+/// version 5, the number of words is wrong.
 fn fields(version: u32, v5_words: usize) -> Option<&'static [Field]> {
     Some(match version {
         1 => V1,
@@ -371,8 +373,8 @@ fn fields(version: u32, v5_words: usize) -> Option<&'static [Field]> {
 }
 
 impl RawHeader {
-    /// A header without contents. Its length is the one of the dialect's version; for version 5, the length since LLVM
-    /// 10. `None` if the version does not exist.
+    /// Returns a header whose fields are all 0. Its length is that of the given version; for version 5 it is the length
+    /// since LLVM 10. Returns `None` if the version does not exist.
     pub fn empty(dialect: RawDialect) -> Option<Self> {
         let fields = fields(dialect.version, WORDS_V5_LONG)?;
         Some(Self::zero(dialect, 8 * (2 + fields.len())))
@@ -404,7 +406,7 @@ impl RawHeader {
         }
     }
 
-    /// Changes a version 5 header to the shorter form of LLVM 9, which has no padding fields.
+    /// Changes a version 5 header to the shorter form of LLVM 9, which has no fields for padding.
     #[must_use]
     pub fn as_short_v5(mut self) -> Self {
         if self.dialect.version == 5 {
@@ -413,11 +415,11 @@ impl RawHeader {
         self
     }
 
-    /// Reads the header at the start of `data`. `offset` is the absolute offset of `data`.
+    /// Reads the raw header at the start of `data`. `offset` is the position of `data` in the file.
     ///
     /// # Errors
-    /// As [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header or, in version 5,
-    /// match neither of its two forms.
+    /// The errors of [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header or, in
+    /// version 5, match neither of its two forms.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
         let dialect = RawDialect::read(data, offset)?;
         let v5_words = if dialect.version == 5 {
@@ -438,7 +440,7 @@ impl RawHeader {
         Ok(header)
     }
 
-    /// Appends the bytes of the header; their number is [`len`](Self::len).
+    /// Appends the bytes of the header. Their number is [`len`](Self::len).
     pub fn encode(&self, out: &mut Vec<u8>) {
         let endian = self.dialect.endian;
         let mut put = |value: u64| out.extend_from_slice(&endian.u64_bytes(value));
@@ -450,8 +452,8 @@ impl RawHeader {
         }
     }
 
-    /// All words of the header in order: LLVM's name, the absolute offset of the word, its value. `offset` is the
-    /// absolute offset of the header.
+    /// Returns all words of the header in order. Each has LLVM's name, its offset in the file and its value. `offset`
+    /// is the offset of the header in the file.
     pub fn named_fields(&self, offset: u64) -> Vec<(&'static str, u64, u64)> {
         let mut header = *self;
         let words = [
@@ -476,8 +478,8 @@ impl RawHeader {
         }
     }
 
-    /// Whether each build id is padded to a multiple of 8, which is so from version 8. In versions 6 and 7, a build id
-    /// of 20 bytes shifts everything after it to odd multiples of 4; files of LLVM 13 show this.
+    /// Whether each build id is padded to a multiple of 8 bytes, as from version 8 on. In versions 6 and 7 a build id
+    /// of 20 bytes has no padding, so everything after it begins at an odd multiple of 4. Files of LLVM 13 show this.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }
@@ -507,9 +509,9 @@ impl RawHeader {
     }
 }
 
-/// Tells which of the two version 5 headers this is, as its number of words. LLVM 9 has ValueKindLast (1) in word 7.
-/// LLVM 10 to 12 have it in word 9, and in word 7 they have the address of the counters, which is 0 only if there are
-/// no counters.
+/// Finds out which of the two forms a version 5 header has, and returns its number of words. In the form of LLVM 9,
+/// word 7 is ValueKindLast (1). In the form of LLVM 10 to 12, word 9 is ValueKindLast, and word 7 is the address of the
+/// counters, which is 0 only if there are no counters.
 fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     let word = |index: usize| {
         let bytes = data.get(8 * index..)?.first_chunk::<8>()?;

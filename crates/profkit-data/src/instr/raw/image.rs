@@ -1,5 +1,5 @@
-//! The owned model of one raw profile: the data that a program and its run-time library hold when they dump the
-//! profile.
+//! A raw profile in memory, as input of the writer. It holds the data that a program and its run-time library have when
+//! they write the profile.
 use super::header::RawDialect;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::ValueData;
@@ -30,75 +30,78 @@ use crate::instr::ValueData;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawImage {
-    /// Byte order, pointer width, version and flags. The flags decide how counters are stored: with `BYTE_COVERAGE` a
-    /// counter is a byte, with `TEMPORAL` a time stamp stands before the counters.
+    /// The byte order, pointer width, version and flags of the file. The flags decide how counters are stored: with
+    /// `BYTE_COVERAGE` a counter is one byte, with `TEMPORAL` a time stamp precedes the counters of each function.
     pub dialect: RawDialect,
     /// The functions, in the order of their data records.
     pub records: Vec<RawImageRecord>,
     /// The vtables (from version 10).
     pub vtables: Vec<RawImageVTable>,
-    /// Build ids (from version 6).
+    /// The build ids (from version 6).
     pub binary_ids: Vec<BuildId>,
-    /// How the names are stored, and the choices that a version leaves for the layout of the file.
+    /// How the names are stored, and other choices that the format leaves to the writer.
     pub form: RawForm,
 }
 
 /// One function of a [`RawImage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageRecord {
-    /// The PGO name. From version 3, names must not contain the byte 0x01.
+    /// The function's PGO name. From version 3, names must not contain the byte 0x01.
     pub name: Vec<u8>,
-    /// The hash of the control flow.
+    /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters, without the time stamp. For single-byte coverage, 0 means not covered and any other number
-    /// covered.
+    /// The counters, without the time stamp. With single-byte coverage, 0 means that the code did not run and any other
+    /// number that it ran.
     pub counts: Vec<u64>,
-    /// The time stamp of the function's first call; 0 if it was never called. Only temporal profiles have it.
+    /// The time stamp of the function's first call, or 0 if it was never called. Only temporal profiles store it.
     pub time_stamp: u64,
-    /// The MC/DC bitmap (from version 9).
+    /// The bytes of the function's MC/DC bitmap (from version 9).
     pub bitmap: Vec<u8>,
-    /// The address of the function before the slide is added (from version 2); 0 if the program never takes its
-    /// address.
+    /// The address of the function before the slide is added (from version 2). It is 0 if the program never takes the
+    /// function's address.
     pub address: u64,
-    /// The value profile (from version 2). Call targets and vtables are addresses before the slide is added.
+    /// The function's value profile (from version 2). The values of call targets and vtables are addresses before the
+    /// slide is added.
     pub values: ValueData,
-    /// The uniform counters: none, or one for each counter (version 11).
+    /// The uniform counters (version 11). The list is empty or has one number for each counter.
     pub uniform_counts: Vec<u64>,
-    /// `OffloadDeviceWaveSize` (version 11).
+    /// `OffloadDeviceWaveSize`: the number of threads in a wave of the GPU (version 11).
     pub wave_size: u16,
 }
 
 /// One vtable of a [`RawImage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageVTable {
-    /// The PGO name.
+    /// The vtable's PGO name.
     pub name: Vec<u8>,
-    /// The address before the slide is added.
+    /// The address of the vtable before the slide is added.
     pub address: u64,
-    /// The length in bytes.
+    /// The length of the vtable in bytes.
     pub size: u32,
 }
 
 impl RawImageVTable {
-    /// The hash of the name.
+    /// The hash of the vtable's name.
     pub fn name_hash(&self) -> NameRef {
         NameRef::of(&self.name)
     }
 }
 
-/// Choices that change the bytes of a file but not what the profile says.
+/// Choices that change the bytes of a raw file but not the profile that it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawForm {
-    /// Whether to compress names with zlib (from version 3).
+    /// Whether to compress the names with zlib (from version 3).
     pub compress_names: bool,
-    /// The number of names in one chunk (from version 3); 0 puts all names into one chunk. Real files have one chunk
-    /// per translation unit.
+    /// The number of names in one chunk of the names section (from version 3). With 0, all names are in one chunk. Real
+    /// files have one chunk per translation unit.
     pub names_per_chunk: usize,
-    /// A number that is added to every address: the address to which the system moved the program in this run.
+    /// The slide, which is added to every address: the distance by which the system moved the program in memory for
+    /// this run.
     pub slide: u64,
-    /// Places the counters on pages of this size, as Darwin's continuous mode does (version 5 since LLVM 10).
+    /// The page size. If it is set, the counters begin and end at page boundaries, as in Darwin's continuous mode
+    /// (version 5 since LLVM 10).
     pub page_size: Option<u64>,
-    /// Whether to leave out records, names and value data, as in programs built with `-profile-correlate`.
+    /// Whether to leave out data records, names and value data, as in programs built with `-profile-correlate`.
     pub correlate: bool,
     /// Whether to write the shorter version 5 header of LLVM 9.
     pub short_v5_header: bool,
@@ -107,7 +110,7 @@ pub struct RawForm {
 }
 
 impl RawImage {
-    /// Makes a profile without functions.
+    /// Makes a raw profile without functions.
     pub fn new(dialect: RawDialect) -> Self {
         RawImage {
             dialect,

@@ -1,20 +1,21 @@
-//! The layout of data records and vtable records in every version, for every pointer width.
+//! The layout of data records and vtable records, for every version of the raw format and every pointer width.
 //!
-//! Fields are aligned as a C compiler aligns them, and records to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`). The offsets
-//! are therefore computed from the list of fields in file order.
+//! Fields are aligned as a C compiler aligns them, and records are aligned to 8 bytes (`INSTR_PROF_DATA_ALIGNMENT`).
+//! The offsets are therefore computed from a list of the fields in file order.
 use super::header::{PointerWidth, RawDialect, RawHeader};
 use std::ops::Range;
 
-/// The maximum number of value kinds for which a data record has a field.
+/// The maximum number of value kinds for which a data record states a number of value sites.
 pub const MAX_VALUE_KINDS: usize = profkit_abi::value_kind::COUNT;
 
-/// The offsets of the fields in a data record (LLVM's `__llvm_profile_data`), in bytes. `None` if the version does not
-/// have the field. Each field has the width given here; a pointer has the pointer width of the program.
+/// The offsets of the fields in a data record (LLVM's `__llvm_profile_data`), in bytes. An offset is `None` if the
+/// version does not have the field. The text of each field states its width; a pointer has the pointer width of the
+/// program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {
-    /// The distance from one record to the next.
+    /// The distance in bytes from the start of one data record to the start of the next.
     pub stride: usize,
-    /// The pointer width.
+    /// The pointer width of the program that wrote the file.
     pub width: PointerWidth,
     /// `NameSize`, 4 bytes (versions 1 and 2).
     pub name_size: Option<usize>,
@@ -24,7 +25,7 @@ pub struct RecordLayout {
     pub name_ref: Option<usize>,
     /// `FuncHash`, 8 bytes.
     pub func_hash: usize,
-    /// `CounterPtr`, a pointer; from version 8 relative to the record.
+    /// `CounterPtr`, a pointer. From version 8 it is relative to the data record.
     pub counter_ptr: usize,
     /// `UniformCounterPtr`, a pointer relative to the record (version 11).
     pub uniform_counter_ptr: Option<usize>,
@@ -36,9 +37,10 @@ pub struct RecordLayout {
     pub values: Option<usize>,
     /// `NumCounters`, 4 bytes.
     pub num_counters: usize,
-    /// `NumValueSites`: the first of [`value_kinds`](Self::value_kinds) numbers of 2 bytes each.
+    /// `NumValueSites`: the numbers of value sites, 2 bytes each. There are [`value_kinds`](Self::value_kinds) of them,
+    /// and this is the offset of the first.
     pub num_value_sites: usize,
-    /// The number of value kinds for which the record has a number of sites, 0 to 3.
+    /// The number of value kinds for which the data record has a number of value sites, 0 to 3.
     pub value_kinds: usize,
     /// `OffloadDeviceWaveSize`, 2 bytes (version 11).
     pub offload_device_wave_size: Option<usize>,
@@ -62,8 +64,8 @@ impl Placer {
 const RECORD_ALIGNMENT: usize = 8;
 
 impl RecordLayout {
-    /// The layout of the records that belong to a header. Up to version 8, `ValueKindLast` in the header tells the
-    /// number of value kinds. From version 9 the version alone does, as in LLVM's readers.
+    /// Returns the layout of the data records in a file with this header. Up to version 8, `ValueKindLast` in the
+    /// header decides the number of value kinds. From version 9 the version alone decides it, as in LLVM's readers.
     pub fn of(header: &RawHeader) -> Self {
         let value_kinds = match header.dialect.version {
             1 => 0,
@@ -74,8 +76,8 @@ impl RecordLayout {
         Self::with_value_kinds(header.dialect, value_kinds)
     }
 
-    /// The layout of the records as LLVM's releases wrote them. From LLVM 5 on, it has fields for all value kinds of
-    /// the version.
+    /// Returns the layout of the data records that LLVM's releases wrote for a version. From LLVM 5 on, a record has
+    /// fields for all value kinds of its version.
     pub fn for_dialect(dialect: RawDialect) -> Self {
         let value_kinds = match dialect.version {
             1 => 0,
@@ -127,8 +129,9 @@ impl RecordLayout {
         }
     }
 
-    /// The ranges of bytes in a record that differ between runs of the same program if its addresses are randomised:
-    /// FunctionPointer and Values; CounterPtr too if counter pointers are absolute; in versions 1 and 2 also NamePtr.
+    /// Returns the ranges of bytes in a data record that differ between runs of the same program if the system loads it
+    /// at random addresses. These are FunctionPointer and Values; also CounterPtr if it is absolute; in versions 1 and
+    /// 2 also NamePtr.
     pub fn moving_fields(&self, relative_counters: bool) -> impl Iterator<Item = Range<usize>> {
         let pointer = self.width.bytes();
         let counter = (!relative_counters).then_some(self.counter_ptr);
@@ -139,11 +142,11 @@ impl RecordLayout {
     }
 }
 
-/// The offsets of the fields in a vtable record (LLVM's `VTableProfData`), in bytes: `VTableNameHash` u64,
-/// `VTablePointer` pointer, `VTableSize` u32.
+/// The offsets of the fields in a vtable record (LLVM's `VTableProfData`), in bytes. The fields are `VTableNameHash`
+/// (u64), `VTablePointer` (a pointer) and `VTableSize` (u32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VTableLayout {
-    /// The distance from one record to the next.
+    /// The distance in bytes from the start of one vtable record to the start of the next.
     pub stride: usize,
     /// `VTableNameHash`, 8 bytes.
     pub name_hash: usize,
@@ -154,7 +157,7 @@ pub struct VTableLayout {
 }
 
 impl VTableLayout {
-    /// The layout for a pointer width.
+    /// Returns the layout of vtable records for a pointer width.
     pub fn of(width: PointerWidth) -> Self {
         let mut placer = Placer { end: 0 };
         let (name_hash, pointer, size) = (

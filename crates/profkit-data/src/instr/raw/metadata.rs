@@ -1,5 +1,6 @@
-//! Data records and names that come from outside the raw file. Programs built with `-profile-correlate` write raw
-//! profiles that hold only counters; docs/formats/correlation.md tells where the rest is found.
+//! Data records and names that come from the program and not from the raw profile. A program built with
+//! `-profile-correlate` writes only counters into its raw profile. docs/formats/correlation.md describes where the
+//! program holds the data records and names.
 use super::header::{PointerWidth, RawDialect};
 use super::layout::RecordLayout;
 use super::profile::RawProfile;
@@ -9,38 +10,39 @@ use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One function of a program, as described by the binary or its debug info.
+/// One function of a program, as described by the program's binary or its debug info.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetadataRecord {
-    /// The hash of the PGO name.
+    /// The hash of the function's PGO name.
     pub name_ref: NameRef,
-    /// The hash of the control flow.
+    /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
     /// The offset of the function's counters in the counter section, in bytes.
     pub counter_offset: u64,
-    /// The address of the function in the binary; 0 if it is not known.
+    /// The address of the function in the binary, or 0 if it is not known.
     pub function_pointer: u64,
-    /// The number of counters.
+    /// The number of the function's counters.
     pub num_counters: u32,
 }
 
-/// The functions of a program, as described by its binary or debug info. They are independent of any raw version.
+/// The functions of a program, as described by its binary or debug info. They can be used for raw profiles of any
+/// version.
 ///
-/// MC/DC bitmaps and value sites are missing: LLVM 22 correlates only counters.
+/// MC/DC bitmaps and value sites are not included, because LLVM 22 correlates only counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramMetadata {
-    /// The byte order of the program; `None` matches both.
+    /// The byte order of the program. `None` fits profiles of both byte orders.
     pub endian: Option<Endian>,
-    /// The pointer width of the program; `None` matches both.
+    /// The pointer width of the program. `None` fits profiles of both widths.
     pub width: Option<PointerWidth>,
-    /// The functions, in the order in which they were found.
+    /// The functions, in the order in which they were found in the binary or debug info.
     pub records: Vec<MetadataRecord>,
-    /// The names of the functions, as a names blob.
+    /// The names of the functions, in the format of the names section of a raw profile.
     pub names: Vec<u8>,
 }
 
-/// [`ProgramMetadata`] encoded as the data records that raw profiles of one dialect would hold, for
-/// [`RawProfile::with_metadata`]. The counter pointers in it are offsets in the counter section.
+/// [`ProgramMetadata`] in the form of data records for raw profiles of one version, byte order and pointer width.
+/// [`RawProfile::with_metadata`] joins it to a profile. Its counter pointers are offsets in the counter section.
 #[derive(Clone, Debug)]
 pub struct RawMetadata {
     dialect: RawDialect,
@@ -51,11 +53,11 @@ pub struct RawMetadata {
 }
 
 impl RawMetadata {
-    /// Encodes the functions of a program as the data records that raw profiles of this dialect lack.
+    /// Encodes the functions of a program as the data records that are missing in raw profiles of this dialect.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5: no compiler that can correlate wrote them.
-    /// [`ErrorKind::Malformed`] if the program has another byte order or pointer width.
+    /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5, because no compiler with `-profile-correlate` wrote
+    /// them. [`ErrorKind::Malformed`] if the program has another byte order or pointer width.
     pub fn new(
         program: &ProgramMetadata,
         dialect: RawDialect,
@@ -96,7 +98,7 @@ impl RawMetadata {
         })
     }
 
-    /// A number that identifies these metadata within the process.
+    /// A number that identifies this set of metadata in the running process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -106,7 +108,7 @@ impl RawMetadata {
         self.data.len() / self.layout.stride
     }
 
-    /// Whether the metadata were encoded for profiles of this dialect and layout.
+    /// Whether the metadata were encoded for raw profiles with this dialect and record layout.
     pub fn fits(&self, profile: &RawProfile<'_>) -> bool {
         let (mine, theirs) = (self.dialect, profile.dialect());
         (mine.endian, mine.width, mine.version) == (theirs.endian, theirs.width, theirs.version)
@@ -114,7 +116,7 @@ impl RawMetadata {
     }
 }
 
-/// Writes the metadata of a function into the bytes of a record. The bytes must be zero before.
+/// Writes the metadata of a function into the bytes of a data record. The bytes must be zero before.
 fn encode_metadata(
     layout: &RecordLayout,
     bytes: &mut [u8],
@@ -122,7 +124,6 @@ fn encode_metadata(
     record: &MetadataRecord,
 ) {
     let little = dialect.endian == Endian::Little;
-    // Writes the low `len` bytes of a number.
     let mut put = |at: Option<usize>, len: usize, value: u64| {
         let value = if little {
             value.to_le_bytes()
@@ -142,7 +143,8 @@ fn encode_metadata(
     put(Some(layout.num_counters), 4, u64::from(record.num_counters));
 }
 
-/// The raw version of LLVM 9. Older versions cannot need metadata: correlation came with version 8 (LLVM 14).
+/// The raw version that LLVM 9 writes. Older versions never need metadata from the program, because
+/// `-profile-correlate` came with raw version 8 (LLVM 14).
 const OLDEST: u32 = 5;
 
 struct Machine(Option<PointerWidth>, Option<Endian>);
@@ -163,11 +165,11 @@ impl fmt::Display for Machine {
     }
 }
 
-/// A source of metadata for raw profiles that have none of their own. A front end implements it, because it knows which
-/// binaries there are.
+/// A source of data records and names for raw profiles that do not contain them. The user of this crate implements the
+/// trait, because only the user knows where the binaries are.
 pub trait RawMetadataSource: fmt::Debug + Sync {
-    /// Returns the metadata to join to a profile, or `None` to read the profile as it is. This is called for every raw
-    /// profile, including those that have records of their own.
+    /// Returns the metadata of the program that wrote a profile, or `None` to read the profile without them. The reader
+    /// calls this for every raw profile, also for those that have data records.
     ///
     /// # Errors
     /// The reason why the profile cannot be read: its binary is missing, does not match, or has no metadata.

@@ -8,10 +8,10 @@ use crate::bytes::Cursor;
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A view of one profile. A raw file holds one or several of these, one after the other.
+/// A view of one profile. A raw file holds one or several profiles, one after the other.
 ///
-/// Opening a view reads the header and finds the sections; records are decoded on request. The view borrows the bytes
-/// of the file and allocates nothing.
+/// Opening a view reads the header and finds the sections. Data records are decoded when they are requested. The view
+/// borrows the bytes of the file and allocates no memory.
 #[derive(Clone, Debug)]
 pub struct RawProfile<'data> {
     file: &'data [u8],
@@ -24,10 +24,10 @@ pub struct RawProfile<'data> {
 }
 
 impl<'data> RawProfile<'data> {
-    /// Opens the profile at the start of a file. See [`parse_at`](Self::parse_at).
+    /// Opens the profile at the start of a file.
     ///
     /// # Errors
-    /// As [`parse_at`](Self::parse_at).
+    /// The errors of [`parse_at`](Self::parse_at).
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_at(file, 0)
     }
@@ -35,9 +35,9 @@ impl<'data> RawProfile<'data> {
     /// Opens the profile whose header is at `offset` in a file.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`]; [`ErrorKind::UnsupportedVersion`]; [`ErrorKind::BadHeader`] if the header is cut off,
-    /// contradicts itself or places the value data after the end of the file; [`ErrorKind::Malformed`] if the build ids
-    /// contradict themselves. LLVM refuses the same files with the same kinds of error.
+    /// [`ErrorKind::BadMagic`]; [`ErrorKind::UnsupportedVersion`]; [`ErrorKind::BadHeader`] if the header is cut off or
+    /// damaged, or places the value data after the end of the file; [`ErrorKind::Malformed`] if the build ids are
+    /// damaged. LLVM rejects the same files with the same kinds of error.
     pub fn parse_at(file: &'data [u8], offset: usize) -> Result<Self> {
         let (profile, fault) = Self::parse_salvage_at(file, offset)?;
         if profile.sections.binary_ids.is_whole() {
@@ -47,12 +47,12 @@ impl<'data> RawProfile<'data> {
         Ok(profile)
     }
 
-    /// Opens the profile at `offset` in a file that may be cut off. Incomplete sections ([`RawSection::is_whole`]) have
-    /// fewer bytes than they should. The error that [`parse_at`](Self::parse_at) would give for this is returned beside
-    /// the view.
+    /// Opens the profile at `offset` in a file that may be cut off. An incomplete section ([`RawSection::is_whole`])
+    /// has fewer bytes than its header states. The error that [`parse_at`](Self::parse_at) gives for this is returned
+    /// together with the view.
     ///
     /// # Errors
-    /// If the header cannot be read.
+    /// An error if the header cannot be read.
     pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
         let data = file.get(offset..).unwrap_or_default();
         let header = RawHeader::read(data, offset as u64)?;
@@ -82,10 +82,10 @@ impl<'data> RawProfile<'data> {
         Ok((profile, fault))
     }
 
-    /// Joins data records and names from the program to this profile, which has none itself.
+    /// Joins the data records and names of the program to this profile, which does not contain them.
     ///
     /// # Errors
-    /// If the metadata were encoded for profiles of another dialect.
+    /// An error if the metadata were encoded for profiles of another dialect.
     pub fn with_metadata(mut self, metadata: &'data RawMetadata) -> Result<Self> {
         if !metadata.fits(&self) {
             return Err(Error::new(
@@ -96,7 +96,8 @@ impl<'data> RawProfile<'data> {
             .within(Structure::Header)
             .within(Structure::RawProfile));
         }
-        // An error in a record gets the offset of the counters, the only part that is in this file.
+        // The data records are not in this file. Errors in them state the offset of the counters, which are in the
+        // file.
         let section = |bytes: &'data [u8], offset| RawSection {
             bytes,
             offset,
@@ -110,27 +111,27 @@ impl<'data> RawProfile<'data> {
         Ok(self)
     }
 
-    /// The metadata that were joined to this profile.
+    /// The data records and names of the program that were joined to this profile; `None` if none were joined.
     pub fn metadata(&self) -> Option<&'data RawMetadata> {
         self.metadata
     }
 
-    /// Byte order, pointer width, version and flags.
+    /// The byte order, pointer width, version and flags of the profile.
     pub fn dialect(&self) -> RawDialect {
         self.header.dialect
     }
 
-    /// The header.
+    /// The header of the profile.
     pub fn header(&self) -> &RawHeader {
         &self.header
     }
 
-    /// The layout of a data record.
+    /// The layout of the data records.
     pub fn layout(&self) -> &RecordLayout {
         &self.layout
     }
 
-    /// The sections.
+    /// The sections of the profile.
     pub fn sections(&self) -> &RawSections<'data> {
         &self.sections
     }
@@ -140,18 +141,20 @@ impl<'data> RawProfile<'data> {
         self.offset
     }
 
-    /// The whole file that contains the profile.
+    /// The bytes of the whole file, which may contain further profiles.
     pub fn file(&self) -> &'data [u8] {
         self.file
     }
 
-    /// Whether counter pointers are relative to their record. From version 8 they always are. In versions 6 and 7 they
-    /// are only in files of LLVM 13 snapshots from mid-2021; the records show whether a file is one of these.
+    /// Whether counter pointers are relative to their data record. From version 8 they always are. In versions 6 and 7
+    /// they are relative only in files of LLVM 13 snapshots from mid-2021. Such a file is recognised by its data
+    /// records.
     pub fn has_relative_counters(&self) -> bool {
         self.relative_counters
     }
 
-    /// Whether the profile has counters but neither records nor names. These are then in the binary or its debug info.
+    /// Whether the profile has counters but neither data records nor names. The program's binary or its debug info then
+    /// holds these.
     pub fn needs_correlation(&self) -> bool {
         self.metadata.is_none() && sections::needs_correlation(&self.header)
     }
@@ -161,7 +164,7 @@ impl<'data> RawProfile<'data> {
         self.sections.data.bytes.len() / self.layout.stride
     }
 
-    /// The bytes of the data record with this index.
+    /// Returns the bytes of the data record with this index.
     #[inline]
     pub fn record_bytes(&self, index: usize) -> Option<&'data [u8]> {
         let start = index.checked_mul(self.layout.stride)?;
@@ -169,7 +172,7 @@ impl<'data> RawProfile<'data> {
         self.sections.data.bytes.get(start..end)
     }
 
-    /// The data record with this index.
+    /// Returns the data record with this index.
     #[inline]
     pub fn record(&self, index: usize) -> Option<RawRecord> {
         let bytes = self.record_bytes(index)?;
@@ -181,7 +184,7 @@ impl<'data> RawProfile<'data> {
         ))
     }
 
-    /// All complete data records in order.
+    /// Returns all complete data records in order.
     pub fn records(&self) -> impl ExactSizeIterator<Item = RawRecord> + '_ {
         let (dialect, layout) = (self.header.dialect, &self.layout);
         self.sections
@@ -192,8 +195,8 @@ impl<'data> RawProfile<'data> {
             .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
     }
 
-    /// The absolute offset of a data record. For joined metadata, which are outside the file, it is the offset of the
-    /// counters.
+    /// Returns the offset of a data record in the file. A data record that was joined from the program is not in the
+    /// file; for it, the offset of the counters is returned.
     pub fn record_offset(&self, index: usize) -> u64 {
         if self.metadata.is_some() {
             return self.sections.counters.offset;
@@ -202,21 +205,23 @@ impl<'data> RawProfile<'data> {
         self.sections.data.offset.saturating_add(distance)
     }
 
-    /// The offset of a record's counters in the counter section, in bytes. It is not checked and may be outside.
+    /// Returns the offset of a record's counters in the counter section, in bytes. The offset is not checked and may be
+    /// outside the section.
     #[inline]
     pub fn counter_offset(&self, record: &RawRecord) -> i64 {
         let delta = self.header.counters_delta;
         self.section_offset(record, record.counter_ptr, delta, self.relative_counters)
     }
 
-    /// The offset of a record's bitmap in the bitmap section, in bytes. It is not checked and may be outside.
+    /// Returns the offset of a record's bitmap in the bitmap section, in bytes. The offset is not checked and may be
+    /// outside the section.
     #[inline]
     pub fn bitmap_offset(&self, record: &RawRecord) -> i64 {
         self.section_offset(record, record.bitmap_ptr, self.header.bitmap_delta, true)
     }
 
-    /// Converts a pointer in a record to an offset in its section. A relative pointer is the distance from its own
-    /// record, and `delta` is the distance from the first record.
+    /// Converts a pointer in a data record to an offset in its section. A relative pointer is the distance from its own
+    /// record; `delta` is the distance of the section from the first record.
     #[inline]
     fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
         let base = self.base(record, delta, relative);
@@ -229,11 +234,11 @@ impl<'data> RawProfile<'data> {
         delta.wrapping_sub(index.wrapping_mul(self.layout.stride as u64))
     }
 
-    /// The bytes of a record's counters. Each counter has 8 bytes or 1 byte ([`RawDialect::counter_len`]). In a
+    /// Returns the bytes of a record's counters. A counter has 8 bytes or 1 byte ([`RawDialect::counter_len`]). In a
     /// temporal profile the first 8 bytes are the time stamp.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the record has no counters or they lie outside their
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the record has no counters or they are outside their
     /// section.
     #[inline]
     pub fn counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
@@ -259,10 +264,10 @@ impl<'data> RawProfile<'data> {
         self.cut(record, &range)
     }
 
-    /// The bytes of a record's bitmap; empty if it has none.
+    /// Returns the bytes of a record's MC/DC bitmap, or an empty list if it has none.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the bitmap lies outside its section.
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the bitmap is outside its section.
     #[inline]
     pub fn bitmap_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if record.num_bitmap_bytes == 0 {
@@ -285,10 +290,11 @@ impl<'data> RawProfile<'data> {
         self.cut(record, &range)
     }
 
-    /// The bytes of a record's uniform counters, 8 bytes for each counter (version 11); empty if the profile has none.
+    /// Returns the bytes of a record's uniform counters, 8 bytes for each counter (version 11). The list is empty if
+    /// the profile has none.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if they lie outside their section.
+    /// [`ErrorKind::Malformed`] if the uniform counters are outside their section.
     pub fn uniform_counter_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if self.header.num_uniform_counters == 0 || record.uniform_counter_ptr == 0 {
             return Ok(&[]);
@@ -384,10 +390,10 @@ impl<'data> RawProfile<'data> {
         }
     }
 
-    /// The name of a record of version 1 or 2, which contains a pointer to its name.
+    /// Returns the function name of a data record of version 1 or 2. Such a record contains a pointer to the name.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the name lies outside the names section.
+    /// [`ErrorKind::Malformed`] if the name is outside the names section.
     pub fn pointed_name(&self, record: &RawRecord) -> Result<&'data [u8]> {
         let RawName::Pointer { pointer, size } = record.name else {
             return Ok(&[]);
@@ -413,7 +419,7 @@ impl<'data> RawProfile<'data> {
             })
     }
 
-    /// All complete vtable records in order.
+    /// Returns all complete vtable records in order.
     pub fn vtables(&self) -> impl ExactSizeIterator<Item = RawVTable> + '_ {
         let dialect = self.header.dialect;
         let stride = super::layout::VTableLayout::of(dialect.width).stride;
@@ -423,10 +429,10 @@ impl<'data> RawProfile<'data> {
             .map(move |bytes| RawVTable::decode(bytes, dialect))
     }
 
-    /// The build ids in file order.
+    /// Returns the build ids in the order of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the section contradicts itself.
+    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the section of build ids is damaged.
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         let section = &self.sections.binary_ids;
         let mut cursor = Cursor::new(section.bytes, section.offset, self.header.dialect.endian);
@@ -468,10 +474,10 @@ impl<'data> RawProfile<'data> {
         Ok(ids)
     }
 
-    /// Whether counter pointers are relative to their record, for versions that do not tell. Read correctly, the
-    /// counters of the records lie one after the other in their section. The answer is "relative" only if the pointers
-    /// fit when read as relative and do not fit when read as absolute, because the released LLVM 13 wrote absolute
-    /// ones.
+    /// Whether counter pointers are relative to their data record, for versions that do not state it. If the pointers
+    /// are read correctly, the counters of the records follow each other in the counter section. The function returns
+    /// true only if this holds for relative pointers and does not hold for absolute ones, because the released LLVM 13
+    /// wrote absolute pointers.
     fn looks_relative(&self) -> bool {
         let fits = |relative: bool| {
             let mut end = 0i64;
@@ -493,15 +499,16 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// The number of records that are examined. If pointers are read the wrong way, each record's counters are shifted by
-/// one record length more than those of the record before. After a few records they overlap or leave the section.
+/// The maximum number of data records to examine. If pointers are read the wrong way, the counters of each record move
+/// by one more record length than those of the record before. After a few records they overlap or leave the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
-/// A range of elements that a record claims in a section.
+/// The elements of a section that a data record refers to.
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,
     offset: i64,
-    /// `offset` without wrapping at 32 bits: LLVM's readers compute with 64 bits even for 32-bit files.
+    /// The offset as LLVM's readers compute it: with 64 bits, so that it does not wrap around in files of 32-bit
+    /// programs.
     llvm_offset: i64,
     count: u32,
     element: usize,

@@ -1,4 +1,4 @@
-//! The reader of whole raw files.
+//! Reads all profiles of a raw file.
 use super::addresses::AddressMap;
 use super::metadata::RawMetadataSource;
 use super::profile::RawProfile;
@@ -15,11 +15,12 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RawReadOptions {
-    /// Whether to decode value data. Without them, records have no values, but the file is still read to its end.
+    /// Whether to decode value data. If not, the records have no value sites, but the file is still read and checked to
+    /// its end.
     pub values: bool,
-    /// Whether to read the intact parts of a damaged file. Sections that are cut off, damaged names or build ids and
-    /// lost value data are then reported by [`read_record`](InstrSource::read_record), each once, as an error after
-    /// which reading goes on.
+    /// Whether to read the intact parts of a damaged file. The damage is then reported by
+    /// [`read_record`](InstrSource::read_record) as errors after which reading continues. Each incomplete section,
+    /// damaged name, damaged build id and loss of value data is reported once.
     pub salvage: bool,
 }
 
@@ -33,7 +34,7 @@ impl Default for RawReadOptions {
 }
 
 impl RawReadOptions {
-    /// The defaults.
+    /// Returns the default options: value data are decoded, and any damage ends the reading.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,39 +54,39 @@ impl RawReadOptions {
     }
 }
 
-/// A count above 2^56, which no program reaches. It suggests that the file is damaged.
+/// A count above 2^56, which no program can reach. Such a count suggests that the file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImplausibleCount {
-    /// The count. It is the largest of its record.
+    /// The count, which is the largest in its function record.
     pub count: u64,
-    /// The index of the count in its record.
+    /// The index of the counter in its function record.
     pub index: usize,
-    /// The absolute offset of the count in the file.
+    /// The offset of the counter in the file.
     pub offset: u64,
 }
 
-/// Reads all records of a raw file, profile by profile.
+/// Reads all function records of a raw file, one profile after the other.
 ///
-/// A profile that has counters but no records gives one error of kind [`ErrorKind::MissingCorrelation`] in place of its
-/// records. (LLVM 14 refuses such a file, LLVM 22 reads it as empty.)
+/// A profile that has counters but no data records gives one error of kind [`ErrorKind::MissingCorrelation`] instead of
+/// records. (LLVM 14 rejects such a file; LLVM 22 reads it as empty.)
 #[derive(Debug)]
 pub struct RawReader<'data> {
     file: &'data [u8],
     options: RawReadOptions,
     source: Option<&'data dyn RawMetadataSource>,
     version_word: u64,
-    /// Errors that do not belong to a record. They are reported before the next record.
+    /// Errors that do not concern a single record. They are reported before the next record.
     pending: VecDeque<Error>,
     current: Option<Current<'data>>,
     profiles_seen: usize,
     symbols: SymbolTable,
     binary_ids: Vec<BuildId>,
     time_stamps: Vec<(u64, NameRef)>,
-    /// For each opened profile, the number of time stamps that were read before it.
+    /// For each opened profile, the number of time stamps that were read before it was opened.
     stamps_before: Vec<usize>,
     implausible: Option<ImplausibleCount>,
     records_without_values: usize,
-    /// The number of searches for the next profile by its magic so far.
+    /// The number of times that the reader has searched for the next profile by its magic number.
     searches: usize,
 }
 
@@ -93,35 +94,35 @@ pub struct RawReader<'data> {
 struct Current<'data> {
     profile: RawProfile<'data>,
     next_record: usize,
-    /// A cursor at the value data of the next record; `None` if damage makes their place unknown.
+    /// A cursor at the value data of the next record; `None` if their position is unknown because of damage.
     values: Option<Cursor<'data>>,
-    /// The record whose value data have been reported as damaged.
+    /// The index of the record whose damaged value data were already reported.
     damaged_values_of: Option<usize>,
     addresses: Option<AddressMap>,
 }
 
 impl<'data> RawReader<'data> {
-    /// Opens a file. Like LLVM, it accepts no damage.
+    /// Opens a raw file. Any damage is an error, as in LLVM.
     ///
     /// # Errors
-    /// [`ErrorKind::Empty`] for no bytes, otherwise as [`RawProfile::parse_at`]; also the errors in the names of the
+    /// [`ErrorKind::Empty`] for an empty file, otherwise the errors of [`RawProfile::parse_at`] and of the names of the
     /// first profile.
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_with(file, &RawReadOptions::default())
     }
 
-    /// Opens a file with options.
+    /// Opens a raw file with the given options.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse). With the option to salvage, damage is an error only in the header.
+    /// The errors of [`parse`](Self::parse). With the option to salvage, damage is an error only in the header.
     pub fn parse_with(file: &'data [u8], options: &RawReadOptions) -> Result<Self> {
         Self::open(file, *options, None)
     }
 
-    /// Opens a file whose profiles may lack their data records and names. They are then taken from `source`.
+    /// Opens a raw file whose profiles may not contain their data records and names. `source` then supplies them.
     ///
     /// # Errors
-    /// As [`parse_with`](Self::parse_with). An error of the source counts as an error of the profile.
+    /// The errors of [`parse_with`](Self::parse_with). An error of the source counts as an error of the profile.
     pub fn parse_correlated(
         file: &'data [u8],
         options: &RawReadOptions,
@@ -163,7 +164,7 @@ impl<'data> RawReader<'data> {
         Ok(reader)
     }
 
-    /// The profile that is being read; `None` after the last one.
+    /// The profile that is being read; `None` after the last profile of the file.
     pub fn profile(&self) -> Option<&RawProfile<'data>> {
         self.current.as_ref().map(|current| &current.profile)
     }
@@ -173,19 +174,19 @@ impl<'data> RawReader<'data> {
         self.profiles_seen
     }
 
-    /// The largest implausible count of the last record, if it has any. LLVM warns about such a count and still merges
-    /// it.
+    /// The largest count of the last record if it is implausible (above 2^56), otherwise `None`. LLVM warns about such
+    /// a count and still merges it.
     pub fn implausible_count(&self) -> Option<ImplausibleCount> {
         self.implausible
     }
 
-    /// The number of records that were returned with empty value sites, because their value data are damaged
+    /// The number of records whose value sites were returned empty because their value data are damaged
     /// ([`RawReadOptions::salvage`]).
     pub fn records_without_values(&self) -> usize {
         self.records_without_values
     }
 
-    /// The traces of each profile that was opened, one by one. In contrast,
+    /// Returns one temporal trace for each profile that was opened. In contrast,
     /// [`temporal_traces`](InstrSource::temporal_traces) returns one trace for the whole file, as LLVM does.
     pub fn traces_of_profiles(&self) -> Vec<TemporalTraces> {
         let ends = self.stamps_before.iter().skip(1).copied();
@@ -247,8 +248,8 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Handles an error that does not prevent further reading. When salvaging, it is reported by the next call;
-    /// otherwise it is returned and ends the profile.
+    /// Handles an error after which reading can continue. When salvaging, the error is stored and reported by the next
+    /// call. Otherwise it is returned and ends the profile.
     fn tolerate(&mut self, error: Error) -> Result<()> {
         if !self.options.salvage {
             return Err(error);
@@ -261,7 +262,7 @@ impl<'data> RawReader<'data> {
         let sections = profile.sections();
         if profile.dialect().version <= 2 {
             for record in profile.records() {
-                // A name outside its section is reported when its record is read.
+                // A name outside its section is an error of its record. Reading the record will report it.
                 if let Ok(name) = profile.pointed_name(&record) {
                     self.symbols.insert(name);
                 }
@@ -269,7 +270,7 @@ impl<'data> RawReader<'data> {
             return Ok(());
         }
         for blob in [&sections.names, &sections.vtable_names] {
-            // Read what is there of an incomplete section. That it is incomplete has already been reported.
+            // Read the names that an incomplete section still has. The missing part was already reported.
             let whole = blob.is_whole();
             if let Err(error) = self.symbols.read_blob(blob.bytes, blob.offset)
                 && whole
@@ -304,7 +305,8 @@ impl<'data> RawReader<'data> {
             return fields;
         };
         if let (Ok(()), Err(_), true) = (&fields, &values, self.options.salvage) {
-            // The counters are intact: report the error in the values first, then return the record with empty sites.
+            // The value data are damaged but the counters are intact. Report the error first; the next call returns the
+            // record with empty value sites.
             current.damaged_values_of = Some(raw.index);
             current.next_record = raw.index;
         }
@@ -338,7 +340,7 @@ impl<'data> RawReader<'data> {
             .saturating_add_signed(profile.counter_offset(raw));
         let temporal = dialect.has(variant::TEMPORAL);
         if temporal {
-            // LLVM reads 8 bytes even if the function has fewer bytes of counters.
+            // LLVM reads 8 bytes even if the counters of the function have fewer bytes.
             let stamp = usize::try_from(at)
                 .ok()
                 .and_then(|at| self.file.get(at..)?.first_chunk());
@@ -365,7 +367,7 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Moves past the value data of a record. Decodes them only if they are wanted.
+    /// Moves past the value data of a record. Decodes them only if the options request it.
     fn decode_values(&mut self, raw: &RawRecord, record: &mut Record, wanted: bool) -> Result<()> {
         let Some(current) = &mut self.current else {
             return Ok(());
@@ -456,19 +458,20 @@ impl InstrSource for RawReader<'_> {
         &self.symbols
     }
 
-    /// The build ids of the profiles that were opened so far. If the file has several profiles, read all records first.
+    /// The build ids of the profiles that were opened so far. They are complete only after all records were read,
+    /// because a file may have several profiles.
     fn binary_ids(&self) -> Result<Vec<BuildId>> {
         Ok(self.binary_ids.clone())
     }
 
-    /// One trace of the functions that were read so far, in the order of their time stamps. Without time stamps there
-    /// is no trace.
+    /// Returns one trace with all functions that were read so far, in the order of their time stamps. If no function
+    /// has a time stamp, there is no trace.
     fn temporal_traces(&mut self) -> Result<TemporalTraces> {
         Ok(trace(&mut self.time_stamps))
     }
 }
 
-/// Makes one trace of functions in the order of their time stamps. Without time stamps there is no trace.
+/// Makes one trace of functions in the order of their time stamps. If no function has a time stamp, there is no trace.
 fn trace(time_stamps: &mut [(u64, NameRef)]) -> TemporalTraces {
     if time_stamps.is_empty() {
         return TemporalTraces::default();
@@ -484,21 +487,22 @@ fn trace(time_stamps: &mut [(u64, NameRef)]) -> TemporalTraces {
     }
 }
 
-/// The length of the time stamp before the counters of a function in a temporal profile.
+/// The length in bytes of the time stamp before a function's counters in a temporal profile.
 const TIME_STAMP_LEN: usize = 8;
 
 fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
     let (counters, _) = bytes.as_chunks::<8>();
-    // One loop per byte order, so that each compiles to a plain copy or a vectorised byte swap.
+    // Each byte order has its own loop, so that the compiler can turn one into a plain copy and the other into a
+    // vectorised byte swap.
     match endian {
         Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
         Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),
     }
 }
 
-/// The largest count, if it is implausible. `offset` is the absolute offset of the first count.
+/// Returns the largest count if it is implausible. `offset` is the offset of the first counter in the file.
 fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
-    // A fast test first: in every intact record, even all counts combined by OR stay below the limit.
+    // A fast test first: in an intact record, the bitwise OR of all counts is below the limit.
     if counts.iter().fold(0, |bits, &count| bits | count) < raw::MAX_PLAUSIBLE_COUNT {
         return None;
     }
@@ -519,7 +523,7 @@ fn missing_correlation(profile: &RawProfile<'_>) -> Error {
         .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
 }
 
-/// The offset of the profile after this one. `values` stands after the value data of this profile.
+/// Returns the offset of the profile that follows this one. `values` is a cursor after the value data of this profile.
 fn next_profile(
     file: &[u8],
     mut values: Cursor<'_>,
@@ -542,8 +546,8 @@ fn next_profile(
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }
-    // In versions 6 and 7 the build ids may shift what follows, so nothing is checked there (LLVM 13 rejects its own
-    // files then).
+    // In versions 6 and 7, build ids without padding may shift the next profile to another alignment, so it is not
+    // checked. (LLVM 13 checks it and rejects such files that it wrote itself.)
     if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));
@@ -569,7 +573,7 @@ fn next_profile(
     Ok(Some(start))
 }
 
-/// Searches for the next magic after a damaged profile.
+/// Searches for the magic number of the next profile after a damaged profile.
 fn find_magic(file: &[u8], profile: &RawProfile<'_>) -> Option<usize> {
     let magic = file.get(profile.offset()..)?.first_chunk::<8>()?;
     let from = profile.offset() + profile.header().len;

@@ -1,51 +1,52 @@
-//! A data record, decoded from its bytes.
+//! A data record of a raw profile, decoded from its bytes.
 use super::header::RawDialect;
 use super::layout::{MAX_VALUE_KINDS, RecordLayout, VTableLayout};
 use crate::ids::{FuncHash, NameRef};
 
-/// How a record refers to the name of its function.
+/// How a data record refers to the name of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawName {
-    /// `NameRef` (from version 3).
+    /// `NameRef`: the low 64 bits of the MD5 of the name (from version 3).
     Ref(NameRef),
-    /// `NamePtr` and `NameSize` (versions 1 and 2): the address of the name in the program, and its length in bytes.
+    /// `NamePtr` and `NameSize`: the address of the name in the program, and its length in bytes (versions 1 and 2).
     Pointer {
-        /// `NamePtr`. The names section begins at the address `NamesDelta`.
+        /// `NamePtr`: the address of the name. `NamesDelta` in the header is the address of the names section.
         pointer: u64,
-        /// `NameSize`.
+        /// `NameSize`: the length of the name in bytes.
         size: u32,
     },
 }
 
-/// A data record exactly as in the file, without checks. Fields that the version does not have are 0.
+/// A data record exactly as in the file, without checks. If the version does not have a field, the field is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord {
-    /// The index of the record in its profile, from 0.
+    /// The index of the data record in its profile, from 0.
     pub index: usize,
-    /// The name of the function.
+    /// The reference to the name of the function.
     pub name: RawName,
-    /// `FuncHash`.
+    /// `FuncHash`: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// `CounterPtr`: up to version 7 an address, from version 8 relative to the record.
+    /// `CounterPtr`: up to version 7 an address, from version 8 a distance from the data record.
     pub counter_ptr: u64,
-    /// `UniformCounterPtr` (version 11).
+    /// `UniformCounterPtr`: a distance from the data record (version 11).
     pub uniform_counter_ptr: u64,
-    /// `BitmapPtr` (from version 9).
+    /// `BitmapPtr`: a distance from the data record (from version 9).
     pub bitmap_ptr: u64,
-    /// `FunctionPointer`: the address of the function in this run; 0 if the program never takes its address.
+    /// `FunctionPointer`: the address of the function in this run. It is 0 if the program never takes the function's
+    /// address.
     pub function_pointer: u64,
-    /// `NumCounters`.
+    /// `NumCounters`: the number of counters.
     pub num_counters: u32,
-    /// `NumValueSites` for each value kind.
+    /// `NumValueSites`: the number of value sites for each value kind.
     pub num_value_sites: [u16; MAX_VALUE_KINDS],
-    /// `OffloadDeviceWaveSize` (version 11).
+    /// `OffloadDeviceWaveSize`: the number of threads in a wave of the GPU (version 11).
     pub offload_device_wave_size: u16,
-    /// `NumBitmapBytes` (from version 9).
+    /// `NumBitmapBytes`: the length of the MC/DC bitmap in bytes (from version 9).
     pub num_bitmap_bytes: u32,
 }
 
 impl RawRecord {
-    /// Decodes a record from its [`stride`](RecordLayout::stride) bytes. Missing bytes count as 0.
+    /// Decodes a data record from its [`stride`](RecordLayout::stride) bytes. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], index: usize, dialect: RawDialect, layout: &RecordLayout) -> Self {
         let fields = Fields { bytes, dialect };
         let pointer = |offset: Option<usize>| offset.map_or(0, |offset| fields.pointer(offset));
@@ -81,8 +82,8 @@ impl RawRecord {
         }
     }
 
-    /// Whether the record has value data. Only such a record has a blob in the value data section; the blobs are in the
-    /// order of the records.
+    /// Whether the data record has value data. Only such records have a blob in the value data section. The blobs are
+    /// in the order of the records.
     #[inline]
     pub fn has_value_data(&self) -> bool {
         self.num_value_sites.iter().any(|&sites| sites != 0)
@@ -94,9 +95,9 @@ impl RawRecord {
 pub struct RawVTable {
     /// `VTableNameHash`: the low 64 bits of the MD5 of the vtable's name.
     pub name_hash: NameRef,
-    /// `VTablePointer`: the address in this run.
+    /// `VTablePointer`: the address of the vtable in this run.
     pub pointer: u64,
-    /// `VTableSize` in bytes.
+    /// `VTableSize`: the length of the vtable in bytes.
     pub size: u32,
 }
 

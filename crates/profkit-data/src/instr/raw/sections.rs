@@ -4,14 +4,14 @@ use super::layout::{RecordLayout, VTableLayout};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
-/// A section: the bytes that the file has of it, and the number that it should have.
+/// A section of a raw profile: the bytes that the file contains, and the length that the header states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSection<'data> {
-    /// The bytes. Fewer than [`size`](Self::size) only if the file is cut off.
+    /// The bytes of the section. There are fewer than [`size`](Self::size) only if the file is cut off.
     pub bytes: &'data [u8],
-    /// The absolute offset of the first byte.
+    /// The offset of the section's first byte in the file.
     pub offset: u64,
-    /// The length according to the header.
+    /// The length of the section in bytes according to the header.
     pub size: u64,
 }
 
@@ -27,7 +27,7 @@ impl RawSection<'_> {
 pub struct RawSections<'data> {
     /// The build ids (from version 6).
     pub binary_ids: RawSection<'data>,
-    /// The data records.
+    /// The data records, one for each function.
     pub data: RawSection<'data>,
     /// The counters.
     pub counters: RawSection<'data>,
@@ -41,7 +41,8 @@ pub struct RawSections<'data> {
     pub vtables: RawSection<'data>,
     /// The names of vtables (from version 10).
     pub vtable_names: RawSection<'data>,
-    /// The value data and everything after them. Where they end is known only after reading them.
+    /// The value data and all bytes after them. The header does not state where value data end; that is known only
+    /// after reading them.
     pub value_data: RawSection<'data>,
 }
 
@@ -61,8 +62,9 @@ impl<'data> RawSections<'data> {
         ]
     }
 
-    /// Divides `data` into sections. `data` starts with the header, and `offset` is its absolute offset. This never
-    /// fails: bytes after the end of the data are missing from their section, and the first fault is returned as well.
+    /// Divides `data` into sections. `data` begins with the header, and `offset` is its position in the file. If the
+    /// file is cut off, the sections have fewer bytes than they should, and the first error is returned together with
+    /// them.
     pub(super) fn cut(
         data: &'data [u8],
         offset: u64,
@@ -88,7 +90,8 @@ impl<'data> RawSections<'data> {
         let uniform_counters = cutter.section(Structure::UniformCounters, uniform, len);
         cutter.skip(header.padding_after_uniform_counters);
         let names = cutter.section(Structure::Names, header.names_size, 1);
-        // Version 1 has nothing after the names. Padding there is skipped like the bytes between two profiles.
+        // In version 1 the names are the last section. Padding after them is skipped like the zero bytes between two
+        // profiles.
         if header.dialect.version > 1 {
             cutter.skip(padding_to_8(header.names_size));
         }
@@ -111,11 +114,12 @@ impl<'data> RawSections<'data> {
     }
 }
 
-/// The length of a uniform counter. It is 8 bytes even if other counters are single bytes (`sizeof(uint64_t)` in
-/// compiler-rt's writer).
+/// The length of a uniform counter in bytes. It is 8 also with single-byte coverage, because compiler-rt writes
+/// `sizeof(uint64_t)`.
 pub(super) const UNIFORM_COUNTER_LEN: usize = 8;
 
-/// The number of zero bytes after a section that is padded to a multiple of 8 (`__llvm_profile_get_num_padding_bytes`).
+/// Returns the number of zero bytes after a section that is padded to a multiple of 8
+/// (`__llvm_profile_get_num_padding_bytes`).
 pub(super) fn padding_to_8(size: u64) -> u64 {
     size.wrapping_neg() & 7
 }
@@ -123,7 +127,7 @@ pub(super) fn padding_to_8(size: u64) -> u64 {
 struct Cutter<'data> {
     data: &'data [u8],
     base: u64,
-    /// The position relative to `base`; `None` if it no longer fits 64 bits.
+    /// Returns the position relative to `base`; `None` if the position does not fit 64 bits.
     position: Option<u64>,
     fault: Option<Error>,
 }
@@ -196,15 +200,15 @@ fn cut_error(
     }
 }
 
-/// Whether a profile has counters but neither records nor names. Programs built with `-profile-correlate` keep these in
-/// the binary or its debug info.
+/// Whether a profile has counters but neither data records nor names, as in programs built with `-profile-correlate`.
+/// The binary or its debug info then holds the records and names.
 pub(super) fn needs_correlation(header: &RawHeader) -> bool {
     header.num_data == 0
         && header.names_size == 0
         && (header.num_counters > 0 || header.dialect.has(variant::DBG_CORRELATE))
 }
 
-/// Fails if a section of a profile is incomplete.
+/// Returns the error of an incomplete section, if there is one.
 pub(super) fn require_whole(fault: Option<Error>) -> Result<()> {
     fault.map_or(Ok(()), Err)
 }

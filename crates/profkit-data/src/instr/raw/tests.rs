@@ -37,7 +37,8 @@ fn values(kind: u32, sites: &[&[(u64, u64)]]) -> ValueData {
     values
 }
 
-/// Three functions with everything that a version can hold. The second calls the first and the third through pointers.
+/// A profile with three functions and everything that a version can hold. The second function calls the first and the
+/// third through pointers.
 fn image(dialect: RawDialect) -> RawImage {
     let version = dialect.version;
     let mut image = RawImage::new(dialect);
@@ -80,7 +81,7 @@ fn bytes(version: u32) -> Vec<u8> {
     image(dialect(version)).to_bytes().unwrap()
 }
 
-/// Reads all records, up to the first error.
+/// Reads all records up to the first error.
 fn read(file: &[u8]) -> Result<Vec<Record>> {
     let mut reader = RawReader::parse(file)?;
     let mut records = Vec::new();
@@ -91,7 +92,7 @@ fn read(file: &[u8]) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Reads all records and all errors.
+/// Reads to the end of the file and returns all records and all errors.
 fn read_on(file: &[u8], options: RawReadOptions) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     let mut reader = match RawReader::parse_with(file, &options) {
@@ -119,7 +120,7 @@ fn names(records: &[Record]) -> Vec<String> {
     records.iter().map(name).collect()
 }
 
-/// The message, the kind and LLVM's detail of an error.
+/// Formats an error: its message, its kind and LLVM's detail text.
 fn texts(error: &Error) -> String {
     let detail = error.detail_for_llvm().unwrap_or("-");
     format!("{error}\n{:?}: {detail}", error.kind())
@@ -289,7 +290,8 @@ fn version_5_is_told_apart_by_where_the_value_kind_is() {
         assert_eq!(RawProfile::parse(&file).unwrap().header().len, len);
         assert_eq!(read(&file).unwrap().len(), 3);
     }
-    // Without counters, the address of the counters is 0: word 7 must not be taken for that of the short header.
+    // If there are no counters, word 7 (the address of the counters) is 0. It must not be taken for ValueKindLast,
+    // which is word 7 of the shorter header.
     let mut empty = RawHeader::empty(dialect(5)).unwrap();
     empty.value_kind_last = 1;
     let mut file = Vec::new();

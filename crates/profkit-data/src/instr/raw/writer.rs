@@ -1,4 +1,4 @@
-//! The writer of raw profiles, for every version, byte order and pointer width.
+//! Writes raw profiles of every version, byte order and pointer width.
 use super::header::{RawDialect, RawHeader};
 use super::image::{RawImage, RawImageRecord};
 use super::layout::{RecordLayout, VTableLayout};
@@ -11,26 +11,26 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{value_kind, variant};
 use std::collections::HashSet;
 
-/// The address of the first section before the slide is added. Any number would do: the real address differs between
-/// programs.
+/// The address of the first section before the slide is added. Any number is possible, because real programs have
+/// different addresses.
 const FIRST_ADDRESS: u64 = 0x1_0000;
-/// The largest page size of any machine.
+/// The largest page size that the writer accepts; no machine has larger pages.
 const MAX_PAGE: u64 = 1 << 30;
 
-/// Options for writing a raw profile. There are none yet: choices of layout are in the [form](RawImage::form) of the
+/// Options for writing a raw profile. There are none yet. Choices of layout belong to the [form](RawImage::form) of the
 /// image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawWriteOptions {}
 
 impl RawWriteOptions {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Writes a raw profile. It loses nothing: contents that the version cannot hold give an error.
+/// Writes a raw profile. Nothing is left out: contents that the version cannot hold give an error.
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the version or the format cannot hold the contents; nothing is written then.
@@ -56,7 +56,7 @@ impl RawImage {
     /// Returns the bytes that [`write()`] writes.
     ///
     /// # Errors
-    /// As [`write()`].
+    /// The errors of [`write()`], except those of a sink.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         write(self, &RawWriteOptions::new(), &mut bytes)?;
@@ -76,7 +76,7 @@ fn put_zeros(sink: &mut dyn Sink, mut count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The header and, in file order, the bytes of each section with the padding after it.
+/// The header and the sections in file order. Each section has its bytes and the length of the padding after it.
 struct Plan {
     header: RawHeader,
     sections: Vec<(Vec<u8>, u64)>,
@@ -158,7 +158,7 @@ impl Plan {
             header.value_data_size = values.len() as u64;
         }
         let names_padding = match image.dialect.version {
-            // Version 1 adds 8 bytes of padding even if the names are already aligned.
+            // In version 1, names that are already aligned are followed by 8 bytes of padding.
             1 => 8 - header.names_size % 8,
             _ => padding_to_8(header.names_size),
         };
@@ -184,8 +184,8 @@ fn cannot(message: &'static str) -> Error {
     Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
 }
 
-/// The value that the runtimes of each version wrote. Indirect calls came first, then memory sizes (LLVM 5), then
-/// vtables (LLVM 19).
+/// Returns the ValueKindLast that the run-time libraries of each version wrote. At first there were only indirect calls
+/// (0), then also memory sizes (1, from LLVM 5), then also vtables (2, from LLVM 19).
 fn value_kind_last(version: u32) -> u64 {
     match version {
         1..=3 => 0,
@@ -273,7 +273,7 @@ fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
     if sites.is_some_and(|sites| u16::try_from(sites).is_err()) {
         return Err(cannot("a function has too many value sites").expected("at most 65535"));
     }
-    // The time stamp of 8 bytes takes up to 8 elements.
+    // A time stamp has 8 bytes, so it takes up to 8 counters.
     let longest = record
         .counts
         .len()
@@ -302,7 +302,7 @@ fn binary_ids(image: &RawImage, padded: bool) -> Vec<u8> {
     out
 }
 
-/// The number of elements of the counter section that a record takes.
+/// Returns the number of counters that a function takes in the counter section. A time stamp counts too.
 fn counter_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     let stamp = match (
         image.dialect.has(variant::TEMPORAL),
@@ -322,7 +322,7 @@ fn counters(image: &RawImage) -> Vec<u8> {
             out.extend_from_slice(&endian.u64_bytes(record.time_stamp));
         }
         if image.dialect.has(variant::BYTE_COVERAGE) {
-            // In single-byte coverage, a byte starts as 0xff and is set to 0 when its code runs.
+            // With single-byte coverage, a counter starts as 0xff and is set to 0 when its code runs.
             out.extend(
                 record
                     .counts
@@ -429,7 +429,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
         pointer(dialect, addresses.counters)
     };
     if dialect.version >= 9 {
-        // If there is no bitmap, compiler-rt subtracts from a null pointer.
+        // If there is no bitmap, compiler-rt computes the delta from a null pointer.
         let bitmap = if header.num_bitmap_bytes > 0 {
             addresses.bitmap
         } else {
@@ -443,7 +443,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
     header.names_delta = pointer(dialect, addresses.names);
 }
 
-/// The low bits of an address that fit a pointer.
+/// Returns the low bits of an address that fit a pointer.
 fn pointer(dialect: RawDialect, address: u64) -> u64 {
     match dialect.width.bytes() {
         4 => address & u64::from(u32::MAX),
@@ -458,7 +458,7 @@ struct Records<'a> {
     relative: bool,
 }
 
-/// The current ends of the sections that records point into.
+/// The current end of each section that data records point into.
 #[derive(Default)]
 struct Ends {
     counters: u64,
@@ -537,7 +537,7 @@ impl Records<'_> {
     }
 }
 
-/// Writes numbers into the bytes of a record. Fields that the version does not have are skipped.
+/// Writes numbers into the bytes of a data record. If the version does not have a field, its number is skipped.
 struct Fields<'a> {
     dialect: RawDialect,
     bytes: &'a mut [u8],

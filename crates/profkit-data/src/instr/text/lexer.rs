@@ -1,31 +1,32 @@
-//! The lines of a text profile, divided as by LLVM's `line_iterator`: lines end with LF or CRLF; blank lines and lines
+//! Divides a text profile into lines as LLVM's `line_iterator` does: lines end with LF or CRLF; blank lines and lines
 //! that begin with `#` are skipped everywhere.
 use crate::decimal::leading;
 use crate::quote::quote;
 use crate::{Error, ErrorKind};
 use memchr::{memchr, memchr_iter};
 
-/// A position in the text. It can be anywhere; every read first skips blank lines and comments.
+/// Reads the lines of a text profile. The position may be anywhere in the text; every read first skips blank lines and
+/// comments.
 #[derive(Clone, Debug)]
 pub(super) struct Lexer<'data> {
     data: &'data [u8],
     position: usize,
-    /// An offset and the line number at it, from 1. Line numbers for errors are counted from there.
+    /// An offset in the text and its line number, from 1. Line numbers for error messages are counted from this offset.
     counted: (usize, u64),
 }
 
-/// The next line, which should be a decimal number.
+/// The result of reading a line that should be a decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decimal {
     Value(u64),
-    /// The line is not a number of 64 bits. The position stays before the line.
+    /// The line is not a decimal number that fits 64 bits. The position stays before the line.
     Bad,
-    /// There is no further line.
+    /// The text has no further line.
     End,
 }
 
 impl<'data> Lexer<'data> {
-    /// Opens a text. Zero bytes at the end are not part of it: LLVM stops at the first zero byte.
+    /// Opens a text. Zero bytes at the end are ignored, because LLVM ends the text at the first zero byte.
     pub(super) fn new(data: &'data [u8]) -> Self {
         let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
         Lexer {
@@ -35,8 +36,8 @@ impl<'data> Lexer<'data> {
         }
     }
 
-    /// Skips blank lines and comments. Returns the offset of the next content line, or of the end of the text if there
-    /// is none.
+    /// Skips blank lines and comments. Returns the offset of the next other line, or of the end of the text if there is
+    /// none.
     #[inline]
     pub(super) fn position(&mut self) -> usize {
         while let Some(&byte) = self.data.get(self.position) {
@@ -50,18 +51,18 @@ impl<'data> Lexer<'data> {
         self.position
     }
 
-    /// Moves to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) returned. This may be
-    /// backwards.
+    /// Moves to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) returned. The offset
+    /// may be before the current position.
     pub(super) fn seek(&mut self, position: usize) {
         self.position = position;
     }
 
-    /// The number of bytes that are left.
+    /// The number of bytes after the current position.
     pub(super) fn remaining(&self) -> usize {
         self.data.len() - self.position
     }
 
-    /// Returns the next content line without its line end, and does not move past it.
+    /// Returns the next line that is not blank or a comment, without its line end. Does not move past the line.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -72,7 +73,7 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// Takes the next content line without its line end.
+    /// Returns the next line that is not blank or a comment, without its line end. Moves past the line.
     #[inline]
     pub(super) fn line(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -84,8 +85,8 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// Reads the next content line as a decimal number: digits only, no sign, no spaces. Moves past the line only if it
-    /// is a number.
+    /// Reads the next line as a decimal number: only digits, no sign, no spaces. Moves past the line only if it is a
+    /// number.
     #[inline]
     pub(super) fn decimal(&mut self) -> Decimal {
         let start = self.position();
@@ -107,7 +108,8 @@ impl<'data> Lexer<'data> {
         Decimal::Value(value)
     }
 
-    /// The offset of the first content line after the next blank line, for [`seek`](Self::seek).
+    /// Finds the next blank line after `from`. Returns the offset of the first line after it that is not blank or a
+    /// comment, for use with [`seek`](Self::seek).
     pub(super) fn next_block(&self, from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -124,7 +126,8 @@ impl<'data> Lexer<'data> {
         }
     }
 
-    /// Makes an error at `column` (from 0) of the line that begins at `start`, with the text of the line.
+    /// Makes an error for the line that begins at `start`, at the given column (from 0). The error contains the text of
+    /// the line.
     #[cold]
     pub(super) fn error_at(
         &mut self,
@@ -144,7 +147,7 @@ impl<'data> Lexer<'data> {
             .found(found)
     }
 
-    /// Makes an error at `column` (from 0) of the next content line.
+    /// Makes an error for the next line that is not blank or a comment, at the given column (from 0).
     #[cold]
     pub(super) fn error(&mut self, kind: ErrorKind, message: &'static str, column: usize) -> Error {
         let start = self.position();
@@ -162,7 +165,7 @@ impl<'data> Lexer<'data> {
         line
     }
 
-    /// The offsets at which the line that begins at `start` ends and the next line begins.
+    /// Returns the offset of the end of the line that begins at `start`, and the offset of the next line.
     #[inline]
     fn line_end(&self, start: usize) -> (usize, usize) {
         let rest = self.data.get(start..).unwrap_or_default();
@@ -180,7 +183,7 @@ impl<'data> Lexer<'data> {
 }
 
 /// Parses a number as LLVM's `getAsInteger(0, …)` does: hexadecimal after `0x`, binary after `0b`, octal after `0o` or
-/// `0`, otherwise decimal. The letters of `0x` and `0b` may be capitals. No sign, no spaces.
+/// `0`, otherwise decimal. The letters of `0x` and `0b` may be capitals. A sign or a space is an error.
 pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     let (radix, digits) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (16, digits),
@@ -192,7 +195,7 @@ pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     integer(digits, radix)
 }
 
-/// Parses a text that consists only of digits of a base.
+/// Parses a text that consists only of digits in the given base.
 pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -20,5 +20,5 @@ mod writer;
 pub use reader::TextReader;
 pub use writer::{TextOptions, TextWriter, losses, write};
 
-/// Stands for a target that has no name in the program (value 0).
+/// The text that is written in place of the name of a value target with hash 0: the target is not in the program.
 pub const EXTERNAL_SYMBOL: &[u8] = b"** External Symbol **";

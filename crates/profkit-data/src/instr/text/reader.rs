@@ -24,19 +24,20 @@ pub struct TextReader<'data> {
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
-    /// The hashes of target names that were met before. Hot targets occur at many sites.
+    /// The hashes of the target names that were already read. They are kept because the name of a hot target occurs at
+    /// many value sites.
     hashed: FxHashMap<&'data [u8], NameRef>,
-    /// Whether the text has shown that it is a profile, by a directive or a record.
+    /// Whether the text has a valid header line or record, which shows that it is an instrumentation profile.
     is_profile: bool,
     ended: bool,
 }
 
 impl<'data> TextReader<'data> {
-    /// Opens a text profile: reads the header lines and the block of temporal traces, if there is one.
+    /// Opens a text profile. Reads the header lines and the block of temporal traces, if there is one.
     ///
     /// # Errors
-    /// [`ErrorKind::BadHeader`] for an unknown directive; [`ErrorKind::EndOfFile`] or [`ErrorKind::Malformed`] if the
-    /// block of traces is cut off or has other contents.
+    /// [`ErrorKind::BadHeader`] for an unknown header line; [`ErrorKind::EndOfFile`] or [`ErrorKind::Malformed`] if the
+    /// block of traces is cut off or malformed.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         let mut reader = TextReader {
             lexer: Lexer::new(data),
@@ -51,7 +52,7 @@ impl<'data> TextReader<'data> {
         Ok(reader)
     }
 
-    /// The traces in the header block.
+    /// The temporal traces, which the text has after its header lines.
     pub fn traces(&self) -> &TemporalTraces {
         &self.traces
     }
@@ -106,7 +107,7 @@ impl<'data> TextReader<'data> {
                 return Err(self.end_of_header("the names of a trace"));
             };
             let mut functions = Vec::new();
-            // Empty pieces are skipped. A piece that consists of spaces counts as an empty name.
+            // Two commas without text between them are skipped. Spaces between two commas count as an empty name.
             for piece in line.split(|&byte| byte == b',') {
                 if !piece.is_empty() {
                     functions.push(self.symbols.insert(trim(piece)));
@@ -179,7 +180,7 @@ impl<'data> TextReader<'data> {
                 return Err(self.no_number(other, message, "a decimal number of counters"));
             }
         };
-        // Each counter takes at least two bytes of text.
+        // Each counter takes at least two bytes of the text: a digit and a line end.
         let possible = self.lexer.remaining() / 2 + 1;
         let reserved = usize::try_from(count).map_or(possible, |count| count.min(possible));
         record.counts.reserve_exact(reserved);
@@ -201,8 +202,9 @@ impl<'data> TextReader<'data> {
         self.read_values(record)
     }
 
-    /// Whether a line of `$` and `rest` is the name of the next record and not the start of a bitmap. Swift's names
-    /// begin with `$`. LLVM 22 does not check this and cannot read its own text of such a profile.
+    /// Whether a line that begins with `$` is the name of the next record and not the start of a bitmap. `rest` is the
+    /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this and cannot read the
+    /// text that it writes for such a profile.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
         if prefixed_integer(trim(rest)).is_some() {
             return false;
@@ -228,18 +230,19 @@ impl<'data> TextReader<'data> {
             let byte = self
                 .prefixed(message, "a byte (0 to 255)", u64::from(u8::MAX))
                 .map_err(|error| error.within(Structure::BitmapByte(index)))?;
-            // Cannot fail: the number is at most 255.
+            // The conversion cannot fail, because the number is at most 255.
             record.bitmap.push(u8::try_from(byte).unwrap_or(u8::MAX));
         }
         Ok(())
     }
 
-    /// Reads the block of values if the next line is a number that fits 32 bits. Such a line cannot be a name.
+    /// Reads the block of value data if the next line is a number that fits 32 bits. LLVM does not accept such a line
+    /// as a function name.
     fn read_values(&mut self, record: &mut Record) -> Result<()> {
         let start = self.lexer.position();
         let kinds = match self.lexer.decimal() {
             Decimal::Value(kinds) if kinds <= u64::from(u32::MAX) => kinds,
-            // For LLVM, a number that does not fit 32 bits is a name.
+            // LLVM takes a number that does not fit 32 bits for a function name.
             Decimal::Value(_) => {
                 self.lexer.seek(start);
                 return Ok(());
@@ -329,7 +332,7 @@ impl<'data> TextReader<'data> {
         Ok(ValueEntry { value, count })
     }
 
-    /// The offset of a line, and the parts before and after its last colon.
+    /// Reads a line of the form `NAME:COUNT`. Returns its offset, and the texts before and after its last colon.
     fn split_entry(&mut self, expected: &'static str) -> Result<(usize, &'data [u8], &'data [u8])> {
         let start = self.lexer.position();
         let Some(line) = self.lexer.line() else {
@@ -367,7 +370,7 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// Reads a decimal number of 32 bits in a block of values.
+    /// Reads a decimal number that fits 32 bits in a block of value data.
     fn value_number(&mut self, expected: &'static str) -> Result<u32> {
         let start = self.lexer.position();
         let number = match self.lexer.decimal() {
@@ -383,7 +386,7 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// Reads a line with a number that may have a prefix for its base.
+    /// Reads a line with a number that may have a prefix such as `0x`.
     #[inline]
     fn prefixed(&mut self, message: &'static str, expected: &'static str, max: u64) -> Result<u64> {
         match self.lexer.peek() {
@@ -422,9 +425,9 @@ impl<'data> TextReader<'data> {
             .with_hint("the file is cut off: the records before this one are complete")
     }
 
-    /// Moves to the next record after an error, if its start can be found. It must follow a blank line, must not look
-    /// like a line inside a record (a number, `$N` or `NAME:COUNT`), and must be followed by a hash and a number of
-    /// counters.
+    /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line.
+    /// Its first line must not be a number, `$N` or `NAME:COUNT`, which occur inside records; a function hash and a
+    /// number of counters must follow it.
     fn resume_after(&mut self, start: usize) {
         let mut from = start;
         while let Some(block) = self.lexer.next_block(from) {
@@ -498,8 +501,9 @@ impl InstrSource for TextReader<'_> {
     }
 }
 
-/// The error for a text whose first record has no hash. It is reported as no profile at all, not as one that is cut
-/// off. Kind and detail are those of LLVM.
+/// Returns the error for a text whose first record has no function hash. The message says that the text is not a
+/// profile, because it is more likely another file than a profile that was cut off. The error kind and detail text are
+/// LLVM's.
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
@@ -515,7 +519,7 @@ fn zero_byte(lexer: &mut Lexer<'_>, start: usize, column: usize) -> Error {
         .with_hint("the file is damaged or not text; LLVM would read it only up to the zero byte")
 }
 
-/// Removes white space, as C defines it, at both ends.
+/// Removes white space at both ends. White space is what C's `isspace` accepts.
 fn trim(text: &[u8]) -> &[u8] {
     let is_space = |byte: &u8| matches!(byte, b' ' | 0x09..=0x0d);
     let start = text.iter().take_while(|byte| is_space(byte)).count();

@@ -4,7 +4,7 @@ use crate::ids::{FuncHash, NameRef};
 use crate::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
 use proptest::prelude::*;
 
-/// Reads everything: the complete records, and the errors in order.
+/// Reads a whole text. Returns the complete records and, in order, the errors.
 fn read(text: &[u8]) -> (Vec<Record>, Vec<Error>) {
     let mut reader = match TextReader::parse(text) {
         Ok(reader) => reader,
@@ -32,7 +32,7 @@ fn whole(text: &[u8]) -> Vec<Record> {
     records
 }
 
-/// The only error of a text, as profkit prints it and as the personality prints it after the text of the kind.
+/// Returns the message of the only error of a text, with its kind and LLVM's detail text.
 fn error(text: &str) -> String {
     let (_, errors) = read(text.as_bytes());
     let [error] = errors.as_slice() else {
@@ -171,7 +171,7 @@ fn a_name_may_begin_with_a_dollar_sign() {
 fn values_of_all_kinds() {
     let text = "a\n1\n1\n1\n3\n0\n2\n2\nfile.c:f:5\n** External Symbol **:6\n0\n1\n1\n1\n64:7\n2\n1\n1\n_ZTV1A:8\n\nb\n1\n1\n1\n4294967296\n1\n1\n1\n";
     let records = whole(text.as_bytes());
-    // A number that does not fit 32 bits is a name.
+    // A number that does not fit 32 bits is a function name.
     assert_eq!(names(&records), ["a", "b", "4294967296"]);
     let sites: Vec<Vec<Vec<(u64, u64)>>> = records[0]
         .values
@@ -332,7 +332,7 @@ fn sparse_text_has_the_functions_of_which_some_record_ran() {
 }
 
 fn name() -> impl Strategy<Value = String> {
-    // Names as they occur in programs, and some that look like other lines.
+    // Function names as they occur in programs, and names that look like other lines of the format.
     prop_oneof![
         "[a-zA-Z_$?][a-zA-Z0-9_.$;:/ é-]{0,12}",
         Just("0x".to_owned()),
@@ -373,8 +373,8 @@ fn record() -> impl Strategy<Value = Record> {
             for (kind, sites) in (0u32..).zip([targets, sizes, vtables]) {
                 for site in sites {
                     let entries = site.into_iter().map(|(_, value, count)| {
-                        // Only names that the text can write are read back. Here that is the record's own name, or
-                        // none.
+                        // Reading the text gives the same values only if the writer knows the names of the targets. In
+                        // this test it knows only the name of the record itself.
                         let known = kind == 1 || value == record.name_ref.0;
                         let value = if known { value } else { 0 };
                         crate::instr::ValueEntry { value, count }

@@ -11,14 +11,16 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// See [`foreign_names`](Self::foreign_names).
+    /// Whether to write the known names of call targets that have no record in the profile. See
+    /// [`foreign_names`](Self::foreign_names).
     pub foreign_names: bool,
-    /// See [`sparse`](Self::sparse).
+    /// Whether to leave out functions that never ran. See [`sparse`](Self::sparse).
     pub sparse: bool,
 }
 
 impl TextOptions {
-    /// The defaults.
+    /// Returns the default options: functions that never ran are kept, and names of functions without a record are not
+    /// written.
     pub fn new() -> Self {
         Self::default()
     }
@@ -34,8 +36,8 @@ impl TextOptions {
         self
     }
 
-    /// Sets whether to leave out functions that never ran: no record has a count or a bitmap bit (`llvm-profdata merge
-    /// --sparse --text`).
+    /// Sets whether to leave out functions that never ran, that is, whose counts and bitmap bits are all 0
+    /// (`llvm-profdata merge --sparse --text`).
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
@@ -110,7 +112,7 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
     Ok(losses(profile))
 }
 
-/// The parts of a profile that text cannot hold.
+/// Returns the parts of a profile that the text format cannot hold.
 pub fn losses(profile: &InstrProfile) -> Losses {
     let entries_only = profile.kind.contains(InstrKind::FUNCTION_ENTRY_ONLY);
     Losses {
@@ -137,10 +139,10 @@ impl std::fmt::Debug for TextWriter<'_> {
     }
 }
 
-/// A function that returns the name for a hash.
+/// A function that returns the name with a given hash, if it is known.
 pub type Names<'a> = dyn Fn(NameRef) -> Option<&'a [u8]> + 'a;
 
-/// The number of bytes that are collected before they go to the sink. Collecting more would only use up cache.
+/// The number of bytes that are collected before they are passed to the sink. A larger number would not be faster.
 const FLUSH_AT: usize = 1 << 16;
 
 impl<'sink> TextWriter<'sink> {
@@ -152,7 +154,7 @@ impl<'sink> TextWriter<'sink> {
         }
     }
 
-    /// Writes the directives for a kind, each after a comment. A front-end profile has none.
+    /// Writes the header lines for a kind of profile, each after a comment. A front-end profile has no header lines.
     ///
     /// # Errors
     /// The errors of the sink.
@@ -186,7 +188,8 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// Writes the block of temporal traces. A function whose name is not known is written as an empty name, as in LLVM.
+    /// Writes the block of temporal traces. If the name of a function is not known, an empty name is written, as in
+    /// LLVM.
     ///
     /// # Errors
     /// The errors of the sink.
@@ -199,7 +202,8 @@ impl<'sink> TextWriter<'sink> {
             self.text(b"# Weight:\n");
             self.number(trace.weight);
             if trace.functions.is_empty() {
-                // Without the comma the line would be empty, and readers would skip it. LLVM never writes such a trace.
+                // A trace without functions is written as a comma, because readers skip an empty line. LLVM never
+                // writes such a trace.
                 self.text(b",");
             }
             for &function in &trace.functions {
@@ -213,7 +217,7 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// Writes one record, with the same comments as `merge --text` and `show --text`.
+    /// Writes one function record, with the comments that `llvm-profdata merge --text` and `show --text` write.
     ///
     /// # Errors
     /// The errors of the sink.
@@ -260,7 +264,7 @@ impl<'sink> TextWriter<'sink> {
         self.flush_if_full()
     }
 
-    /// Passes the rest of the text to the sink.
+    /// Passes the bytes that are still collected to the sink.
     ///
     /// # Errors
     /// The errors of the sink.
@@ -336,7 +340,7 @@ impl<'sink> TextWriter<'sink> {
     }
 }
 
-/// Whether writing the profile requires finding names by their hashes.
+/// Whether writing the profile requires looking up names by their hashes.
 fn spells_names(profile: &InstrProfile) -> bool {
     let has_targets = |values: &ValueData| {
         [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]

@@ -1,4 +1,4 @@
-//! For each check, one change of an undamaged file and the message that it gives.
+//! Damages one field of a good file for each check of the reader, and compares the error message.
 use super::*;
 
 fn put_u64(file: &mut [u8], at: usize, value: u64) {
@@ -9,14 +9,14 @@ fn put_u32(file: &mut [u8], at: usize, value: u32) {
     file[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Changes an undamaged file of version 10 and returns the message of the error that ends the reading.
+/// Damages a good file of version 10 with the given function. Returns the message of the error that ends the reading.
 fn message(mutate: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut file = bytes(10);
     mutate(&mut file);
     texts(&read(&file).unwrap_err())
 }
 
-// Offsets in the file of version 10.
+// Byte offsets in the test file of version 10.
 const BINARY_IDS_SIZE: usize = 16;
 const NUM_DATA: usize = 24;
 const NAMES_SIZE: usize = 9 * 8;
@@ -305,7 +305,7 @@ fn reading_goes_on_after_a_bad_record() {
     let (records, errors) = read_on(&file, RawReadOptions::default());
     assert_eq!(names(&records), ["main", "callee"]);
     assert_eq!(errors.len(), 1);
-    // The value data of the bad record were skipped, so the next record got its own.
+    // The damaged value data were skipped, so the next record still got its own value data.
     assert_eq!(records[1].values.kind(2).unwrap().site_count(), 1);
 }
 

@@ -21,7 +21,7 @@ const FIRST_FUNCTION: u64 = 0x4000;
 const FUNCTION_LEN: u64 = 0x10;
 const VTABLE: u64 = 0x80_0000;
 
-/// Builds an image from random numbers, using only what the version can hold.
+/// Builds a raw profile from random numbers. It has only contents that its version can hold.
 fn build(
     dialect: RawDialect,
     seeds: Vec<RecordSeed>,
@@ -78,10 +78,10 @@ fn build(
             for site in &sites {
                 let entries = site.iter().map(|&(pick, count)| ValueEntry {
                     value: match kind {
-                        // The address after the last function belongs to no function.
+                        // This address may be the one after the last function, which belongs to no function.
                         0 => FIRST_FUNCTION + FUNCTION_LEN * (u64::from(pick) % (functions + 1)),
                         1 => count,
-                        // Some of these addresses lie between vtables.
+                        // Some of these addresses are between two vtables.
                         _ => VTABLE + u64::from(pick),
                     },
                     count,
@@ -94,7 +94,7 @@ fn build(
     image
 }
 
-/// The records that reading an image must give.
+/// Returns the records that reading the image must give.
 fn expected(image: &RawImage) -> Vec<Record> {
     let bytes = image.dialect.has(variant::BYTE_COVERAGE);
     let resolve = |kind: u32, value: u64| match kind {
@@ -220,7 +220,8 @@ proptest! {
             form: RawForm { page_size: None, ..second.form },
             ..second
         };
-        // The second image was made for another version. The version of the first may be unable to hold it.
+        // The second profile was generated for another version. If the version of the first profile cannot hold its
+        // contents, the test ends here.
         let Ok(tail) = second.to_bytes() else { return Ok(()) };
         let mut file = first.to_bytes().unwrap();
         file.resize(file.len().next_multiple_of(8) + 8 * gap, 0);

@@ -1,4 +1,4 @@
-//! What can be read from damaged files.
+//! Tests of reading the intact parts of damaged raw files.
 use super::*;
 use crate::{ErrorKind, Structure};
 
@@ -38,7 +38,7 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
         );
         assert_eq!(record.counts, whole.counts);
     }
-    // The value data are lost, but the record still tells its number of sites.
+    // The value data are lost. The record keeps its number of value sites, which are empty.
     assert_eq!(records[1].values, values(0, &[&[], &[]]));
 }
 
@@ -90,7 +90,7 @@ fn damaged_value_data_cost_only_values() {
     assert_eq!(kinds(&errors), [ErrorKind::Malformed]);
     assert_eq!(names(&records), ["main", "file.c;helper", "callee"]);
     assert_eq!(records[1].values, values(0, &[&[], &[]]));
-    // The length of the damaged blob was intact, so the blob after it was found.
+    // The damaged value data still state their length, so the value data of the next record were found.
     assert_eq!(records[2], read(&bytes(10)).unwrap()[2]);
 }
 

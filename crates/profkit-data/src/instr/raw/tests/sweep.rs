@@ -1,4 +1,4 @@
-//! Truncates small files at every byte and flips every bit of them. Reading must give an error or records, never a
+//! Truncates small raw files at every byte, and flips every bit of them. Reading must give an error or records, never a
 //! panic.
 use super::*;
 
@@ -21,11 +21,12 @@ fn files() -> Vec<Vec<u8>> {
     files
 }
 
-/// Reads a file with and without salvaging. Returns the number of records.
+/// Reads a file with and without the option to salvage. Returns the number of records.
 fn try_all(file: &[u8]) -> usize {
     let (strict, _) = read_on(file, RawReadOptions::default());
     let (salvaged, _) = read_on(file, RawReadOptions::default().salvage(true));
-    // A record takes at least 24 bytes of the file, even if damage makes the reader read the same bytes again.
+    // Every record takes at least 24 bytes of the file. This limits the number of records even if damage makes the
+    // reader read some bytes twice.
     assert!(salvaged.len() <= file.len(), "{} records", salvaged.len());
     assert!(salvaged.len() >= strict.len());
     strict.len()

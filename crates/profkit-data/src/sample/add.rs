@@ -1,9 +1,9 @@
-//! Adding counts to samples. Sums saturate at 2^64 − 1, and the vectors stay sorted.
+//! Adds counts to the samples of functions. Sums stop at 2^64 − 1, and the vectors of samples stay sorted.
 use super::late::{Entry, PendingEntries};
 use super::model::{Inlined, Location, Samples, Target};
 use super::names::NameId;
 
-/// Counts of what went wrong while samples were added.
+/// Counts what went wrong while samples were added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOutcome {
     /// The number of additions whose sum exceeded 2^64 − 1. Such a count stays at 2^64 − 1.
@@ -16,15 +16,15 @@ pub struct AddOutcome {
 }
 
 impl AddOutcome {
-    /// Adds the numbers of another outcome to this one.
+    /// Adds the numbers of another set of statistics to this one.
     pub fn absorb(&mut self, other: AddOutcome) {
         self.overflows += other.overflows;
         self.mismatches += other.mismatches;
         self.adopted += other.adopted;
     }
 
-    /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0 (no
-    /// checksum), it is set to `checksum`.
+    /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0 (the
+    /// function has no checksum), it is set to `checksum`.
     #[inline]
     pub(super) fn is_mismatch(&mut self, own: &mut u64, is_new: bool, checksum: u64) -> bool {
         if *own == 0 && checksum != 0 {
@@ -36,7 +36,7 @@ impl AddOutcome {
         differs
     }
 
-    /// Computes `sum += count * weight`. The result saturates.
+    /// Adds `count` × `weight` to `sum`. The result is at most 2^64 − 1.
     #[inline]
     pub fn accumulate(&mut self, sum: &mut u64, count: u64, weight: u64) {
         let (product, over) = count.overflowing_mul(weight);
@@ -50,8 +50,9 @@ impl AddOutcome {
     }
 }
 
-/// Adds entries to one [`Samples`], one by one. An entry that comes in the order of the vectors finds its place without
-/// a search. Entries in another order may reach the vectors only when this value is dropped.
+/// Adds lines, call targets, vtables and inlined functions to one [`Samples`]. An entry whose key is larger than all
+/// keys so far is appended without a search. Other entries may reach the sorted vectors only when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct Adding<'s> {
     samples: &'s mut Samples,
@@ -68,14 +69,14 @@ impl Drop for Adding<'_> {
 }
 
 impl<'s> Adding<'s> {
-    /// Continues additions that were [paused](Self::pause).
+    /// Continues the additions that [`pause`](Self::pause) interrupted.
     #[inline]
     pub(super) fn resume(samples: &'s mut Samples, pending: PendingEntries) -> Self {
         Adding { samples, pending }
     }
 
-    /// Stops adding for now. Returns the entries that are not in the vectors yet. The caller must pass them to
-    /// [`resume`](Self::resume) later and drop its result, which moves them into the vectors.
+    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must pass them
+    /// to [`resume`](Self::resume) later and drop its result, which moves them into the vectors.
     #[inline]
     pub(super) fn pause(mut self) -> Option<PendingEntries> {
         if self.pending.is_complete() {
@@ -86,14 +87,14 @@ impl<'s> Adding<'s> {
         (!pending.is_complete()).then_some(pending)
     }
 
-    /// The samples, to access their fields other than the vectors: the vectors may lack entries until this value is
-    /// dropped.
+    /// Returns the samples, for access to fields other than the sorted vectors. The vectors may lack entries until this
+    /// value is dropped.
     #[inline]
     pub fn samples(&mut self) -> &mut Samples {
         self.samples
     }
 
-    /// Adds `samples` × `weight` to a line.
+    /// Adds `samples` × `weight` to the samples of a line.
     #[inline]
     pub fn add_line(
         &mut self,
@@ -109,7 +110,7 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut line.samples, samples, weight);
     }
 
-    /// Adds `count` × `weight` to a call target. The caller must also add the line at this location.
+    /// Adds `count` × `weight` to a call target. The caller must also add the line of the call.
     #[inline]
     pub fn add_target(
         &mut self,
@@ -124,7 +125,7 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut target.count, count, weight);
     }
 
-    /// Adds `count` × `weight` to a vtable.
+    /// Adds `count` × `weight` to a vtable that was loaded at a location.
     #[inline]
     pub fn add_vtable(
         &mut self,
@@ -139,8 +140,8 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut target.count, count, weight);
     }
 
-    /// Returns the samples of a function inlined at a location, and whether they are new. Absent samples are added
-    /// without counts.
+    /// Returns the samples of a function that was inlined at a location, and whether they are new. If there are none,
+    /// they are added without counts.
     #[inline]
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> (&mut Samples, bool) {
         let list = &mut self.samples.inlined;
@@ -148,8 +149,8 @@ impl<'s> Adding<'s> {
         (&mut inlined.samples, is_new)
     }
 
-    /// Calls `add` with the samples of a function inlined at a location. The second argument of `add` is whether the
-    /// function is new there.
+    /// Calls `add` with the samples of a function that was inlined at a location. The second argument of `add` is
+    /// whether these samples are new.
     #[inline]
     pub fn enter(
         &mut self,
@@ -167,11 +168,11 @@ impl<'s> Adding<'s> {
         }
     }
 
-    /// Adds other samples of the same function, as LLVM's `FunctionSamples::merge` does: nothing is added if the
-    /// checksums differ.
+    /// Adds other samples of the same function, as LLVM's `FunctionSamples::merge` does. If the checksums of the
+    /// function differ, nothing is added.
     ///
-    /// `names` maps the names in `other` to names here. `is_new` is whether the samples added to are new; the caller
-    /// then sets their name and attributes.
+    /// `names` gives for each name number in `other` the number in this profile. `is_new` is whether this function was
+    /// just created; the caller then sets its name and attributes.
     pub fn merge(
         &mut self,
         other: &Samples,
@@ -215,7 +216,8 @@ impl<'s> Adding<'s> {
 }
 
 impl Samples {
-    /// Returns the samples of a function inlined at a location. Absent samples are added without counts.
+    /// Returns the samples of a function that was inlined at a location. If there are none, they are added without
+    /// counts.
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> &mut Samples {
         let found = self
             .inlined
@@ -245,7 +247,7 @@ impl Samples {
         }
     }
 
-    /// Sorts the vectors. Entries with equal keys keep their order.
+    /// Sorts the vectors by their keys. Entries with equal keys keep their order.
     pub fn sort(&mut self) {
         self.body.sort_by_key(|line| line.location);
         self.targets
@@ -256,12 +258,12 @@ impl Samples {
             .sort_by_key(|inlined| (inlined.location, inlined.samples.name));
     }
 
-    /// The targets called at a location.
+    /// Returns the call targets at a location.
     pub fn targets_at(&self, location: Location) -> &[Target] {
         at_location(&self.targets, location)
     }
 
-    /// The vtables seen at a location.
+    /// Returns the vtables that were loaded at a location.
     pub fn vtables_at(&self, location: Location) -> &[Target] {
         at_location(&self.vtables, location)
     }

@@ -1,26 +1,26 @@
-//! Trims and merges cold contexts, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
+//! Removes or merges calling contexts with few samples, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
 use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
 
-/// What to do with contexts that have fewer samples than a threshold.
+/// What to do with cold contexts: calling contexts that have fewer samples than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColdContexts {
-    /// Whether to drop cold contexts (`--sample-trim-cold-context`). With `merge`, a context is dropped only if it is
-    /// still cold after merging.
+    /// Whether to drop cold contexts (`--sample-trim-cold-context`). If `merge` is set too, cold contexts are merged
+    /// first, and a merged context is dropped only if it is still cold.
     pub trim: bool,
-    /// Whether to add up cold contexts that have the same last frames (`--sample-merge-cold-context`).
+    /// Whether to add up cold contexts that end with the same frames (`--sample-merge-cold-context`).
     pub merge: bool,
-    /// How many of its last frames a merged context keeps, the function itself included
+    /// The number of last frames that a merged context keeps. The frame of the function itself counts
     /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
-    /// The share of all samples, in millionths, that the counts above the cold threshold make up
-    /// (`-profile-summary-cutoff-cold`). [`COLD_CUTOFF`] is LLVM's default.
+    /// The cutoff that decides which counts are cold, in millionths of all samples (`-profile-summary-cutoff-cold`).
+    /// The largest counts that together make up this share are not cold. [`COLD_CUTOFF`] is LLVM's default.
     pub cutoff: u32,
 }
 
-/// LLVM's default for [`ColdContexts::cutoff`]: the counts that are not cold make up 99.9999 % of all samples.
+/// LLVM's default for [`ColdContexts::cutoff`]: 99.9999 % of all samples.
 pub const COLD_CUTOFF: u32 = 999_999;
 
-/// Trims and merges the contexts with fewer than `threshold` samples. A profile without contexts does not change.
+/// Removes or merges the contexts with fewer than `threshold` samples. A profile without contexts does not change.
 pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let has_contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -51,7 +51,7 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
     outcome
 }
 
-/// Returns the callers in the last `depth` frames of a context. The function itself is one of these frames.
+/// Returns the callers among the last `depth` frames of a context. The function itself is the last frame and counts.
 fn last_frames(callers: &[Frame], depth: usize) -> &[Frame] {
     let kept = depth.saturating_sub(1).min(callers.len());
     callers.get(callers.len() - kept..).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Adding one profile to another, and questions to ask of both first: largest counts, checksums.
+//! Adds one sample profile to another. Also finds the largest count and the checksums of a profile before the addition.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
 /// Adds one profile to another, function by function. Calls `report` for each function with overflows or with checksums
@@ -33,7 +33,8 @@ pub fn absorb(
 /// The largest count of a profile, and whether the profile has checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extremes {
-    /// The largest of all counts: of lines, targets, function entries and totals.
+    /// The largest count in the profile. Counts of lines, call targets and function entries and totals of functions are
+    /// compared.
     pub count: u64,
     /// Whether any function has a checksum.
     pub has_checksums: bool,
@@ -62,7 +63,7 @@ impl Extremes {
     }
 }
 
-/// Whether any function, inlined or not, has different checksums in the two profiles.
+/// Whether there is a function, inlined or not, whose checksums differ between the two profiles.
 pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
     let id = |id: NameId| one.names.find(two.names.get(id));
     two.functions().iter().any(|theirs| {
@@ -72,7 +73,7 @@ pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
                 ..*frame
             })
         });
-        // If this profile lacks one of the names, it also lacks the function.
+        // If this profile does not have one of the names, it does not have the function.
         let (Some(callers), Some(name)) =
             (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
         else {
@@ -101,7 +102,7 @@ fn differ(one: &Samples, two: &Samples, id: &impl Fn(NameId) -> Option<NameId>) 
         })
 }
 
-/// A function's name as LLVM prints it, with its calling context if it has one.
+/// Returns the function's name as LLVM prints it, with its calling context if it has one.
 pub fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
     let mut text = String::new();
     for frame in &function.callers {

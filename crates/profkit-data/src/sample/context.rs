@@ -1,7 +1,7 @@
 //! Calling contexts as text: `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
 use super::model::Location;
 
-/// A fault in the text of a context, with its column counted from 0.
+/// An error in the text of a calling context, with its column counted from 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContextFault {
     pub(super) column: usize,
@@ -9,14 +9,14 @@ pub(super) struct ContextFault {
     pub(super) expected: &'static str,
 }
 
-/// Iterates over the frames of a context, outermost first, with the column of each. The last frame has no call site,
-/// all others have one.
+/// Iterates over the frames of a calling context, outermost first. Each frame comes with its column in the text. Every
+/// frame except the last has a call site.
 pub(super) struct Frames<'data> {
     rest: Option<&'data [u8]>,
     column: usize,
 }
 
-/// Removes the brackets around a context and returns its frames.
+/// Removes the brackets around a calling context and returns its frames.
 pub(super) fn frames(text: &[u8]) -> Result<Frames<'_>, ContextFault> {
     let inner = text
         .strip_prefix(b"[")
@@ -42,7 +42,7 @@ impl<'data> Iterator for Frames<'data> {
         let column = self.column;
         let at = memchr::memmem::find(rest, b" @ ");
         let frame = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
-        // As in LLVM, the name ends at the first colon.
+        // The name ends at the first colon, as in LLVM.
         let colon = memchr::memchr(b':', frame).unwrap_or(frame.len());
         let name = frame.get(..colon).unwrap_or_default();
         let fault = |column, message, expected| {

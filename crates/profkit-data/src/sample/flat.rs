@@ -1,6 +1,6 @@
-//! One function as a list of steps, in the order of the file. Readers decode a whole function into this list before
-//! they add any of it to a profile, so nothing of a damaged function is added. The list's memory is used again for the
-//! next function.
+//! The samples of one function as a flat list, in the order of the file. A reader decodes a whole function into this
+//! list first and then adds it to the profile. So nothing of a damaged function is added. The memory of the list is
+//! used again for the next function.
 use super::add::{AddOutcome, Adding};
 use super::late::PendingEntries;
 use super::model::{Frame, Location, SampleProfile, Samples};
@@ -8,75 +8,76 @@ use super::names::{NameId, SampleNames};
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step of reading the samples of a function.
+/// One element of the flat list: a line, a call target, a vtable, or the start or end of an inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The samples of one line. The line belongs to the innermost function that was entered and not yet left.
+    /// The samples of one line. The line belongs to the innermost inlined function whose start precedes it and whose
+    /// end has not come yet.
     Line {
-        /// The line.
+        /// The location of the line.
         location: Location,
-        /// The number of samples.
+        /// The number of samples of the line.
         samples: u64,
     },
     /// A call target of the last [`Step::Line`].
     Target {
         /// The name of the called function.
         name: NameId,
-        /// The number of samples in which the callee was called.
+        /// The number of samples in which this function was called.
         count: u64,
     },
-    /// A vtable that was loaded.
+    /// A vtable that was loaded by the function.
     Vtable {
-        /// The location of the load.
+        /// The location at which the vtable was loaded.
         location: Location,
         /// The name of the vtable.
         name: NameId,
-        /// The number of samples.
+        /// The number of samples in which this vtable was loaded.
         count: u64,
     },
-    /// The start of an inlined function. The steps up to its [`Step::Leave`] belong to it.
+    /// The start of an inlined function. The elements up to its [`Step::Leave`] belong to it.
     Enter {
-        /// The call site.
+        /// The call site at which the function was inlined.
         location: Location,
         /// The name of the inlined function.
         name: NameId,
-        /// All samples in the inlined function.
+        /// The number of samples in the inlined function.
         total: u64,
     },
     /// The end of the innermost inlined function.
     Leave,
 }
 
-/// The checksum and attributes of a function or of one inlined instance.
+/// The checksum and attributes of a function or of one inlined copy of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// See [`Samples::checksum`].
+    /// The checksum of the function ([`Samples::checksum`]).
     pub checksum: u64,
-    /// See [`Samples::attributes`].
+    /// The attributes of the function ([`Samples::attributes`]).
     pub attributes: u32,
 }
 
-/// One function as a list of steps, with its callers and counts.
+/// One function of a file: its samples as a flat list, its calling context and its counts.
 #[derive(Clone, Debug, Default)]
 pub struct FlatFunction {
-    /// The callers, outermost first.
+    /// The callers of the function, outermost first.
     pub callers: Vec<Frame>,
     /// The name of the function.
     pub name: NameId,
-    /// See [`Samples::head`].
+    /// The number of sampled branches that entered the function ([`Samples::head`]).
     pub head: u64,
-    /// See [`Samples::total`].
+    /// The number of samples in the function ([`Samples::total`]).
     pub total: u64,
-    /// The samples as steps. Each [`Step::Enter`] has a matching [`Step::Leave`], and inlined functions nest at most
-    /// [`SAMPLE_INLINE_DEPTH`] deep.
+    /// The samples as a flat list. Each [`Step::Enter`] has a matching [`Step::Leave`], and inlined functions nest at
+    /// most [`SAMPLE_INLINE_DEPTH`] deep.
     pub steps: Vec<Step>,
-    /// The facts of the function itself, then of each entered function in the order of the steps. The list may be
-    /// shorter than that; absent facts are 0.
+    /// The checksums and attributes: first those of the function itself, then those of each inlined function in the
+    /// order of the list. The vector may be shorter; missing checksums and attributes are 0.
     pub facts: Vec<Facts>,
 }
 
 impl FlatFunction {
-    /// Empties the function but keeps the memory of its lists.
+    /// Removes all samples of the function. The lists keep their memory.
     pub fn clear(&mut self) {
         self.callers.clear();
         self.steps.clear();
@@ -84,7 +85,8 @@ impl FlatFunction {
         (self.head, self.total) = (0, 0);
     }
 
-    /// The facts of the function entered as number `ordinal`, for setting; number 0 is the outer function itself.
+    /// Returns mutable access to the checksum and attributes of the inlined function with number `ordinal`. Inlined
+    /// functions are numbered from 1 in the order of the list; 0 is the function itself.
     pub(super) fn facts_mut(&mut self, ordinal: usize) -> &mut Facts {
         if self.facts.len() <= ordinal {
             self.facts.resize(ordinal + 1, Facts::default());
@@ -94,10 +96,10 @@ impl FlatFunction {
     }
 }
 
-/// What to do with a vtable that occurs twice at one location.
+/// What to do with a vtable that the file states twice for one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
-    /// Add up both counts.
+    /// Add the two counts.
     Sum,
     /// Keep the first count.
     First,
@@ -105,9 +107,10 @@ pub(super) enum Repeated {
 
 impl FlatFunction {
     /// Keeps only the bits in `mask` of all discriminators, except in calling contexts. Entries whose locations become
-    /// equal are added up. `vtables` tells what to do with equal vtables, because LLVM's readers differ in this.
+    /// equal are added up. `vtables` decides what happens to vtables that become equal, because LLVM's readers differ
+    /// in this.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
-        // The vtables of a function are adjacent steps.
+        // The vtables of a function follow each other in the list.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
         self.steps.retain_mut(|step| match step {
             Step::Line { location, .. } => {
@@ -132,12 +135,12 @@ impl FlatFunction {
     }
 }
 
-/// Adds the functions of a file to a profile. The added functions are complete only when this value is dropped: if
-/// lines of repeated functions come in an unfavourable order, some are kept outside the vectors until then.
+/// Adds the functions of a file to a profile. The added functions are complete only when this value is dropped. If a
+/// function occurs several times in the file, some of its entries may be kept outside the sorted vectors until then.
 #[derive(Debug)]
 pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
-    /// The pending entries of each function, by the function's index.
+    /// The entries of each function that are not in its sorted vectors yet, by the function's index.
     late: FxHashMap<usize, PendingEntries>,
 }
 
@@ -152,7 +155,7 @@ impl SampleProfile {
 }
 
 impl Additions<'_> {
-    /// The profile's names.
+    /// The names of the profile.
     pub fn names(&mut self) -> &mut SampleNames {
         &mut self.profile.names
     }
@@ -181,7 +184,8 @@ impl Additions<'_> {
         }
     }
 
-    /// Adds samples to a function, as [`Adding::merge`] does. A new function also takes their attributes.
+    /// Adds samples to a function, as [`Adding::merge`] does. If the function is new, it also gets the attributes of
+    /// the samples.
     pub fn merge(
         &mut self,
         callers: &[Frame],
@@ -211,7 +215,7 @@ impl Additions<'_> {
             };
             adder.enter(adding, is_new, function.total, function.head, 0);
             if is_new {
-                // Free unused memory now: other inputs mostly have the same lines, so the vectors hardly grow any more.
+                // Free unused memory now. Other inputs mostly have the same lines, so the vectors will hardly grow.
                 adding.samples().shrink_to_fit();
             }
         });
@@ -237,7 +241,8 @@ struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    /// Adds the steps of one function up to its [`Step::Leave`]. If the checksum differs, they are skipped instead.
+    /// Adds the elements of one function up to its [`Step::Leave`]. If the checksum of the function differs, its
+    /// elements are skipped.
     fn enter(
         &mut self,
         adding: &mut Adding<'_>,
@@ -294,7 +299,7 @@ impl Adder<'_> {
         }
     }
 
-    /// Skips the remaining steps of the innermost function.
+    /// Skips the remaining elements of the innermost inlined function.
     fn skip(&mut self) {
         let mut open = 1usize;
         while let Some((step, rest)) = self.steps.split_first() {

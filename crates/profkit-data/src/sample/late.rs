@@ -1,5 +1,6 @@
-//! Sorted vectors that accept new entries in any order. An entry that belongs far from the end of its vector is kept
-//! outside the vector until the additions are over. So n entries in the worst order cost n log n moves and not n².
+//! Sorted vectors that accept new entries in any order. If a new entry belongs far from the end of its vector, it is
+//! kept outside the vector until the additions end. Adding n entries in the worst order therefore costs n log n moves
+//! instead of n².
 use super::model::{BodyLine, Inlined, Location, Samples, Target};
 use super::names::NameId;
 use std::collections::HashMap;
@@ -13,10 +14,10 @@ pub(super) trait Entry: Sized + Debug {
 
     fn key(&self) -> Self::Key;
 
-    /// Makes an entry with this key and without samples.
+    /// Makes an entry with this key and no samples.
     fn empty(key: Self::Key) -> Self;
 
-    /// Makes room for one more entry. It is called before an entry is inserted.
+    /// Reserves memory for one more entry. This is called before an entry is inserted.
     #[inline]
     fn make_room(_list: &mut Vec<Self>) {}
 }
@@ -74,7 +75,8 @@ impl Entry for Inlined {
         inlined
     }
 
-    /// Grows by half, not to twice the size: most functions inline only one or two others, and such entries are large.
+    /// The capacity grows by half and is not doubled, because most functions contain only one or two inlined functions,
+    /// and these entries are large.
     #[inline]
     fn make_room(list: &mut Vec<Self>) {
         if list.len() == list.capacity() {
@@ -83,11 +85,12 @@ impl Entry for Inlined {
     }
 }
 
-/// An entry is inserted at once if at most this many bytes of later entries must move to make room.
+/// The maximum number of bytes that an insertion may move. If more bytes would have to move, the entry is kept outside
+/// the vector.
 const MOVED_AT_ONCE: usize = 4096;
 
-/// The state of additions to one vector: the index at which the next entry is looked for first, and the late entries,
-/// which are not in the vector yet. All late entries belong before the vector's last one.
+/// The state of additions to one sorted vector. It has the index at which the next search begins, and the late entries:
+/// entries that are not in the vector yet. All late entries belong before the last entry of the vector.
 #[derive(Debug)]
 pub(super) struct Spot<T: Entry> {
     hint: usize,
@@ -111,8 +114,7 @@ impl<T: Entry> Default for Spot<T> {
 }
 
 impl<T: Entry> Spot<T> {
-    /// Finds the entry of a key, or adds it, and returns whether it was added. Keys that come in the order of the
-    /// vector need no search.
+    /// Finds the entry of a key, or adds it. Returns whether it was added. Keys in ascending order need no search.
     #[inline]
     pub(super) fn find_or_add<'a>(
         &'a mut self,
@@ -163,12 +165,12 @@ impl<T: Entry> Spot<T> {
             let mut entries = late.entries;
             entries.sort_unstable_by_key(Entry::key);
             list.append(&mut entries);
-            // The list is now two sorted runs, which the standard library's stable sort merges.
+            // The list now consists of two sorted parts. The standard library's stable sort merges such parts quickly.
             list.sort_by_key(Entry::key);
         }
     }
 
-    /// Moves the late entries into their vector if they are at least a quarter as many as its entries.
+    /// Moves the late entries into their vector if their number is at least a quarter of the vector's length.
     fn sort_in_many(&mut self, list: &mut Vec<T>) {
         let late = self.late.as_ref().map_or(0, |late| late.entries.len());
         if late >= list.len() / 4 {
@@ -177,7 +179,7 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// Remembers where additions to the vectors of one [`Samples`] went, and to those of the functions inlined in it.
+/// The state of additions to the vectors of one [`Samples`], and to the vectors of the functions inlined in it.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,
@@ -198,12 +200,12 @@ impl PendingEntries {
             .unwrap_or_default()
     }
 
-    /// Saves the state of additions to an inlined function until more entries come.
+    /// Saves the state of additions to an inlined function until more entries are added to it.
     pub(super) fn keep(&mut self, key: (Location, NameId), pending: PendingEntries) {
         self.inner.get_or_insert_default().insert(key, pending);
     }
 
-    /// Whether the vectors are complete: there are no late entries.
+    /// Whether there are no late entries, so that the vectors are complete.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.body.is_complete()
@@ -213,8 +215,8 @@ impl PendingEntries {
             && self.inner.as_ref().is_none_or(|inner| inner.is_empty())
     }
 
-    /// Moves late entries into the vectors of these samples where they are many enough to be worth a pass over the
-    /// vector. Vectors of inlined functions stay as they are.
+    /// Moves late entries into a vector if there are so many that one pass over the vector is worth it. The vectors of
+    /// inlined functions do not change.
     pub(super) fn sort_in_many(&mut self, samples: &mut Samples) {
         self.body.sort_in_many(&mut samples.body);
         self.targets.sort_in_many(&mut samples.targets);
@@ -222,7 +224,7 @@ impl PendingEntries {
         self.vtables.sort_in_many(&mut samples.vtables);
     }
 
-    /// Moves all late entries into their vectors, those of inlined functions included.
+    /// Moves all late entries into their vectors, also in inlined functions.
     pub(super) fn sort_in(&mut self, samples: &mut Samples) {
         self.body.sort_in(&mut samples.body);
         self.targets.sort_in(&mut samples.targets);
@@ -238,7 +240,8 @@ impl PendingEntries {
     }
 }
 
-/// Searches a key in a sorted vector, starting at index `hint`. Returns its index, or the index at which it belongs.
+/// Searches for a key in a sorted vector, starting at index `hint`. Returns the index of the key, or the index at which
+/// it must be inserted.
 #[inline]
 fn place<T: Entry>(list: &[T], hint: usize, key: T::Key) -> Result<usize, usize> {
     let after_hint = hint == 0 || list.get(hint - 1).is_some_and(|item| item.key() < key);

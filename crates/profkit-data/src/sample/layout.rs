@@ -1,26 +1,27 @@
-//! Changes the layout of sample profiles: from contexts to nested functions, and from nested functions to flat ones
-//! (LLVM's `ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
+//! Changes the layout of sample profiles: functions with calling contexts become nested functions, and nested functions
+//! become flat ones (LLVM's `ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
 use super::{
     AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
     SampleProfile, Samples,
 };
 use std::collections::BTreeMap;
 
-/// A layout of the functions of a profile.
+/// How a sample profile stores functions that were inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleLayout {
-    /// Inlined functions are stored inside the functions that they were inlined into. There are no contexts.
+    /// Inlined functions are stored inside the functions that they were inlined into. Functions have no calling
+    /// contexts.
     Nest,
     /// Each function is stored once, and no function contains another.
     Flat,
 }
 
-/// LLVM's attribute `ContextDuplicatedIntoBase`.
+/// LLVM's attribute `ContextDuplicatedIntoBase`, one of the bits of a function's attributes.
 const DUPLICATED_INTO_BASE: u32 = 4;
 
-/// Estimates how often a function was entered, from its samples (`getHeadSamplesEstimate`): the count of its first line
-/// or first inlined call, and at least 1 if the function has any samples. With `contexts`, the function's own entry
-/// count is returned if it is not 0.
+/// Estimates how often a function was entered, from its samples (`getHeadSamplesEstimate`). The estimate is the count
+/// of the first line or first inlined function, and at least 1 if the function has any samples. If `contexts` is set
+/// and the function's own entry count is not 0, the entry count is returned.
 pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     if contexts && samples.head > 0 {
         return samples.head;
@@ -45,8 +46,8 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     }
 }
 
-/// Stores each function once, with nothing inlined. In a profile with contexts, all contexts of a function are added
-/// up. Returns overflows and checksum mismatches.
+/// Stores each function once, with no inlined functions. In a profile with calling contexts, all contexts of a function
+/// are added up. Returns the number of overflows and checksum mismatches.
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
@@ -71,7 +72,7 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     outcome
 }
 
-/// Adds an instance of a function, and the instances inlined into it. Entry counts are not added.
+/// Adds one copy of a function, and the copies of functions inlined into it. Entry counts are not added.
 fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: &mut AddOutcome) {
     additions.function(&[], instance.name, |adding, is_new| {
         if is_new {
@@ -104,11 +105,11 @@ fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: 
     }
 }
 
-/// Moves the functions of a profile with contexts into their callers, where the caller's context has samples of its
-/// own. Returns overflows and checksum mismatches. A profile without contexts does not change.
+/// Moves functions with a calling context into their callers, if the caller has samples in its own context. Returns the
+/// number of overflows and checksum mismatches. A profile without contexts does not change.
 ///
-/// With `keep_bases`, a moved function is also added to its samples without callers, and marked as duplicated
-/// (`-generate-merged-base-profiles`).
+/// With `keep_bases`, a moved function is also added to the samples of this function without callers, and marked as
+/// duplicated (`-generate-merged-base-profiles`).
 pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     if !profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
@@ -145,7 +146,7 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     outcome
 }
 
-/// A node of the tree of contexts.
+/// A node in the tree of calling contexts.
 #[derive(Default)]
 struct Node {
     samples: Option<Samples>,
@@ -159,8 +160,8 @@ struct Nesting<'p> {
 }
 
 impl Nesting<'_> {
-    /// Returns the samples of a node with the samples of its children nested in them. If the node has no samples, its
-    /// children become functions of their own.
+    /// Returns the samples of a node, with the samples of its children as inlined functions. If the node has no
+    /// samples, its children become top-level functions.
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
         let mut moves = Moves::default();
@@ -196,8 +197,8 @@ impl Nesting<'_> {
     }
 }
 
-/// The changes to one function when its callees move into it. They are collected first, in the order of the callees'
-/// keys, and then applied together.
+/// The changes to one function when its callees are moved into it. They are collected first, in the order of the
+/// callees' keys, and then applied together.
 #[derive(Default)]
 struct Moves {
     lines: Vec<Location>,
@@ -206,8 +207,8 @@ struct Moves {
 }
 
 impl Moves {
-    /// Subtracts the samples of a call from its line, because they are now counted in the inlined function. Returns how
-    /// many samples these were (`removeCalledTargetAndBodySample`).
+    /// Subtracts the samples of a call from the line of the call, because they are now counted in the inlined function.
+    /// Returns the number of samples that were subtracted (`removeCalledTargetAndBodySample`).
     fn take_call(&mut self, samples: &mut Samples, location: Location, callee: NameId) -> u64 {
         if self.lines.last() == Some(&location) {
             return 0;
@@ -242,7 +243,8 @@ impl Moves {
         let mut adding = samples.adding();
         for inlined in self.inlined {
             let (inner, is_new) = adding.inlined_at(inlined.location, inlined.samples.name);
-            // As with LLVM's `emplace`, a function that is already inlined there stays.
+            // If the function is already inlined at this location, its samples do not change. LLVM behaves the same,
+            // because it uses `emplace`.
             if is_new {
                 *inner = inlined.samples;
             }

@@ -1,11 +1,12 @@
-//! Drops functions until a profile fits a size (LLVM's `DefaultFunctionPruningStrategy` in `SampleProfWriter.cpp`).
+//! Drops functions until the encoded profile is small enough (LLVM's `DefaultFunctionPruningStrategy` in
+//! `SampleProfWriter.cpp`).
 use super::SampleProfile;
 use crate::Result;
 use rustc_hash::FxHashSet;
 
-/// Drops the functions with the fewest samples from a profile of `size` bytes that may have only `limit` bytes. The
-/// share of functions that is kept is (`limit` / `size`)², and at least one function is dropped. Returns how many are
-/// left.
+/// Drops the functions with the fewest samples. `size` is the encoded size of the profile and `limit` the maximum size.
+/// The share of functions that is kept is (`limit` / `size`)², and at least one function is dropped. Returns the number
+/// of functions that are left.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -29,12 +30,12 @@ fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
     profile.functions().len()
 }
 
-/// An encoded profile that keeps to a size limit.
+/// An encoded profile that is at most as large as a given limit.
 #[derive(Debug)]
 pub struct Limited<L> {
     /// The encoded profile, or `None` if not even one function fits.
     pub bytes: Option<Vec<u8>>,
-    /// What was left out because the encoding cannot hold it.
+    /// The parts that were left out because the encoding cannot hold them.
     pub losses: L,
     /// The number of functions that were dropped.
     pub dropped: u64,
@@ -77,7 +78,7 @@ pub fn encode_within<L>(
     }
 }
 
-/// Adds a list of symbols, one per line, to the symbol list of a profile. Blanks around a symbol are removed.
+/// Adds a text with one symbol per line to the symbol list of a profile. Blanks around a symbol are removed.
 pub fn add_symbols(profile: &mut SampleProfile, list: &[u8]) {
     let blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
     for line in list.split(|&byte| byte == b'\n') {
@@ -132,7 +133,7 @@ mod tests {
             &mut profile,
             1,
         );
-        // At half the size, a quarter of the functions stays.
+        // If the limit is half of the size, a quarter of the functions is kept.
         assert_eq!(prune_to(&mut profile, 100, 50), 1);
         assert_eq!(profile.functions().len(), 1);
         assert_eq!(

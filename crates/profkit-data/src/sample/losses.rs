@@ -1,24 +1,24 @@
-//! Counts of what an encoding could not hold.
+//! Counts the parts of a sample profile that an encoding cannot hold.
 
-/// Counts of what was left out of a file because its encoding cannot hold it.
+/// The number of parts that were left out of a file because its encoding cannot hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Names of the profile symbol list.
+    /// The number of names of the profile symbol list that were left out.
     pub symbols: u64,
-    /// Counts of vtables.
+    /// The number of vtable counts that were left out.
     pub vtables: u64,
-    /// Checksums of functions.
+    /// The number of function checksums that were left out.
     pub checksums: u64,
-    /// Attributes of functions.
+    /// The number of function attributes that were left out.
     pub attributes: u64,
-    /// Names that were written as a hash only.
+    /// The number of names of which only the hash was written.
     pub names: u64,
-    /// Line numbers above 65535. LLVM rejects a file that has them: in text, in locations without a discriminator; in
-    /// the binary encodings, in the locations of lines, vtables and callers.
+    /// The number of line numbers above 65535, with which LLVM rejects the file. In text these are line numbers of
+    /// locations without a discriminator. In the binary encodings they are line numbers of lines, vtables and callers.
     pub large_lines: u64,
-    /// Names that a text profile cannot hold: a name that is empty, contains a line break or a zero byte, or begins
-    /// with a blank or `#`. Each occurrence counts.
+    /// The number of names that a text profile cannot hold. Such a name is empty, contains a line break or a zero byte,
+    /// or begins with a blank or `#`. A name counts each time it occurs.
     pub unspeakable_names: u64,
 }
 

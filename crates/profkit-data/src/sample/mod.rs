@@ -1,9 +1,9 @@
-//! Sample profiles (AutoFDO, CSSPGO): the owned model, and one folder for each encoding. docs/formats/sample.md has the
-//! grammar and the byte tables.
+//! Sample profiles (AutoFDO, CSSPGO): the profile in memory, and one folder for each encoding. docs/formats/sample.md
+//! has the grammar and the byte tables.
 //!
-//! Readers add a file's samples to a [`SampleProfile`], so reading several files into one profile merges them. Memory
-//! grows with the merged profile, not with the number of files. A reader adds the sound parts of a damaged file and
-//! lists the faults in the [`ReadReport`].
+//! Readers add the samples of a file to a [`SampleProfile`]. Reading several files into one profile merges them. The
+//! memory depends on the size of the merged profile, not on the number of files. From a damaged file, a reader adds the
+//! intact functions; the [`ReadReport`] lists the errors.
 mod add;
 pub mod binary;
 mod cold;

@@ -1,4 +1,4 @@
-//! The owned model of a sample profile.
+//! A sample profile in memory.
 use super::names::{NameId, SampleName, SampleNames};
 use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -10,15 +10,16 @@ use std::ops::{BitOr, BitOrAssign};
 /// discriminator of DWARF's line table. In profiles of pseudo probes, the line is the number of the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The line number minus the number of the function's first line. In profiles of pseudo probes, the number of the
-    /// probe, from 1.
+    /// The line number minus the number of the function's first line. In profiles of pseudo probes it is the number of
+    /// the probe, from 1.
     pub line: u32,
-    /// Distinguishes several pieces of code on one line; 0 if there is no discriminator.
+    /// The discriminator of DWARF's line table, which distinguishes several pieces of code on one line. It is 0 if
+    /// there is no discriminator.
     pub discriminator: u32,
 }
 
 impl Location {
-    /// Makes a location.
+    /// Makes a location from a line and a discriminator.
     pub fn new(line: u32, discriminator: u32) -> Self {
         Location {
             line,
@@ -30,9 +31,9 @@ impl Location {
 /// The samples of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyLine {
-    /// The line.
+    /// The location of the line.
     pub location: Location,
-    /// The number of samples.
+    /// The number of samples of the line.
     pub samples: u64,
 }
 
@@ -66,13 +67,13 @@ pub struct Inlined {
 pub struct Samples {
     /// The function's name.
     pub name: NameId,
-    /// LLVM's `ContextAttributeMask`: 1 for "was inlined", 2 for "should be inlined", 4 for "duplicated into the base
-    /// profile".
+    /// LLVM's `ContextAttributeMask`: the sum of 1 for "was inlined", 2 for "should be inlined", 4 for "duplicated into
+    /// the base profile".
     pub attributes: u32,
-    /// The hash of the control flow graph (`FunctionHash`, `!CFGChecksum`) in profiles of pseudo probes; 0 if there is
-    /// none.
+    /// The checksum: the hash of the control flow graph (`FunctionHash`, `!CFGChecksum`). Profiles of pseudo probes
+    /// have it; it is 0 if there is none.
     pub checksum: u64,
-    /// The number of samples in the function, those in inlined functions included.
+    /// The number of samples in the function, including its inlined functions.
     pub total: u64,
     /// The number of sampled branches that entered the function.
     pub head: u64,
@@ -82,35 +83,35 @@ pub struct Samples {
     pub targets: Vec<Target>,
     /// The inlined functions, by call site.
     pub inlined: Vec<Inlined>,
-    /// The vtables that were seen at each call site (`CallsiteTypeMap`, LLVM 22).
+    /// The vtables that were loaded at each call site (`CallsiteTypeMap`, LLVM 22).
     pub vtables: Vec<Target>,
 }
 
 /// A frame of a calling context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// The name of the function.
+    /// The name of the frame's function.
     pub name: NameId,
-    /// The call site in this function.
+    /// The location in this function at which the next frame was called.
     pub location: Location,
 }
 
-/// A function of a profile. In context-sensitive profiles, one calling context of a function.
+/// A function of a sample profile. In a context-sensitive profile, it is one calling context of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// The callers, outermost first. The list is empty in profiles without contexts, and for the samples of a function
-    /// without a context (its base profile).
+    /// The callers, outermost first. The list is empty in profiles without calling contexts. In profiles with contexts,
+    /// it is empty for the samples of a function that belong to no context (LLVM's base profile).
     pub callers: Box<[Frame]>,
-    /// The samples. Their name is the name of the function.
+    /// The samples of the function. They also have the function's name.
     pub samples: Samples,
 }
 
-/// The kind of a profile: a set of facts that hold for all its functions.
+/// The kind of a sample profile: a set of flags that describe all its functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProfileKind(u32);
 
 impl ProfileKind {
-    /// No fact.
+    /// No flag is set.
     pub const NONE: Self = ProfileKind(0);
     /// Functions have calling contexts (`ProfileIsCS`, section flag `context`).
     pub const CONTEXT_SENSITIVE: Self = ProfileKind(1);
@@ -129,12 +130,12 @@ impl ProfileKind {
     /// The file holds vtables (`ReadVTableProf`).
     pub const HAS_VTABLES: Self = ProfileKind(1 << 7);
 
-    /// Whether this kind has all facts of `other`.
+    /// Whether this kind has all flags of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// This kind without the facts of `other`.
+    /// Returns this kind without the flags of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         ProfileKind(self.0 & !other.0)
@@ -161,18 +162,18 @@ impl BitOrAssign for ProfileKind {
 /// [`retain`](Self::retain): these methods rebuild the index.
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
-    /// The kind of profile.
+    /// The kind of the profile: flags such as "has calling contexts".
     pub kind: ProfileKind,
-    /// All names, including names that no function uses any more.
+    /// The names of all functions, targets and vtables. It may include names that no function uses any more.
     pub names: SampleNames,
-    /// The names of all functions of the program, sampled or not (LLVM's `ProfileSymbolList`). These are names, never
-    /// hashes.
+    /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
+    /// `ProfileSymbolList`). These are names, never hashes.
     pub symbols: BTreeSet<Box<[u8]>>,
     functions: Vec<Function>,
-    /// The index of the function without callers, by its name; `u32::MAX` if there is none.
+    /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,
-    /// The indices of functions with callers, by a hash of the context. If two contexts have the same hash, the later
-    /// one gets the next free number as its key.
+    /// The indices of functions with callers, by a hash of the calling context. If two contexts have the same hash, the
+    /// later one gets the next free number as its key.
     contexts: FxHashMap<u64, u32>,
 }
 
@@ -187,27 +188,29 @@ impl SampleProfile {
         &self.functions
     }
 
-    /// The samples of the function at this index of [`functions`](Self::functions).
+    /// Returns the samples of the function at this index of [`functions`](Self::functions).
     pub fn samples_mut(&mut self, index: usize) -> Option<&mut Samples> {
         Some(&mut self.functions.get_mut(index)?.samples)
     }
 
-    /// The names, and all functions for changing their samples. The names and callers of functions must not change.
+    /// Returns the names, and mutable access to the samples of all functions. The caller must not change the names and
+    /// callers of the functions.
     pub fn parts_mut(&mut self) -> (&mut SampleNames, &mut [Function]) {
         (&mut self.names, &mut self.functions)
     }
 
-    /// Adds a name if it is new, and returns its number. `None` if the profile has no number left.
+    /// Adds a name if it is new, and returns its number. Returns `None` if the profile already has 2^32 − 1 names.
     pub fn intern(&mut self, name: SampleName<'_>) -> Option<NameId> {
         self.names.insert(name)
     }
 
-    /// The index of the function with this name and these callers.
+    /// Returns the index of the function with this name and these callers.
     pub fn find(&self, callers: &[Frame], name: NameId) -> Option<usize> {
         self.slot(callers, name).ok()
     }
 
-    /// The index of the function with this name and these callers. An absent function is added without samples.
+    /// Returns the index of the function with this name and these callers. If there is no such function, it is added
+    /// without samples.
     pub fn find_or_add(&mut self, callers: &[Frame], name: NameId) -> usize {
         match self.slot(callers, name) {
             Ok(index) => index,
@@ -215,7 +218,8 @@ impl SampleProfile {
         }
     }
 
-    /// The index of a function, or as error the key to add it with.
+    /// Returns the index of a function. If there is no such function, returns as an error the key with which it must be
+    /// added.
     fn slot(&self, callers: &[Frame], name: NameId) -> Result<usize, u64> {
         if callers.is_empty() {
             return match self.bases.get(name.index()) {
@@ -253,8 +257,8 @@ impl SampleProfile {
     }
 
     fn index(&mut self, is_base: bool, name: NameId, key: u64, index: usize) {
-        // The cast cannot lose anything: each function comes from bytes of a file, so there are never 2^32 of them in
-        // memory.
+        // The conversion to 32 bits cannot fail: every function was read from bytes of a file, so memory cannot hold
+        // 2^32 of them.
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         if !is_base {
             self.contexts.insert(key, number);
@@ -269,7 +273,7 @@ impl SampleProfile {
         }
     }
 
-    /// Removes and returns all functions. Names, kind and symbols stay.
+    /// Removes and returns all functions. The profile keeps its names, kind and symbol list.
     pub fn take_functions(&mut self) -> Vec<Function> {
         self.bases.clear();
         self.contexts.clear();
@@ -285,8 +289,8 @@ impl SampleProfile {
         }
     }
 
-    /// Adds a function. If the profile already has one with the same name and callers, nothing is added and `function`
-    /// is returned.
+    /// Adds a function. If the profile already has a function with the same name and callers, nothing is added and
+    /// `function` is returned.
     pub fn push(&mut self, function: Function) -> Option<Function> {
         match self.slot(&function.callers, function.samples.name) {
             Ok(_) => Some(function),
@@ -300,8 +304,8 @@ impl SampleProfile {
         }
     }
 
-    /// The indices of functions in the order in which LLVM writes them: by total samples, descending, then by context
-    /// (`sortFuncProfiles`).
+    /// Returns the indices of the functions in the order in which LLVM writes them: by descending total samples, then
+    /// by calling context (`sortFuncProfiles`).
     pub fn llvm_order(&self, ranks: &IndexVec<NameId, u32>) -> Vec<u32> {
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32, u32)> = (0u32..)
@@ -325,8 +329,8 @@ impl SampleProfile {
     }
 }
 
-/// Compares two contexts as LLVM does (`SampleContext::operator<`): frame by frame, first by name, then by call site.
-/// The call site of the last frame counts as 0. A context comes before all contexts that it is a prefix of.
+/// Compares two calling contexts as LLVM does (`SampleContext::operator<`): frame by frame, first by name, then by call
+/// site. The call site of the last frame counts as 0. A context comes before longer contexts that begin with it.
 pub fn compare_contexts(
     one: &Function,
     two: &Function,

@@ -1,4 +1,4 @@
-//! The names of one sample profile. Each is stored once and has a number.
+//! The names of one sample profile. Each name is stored once and has a number.
 use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
@@ -17,14 +17,14 @@ crate::id_type! {
 /// The order is LLVM's: first the hashes, ascending, then the names, compared byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleName<'a> {
-    /// Only the hash of the name.
+    /// The MD5 hash of a name that is not known as text.
     Guid(NameRef),
     /// The name itself.
     Text(&'a [u8]),
 }
 
 impl SampleName<'_> {
-    /// The hash of the name.
+    /// Returns the hash of the name.
     pub fn guid(self) -> NameRef {
         match self {
             SampleName::Guid(guid) => guid,
@@ -75,8 +75,8 @@ impl fmt::Display for SampleName<'_> {
 pub struct SampleNames {
     bytes: Vec<u8>,
     entries: IndexVec<NameId, Entry>,
-    /// The numbers of names, by a hash of the name's bytes; for a name of which only the MD5 is known, by the MD5. If
-    /// two names have the same hash, the later one gets the next free number as its key.
+    /// Finds the number of a name by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the
+    /// key. If two names have the same key, the later one gets the next free number as its key.
     ids: FxHashMap<u64, NameId>,
 }
 
@@ -92,12 +92,12 @@ impl SampleNames {
         Self::default()
     }
 
-    /// The number of names. All [`NameId`]s of this table are below it.
+    /// The number of names in the table. All [`NameId`]s of this table are smaller.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no names.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -128,7 +128,7 @@ impl SampleNames {
         Some(id)
     }
 
-    /// The number of a name, if the table has the name.
+    /// Returns the number of a name, if the table has the name.
     pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -140,7 +140,7 @@ impl SampleNames {
         }
     }
 
-    /// The name with this number. For a number of another profile that is not in this table, the empty name.
+    /// Returns the name with this number, or the empty name if the table has no such number.
     #[inline]
     pub fn get(&self, id: NameId) -> SampleName<'_> {
         match self.entries.get(id) {
@@ -154,18 +154,18 @@ impl SampleNames {
         }
     }
 
-    /// All names with their numbers, ascending by number.
+    /// Returns all names with their numbers, in ascending order of the numbers.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, SampleName<'_>)> {
         self.entries.ids().map(|id| (id, self.get(id)))
     }
 
-    /// Adds all names of another table. Returns the new number of each, by its number in the other table. `None` if
-    /// there would be more than 2^32 − 1 names.
+    /// Adds all names of another table. The result has at the index of each old number the new number. Returns `None`
+    /// if there would be more than 2^32 − 1 names.
     pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
         other.iter().map(|(_, name)| self.insert(name)).collect()
     }
 
-    /// The rank of each name: its position if all names of the table were sorted.
+    /// Returns the rank of each name: the position that it has if all names of the table are sorted.
     pub fn ranks(&self) -> IndexVec<NameId, u32> {
         let mut sorted: Vec<(SampleName<'_>, NameId)> =
             self.iter().map(|(id, name)| (name, id)).collect();

@@ -2,12 +2,12 @@
 use super::model::ProfileKind;
 use profkit_abi::sample::{BASE_DISCRIMINATOR_BITS, FS_DISCRIMINATOR_BITS};
 
-/// A compiler pass of FS-AFDO (`FSDiscriminatorPass` in LLVM's `Discriminator.h`). Each pass gives different numbers to
-/// copies of an instruction that earlier passes did not distinguish. It writes the numbers into six bits of the
-/// discriminator, above the bits of the pass before.
+/// A compiler pass of FS-AFDO that sets discriminators (`FSDiscriminatorPass` in LLVM's `Discriminator.h`). Each pass
+/// gives different numbers to copies of an instruction that earlier passes did not distinguish. A pass writes its
+/// numbers into its own six bits of the discriminator, above the bits of the pass before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FsPass {
-    /// No pass: bits 0 to 7, which discriminators have without FS-AFDO.
+    /// No pass of FS-AFDO: bits 0 to 7, which discriminators also have without FS-AFDO.
     Base,
     /// The first pass, bits 8 to 13.
     Pass1,
@@ -21,7 +21,7 @@ pub enum FsPass {
 }
 
 impl FsPass {
-    /// All passes in their order, [`Base`](Self::Base) first.
+    /// All passes in the order in which they run, [`Base`](Self::Base) first.
     pub const ALL: [Self; 5] = [
         FsPass::Base,
         FsPass::Pass1,
@@ -30,7 +30,7 @@ impl FsPass {
         FsPass::Last,
     ];
 
-    /// The bits of discriminators that belong to this pass and to those before it.
+    /// Returns the bits of discriminators that this pass and the passes before it set.
     pub fn mask(self) -> u32 {
         let bits = BASE_DISCRIMINATOR_BITS + FS_DISCRIMINATOR_BITS * self as u32;
         u32::MAX >> (u32::BITS - bits)
@@ -41,19 +41,19 @@ impl FsPass {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SampleReadOptions {
-    /// In profiles of FS-AFDO, the last pass whose bits of discriminators are kept. Other bits become 0, and samples
-    /// whose locations become equal are added up. Call sites in calling contexts, and profiles that are not of FS-AFDO,
-    /// do not change.
+    /// In profiles of FS-AFDO, the last pass whose discriminator bits are kept. The bits of later passes become 0, and
+    /// samples whose locations become equal are added up. Call sites in calling contexts do not change, and profiles
+    /// without FS-AFDO do not change.
     pub fs_pass: FsPass,
-    /// Whether text, binary and compact binary profiles are read as profiles of FS-AFDO. These encodings cannot store
-    /// this; the extensible binary encoding can.
+    /// Whether text, binary and compact binary profiles are read as profiles of FS-AFDO. These encodings do not state
+    /// whether they are; only the extensible binary encoding does.
     pub assume_fs: bool,
-    /// The number of names that are read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` for all.
+    /// The maximum number of names to read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` reads all.
     pub symbols: Option<u64>,
 }
 
 impl SampleReadOptions {
-    /// The defaults: all bits of discriminators and all symbols are kept.
+    /// Returns the default options: all bits of discriminators and all names of the symbol list are kept.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,21 +65,21 @@ impl SampleReadOptions {
         self
     }
 
-    /// Sets whether encodings that cannot store this are read as profiles of FS-AFDO.
+    /// Sets whether text, binary and compact binary profiles are read as profiles of FS-AFDO.
     #[must_use]
     pub fn assume_fs(mut self, assume: bool) -> Self {
         self.assume_fs = assume;
         self
     }
 
-    /// Sets how many names of a file's symbol list are read.
+    /// Sets the maximum number of names to read from a file's symbol list.
     #[must_use]
     pub fn symbols(mut self, most: Option<u64>) -> Self {
         self.symbols = most;
         self
     }
 
-    /// The kind of a profile whose encoding cannot store whether it is of FS-AFDO.
+    /// Returns the kind of a profile whose encoding does not state whether it is of FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {
         if self.assume_fs {
             ProfileKind::FS_DISCRIMINATORS
@@ -88,7 +88,7 @@ impl SampleReadOptions {
         }
     }
 
-    /// The bits of discriminators that are kept in a profile of this kind; `None` for all.
+    /// Returns the discriminator bits that are kept in a profile of this kind; `None` keeps all.
     pub(super) fn mask(self, kind: ProfileKind) -> Option<u32> {
         let is_cut = kind.contains(ProfileKind::FS_DISCRIMINATORS) && self.fs_pass != FsPass::Last;
         is_cut.then(|| self.fs_pass.mask())

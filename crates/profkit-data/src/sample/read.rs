@@ -11,21 +11,21 @@ use crate::{Error, ErrorKind, Result};
 /// An encoding of sample profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleEncoding {
-    /// Text, for people and tests.
+    /// The text encoding, for people and tests.
     Text,
     /// LLVM's binary encoding without sections.
     Binary,
-    /// The compact binary encoding of LLVM 7 to 16.
+    /// The compact binary encoding, which LLVM 7 to 16 support.
     CompactBinary,
-    /// LLVM's extensible binary encoding, with sections.
+    /// LLVM's extensible binary encoding, which consists of sections.
     ExtBinary,
-    /// GCC's encoding (`.afdo`).
+    /// The encoding of GCC's sample profiles (`.afdo`).
     Gcov,
 }
 
-/// The encoding of a file that is expected to be a sample profile. As in LLVM, a text is a sample profile if its first
-/// line has the form of a function's head line. [`detect`] also looks at the next line, and so tells the text from an
-/// instrumentation profile.
+/// Returns the encoding of a file that should be a sample profile. As in LLVM, a text is a sample profile if its first
+/// line has the form of a function's head line. [`detect`] also checks the next line, so that it does not mistake an
+/// instrumentation profile for a sample profile.
 pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     match detect(data) {
         FileKind::SampleGcov => Some(SampleEncoding::Gcov),
@@ -37,7 +37,7 @@ pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     }
 }
 
-/// Whether the first line that is not a comment has the form `NAME:TOTAL:HEAD`, without a blank at either end.
+/// Whether the first line that is not a comment has the form `NAME:TOTAL:HEAD` and no blank at either end.
 fn begins_with_head(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -87,10 +87,10 @@ enum Body<'data> {
 }
 
 impl<'data> SampleFile<'data> {
-    /// Reads the header. GCC's encoding is read as a whole.
+    /// Reads the header of the file. A file in GCC's encoding is read completely.
     ///
     /// # Errors
-    /// [`ErrorKind::UnrecognizedFormat`] if the data are not a sample profile; and the faults of the header.
+    /// [`ErrorKind::UnrecognizedFormat`] if the data are not a sample profile, and the errors of the header.
     pub fn parse(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let body = match encoding(data) {
             Some(SampleEncoding::Text) => Body::Text,
@@ -129,8 +129,8 @@ impl<'data> SampleFile<'data> {
         }
     }
 
-    /// The file as extensible binary profile, or `None` if it has another encoding. Only this encoding can read single
-    /// functions.
+    /// Returns the file as an extensible binary profile, or `None` if it has another encoding. Only this encoding
+    /// allows single functions to be read.
     pub fn as_ext_binary(&self) -> Option<&ExtBinaryProfile<'data>> {
         match &self.body {
             Body::ExtBinary(file) => Some(file),
@@ -138,8 +138,8 @@ impl<'data> SampleFile<'data> {
         }
     }
 
-    /// Adds all functions to `profile`, each count times `weight`. Faults of the file are in the report. The options
-    /// have no effect on GCC's encoding, whose discriminators have 16 bits.
+    /// Adds all functions of the file to `profile`, each count times `weight`. The report lists the errors of the file.
+    /// The options have no effect on GCC's encoding, whose discriminators have 16 bits.
     pub fn read_into(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let (data, options) = (self.data, self.options);
         let read = match &self.body {
@@ -159,12 +159,12 @@ fn failed(error: Error) -> ReadReport {
     report
 }
 
-/// Adds a file of any encoding to `profile`, each count times `weight`. Faults of the file are in the report.
+/// Adds a file of any encoding to `profile`, each count times `weight`. The report lists the errors of the file.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
     read_with(data, profile, weight, &SampleReadOptions::default())
 }
 
-/// The same as [`read`], with options.
+/// Adds a file of any encoding to `profile`, as [`read`] does, with the given options.
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,

@@ -1,5 +1,5 @@
-//! Gives names to functions: new names from remapping files, and the names of hashes when the profile has those names
-//! elsewhere.
+//! Changes the names of functions: gives them the new names of a remapping file, and replaces hashes by names that the
+//! profile has elsewhere.
 use super::{
     AddOutcome, Adding, Frame, FsPass, Location, NameId, ProfileKind, SampleName, SampleProfile,
     Samples,
@@ -9,8 +9,8 @@ use crate::index_vec::IndexVec;
 use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
-/// Copies a profile and changes names. Functions that get the same name are added up. `renamed` has the new number of
-/// each name of `profile`; the copy has the same table of names.
+/// Copies a profile and changes its names. Functions that get the same name are added up. For each name number,
+/// `renamed` has the number of the new name. The copy uses the same table of names.
 fn rename(
     profile: SampleProfile,
     renamed: &IndexVec<NameId, NameId>,
@@ -47,18 +47,18 @@ fn rename(
     profile
 }
 
-/// Whether checksums, attributes, contexts and vtables are kept.
+/// Whether to keep checksums, attributes, calling contexts and vtables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Facts {
     Kept,
-    /// They are lost, as in LLVM's `remapSamples`, which also cuts the discriminators to the bits in `mask`, except in
-    /// call sites.
+    /// Checksums, attributes, calling contexts and vtables are lost, as in LLVM's `remapSamples`. It also cuts
+    /// discriminators to the bits in `mask`, except in call sites.
     Lost {
         mask: u32,
     },
 }
 
-/// Adds the counts of samples, but not their checksum, attributes and vtables.
+/// Adds the counts of samples. Does not add their checksum, attributes and vtables.
 fn merge_counts(
     adding: &mut Adding<'_>,
     other: &Samples,
@@ -85,10 +85,10 @@ fn merge_counts(
     }
 }
 
-/// Gives new names to functions, callees and inlined functions, as a remapping file says.
+/// Changes the names of functions, callees and inlined functions as a remapping file states.
 ///
-/// `as_llvm` imitates LLVM's tool: contexts, checksums, attributes and vtables are lost. The discriminators of lines
-/// lose all bits above those of the given pass, even in profiles that are not of FS-AFDO.
+/// `as_llvm` imitates LLVM's tool: calling contexts, checksums, attributes and vtables are lost. The discriminators of
+/// lines lose all bits above those of the given pass, even if the profile is not of FS-AFDO.
 pub fn remap(
     profile: SampleProfile,
     remapping: &Remapping,
@@ -118,8 +118,8 @@ pub fn remap(
     (profile, outcome)
 }
 
-/// Replaces hashes by names: if the profile has a name and also its hash, the name takes the place of the hash
-/// everywhere. Returns the number of hashes replaced.
+/// Replaces hashes by names: if the profile has a name and elsewhere only its hash, the name replaces the hash. Returns
+/// the number of hashes that were replaced.
 pub fn unify_hashes(profile: &mut SampleProfile, outcome: &mut AddOutcome) -> u64 {
     let mut hashes: FxHashMap<NameRef, NameId> = FxHashMap::default();
     for (id, name) in profile.names.iter() {

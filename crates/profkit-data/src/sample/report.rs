@@ -5,27 +5,28 @@ use crate::Error;
 use crate::limits::SAMPLE_FAULTS;
 use crate::summary::Summary;
 
-/// The result of reading a file, apart from the samples. The samples of sound functions are added even if other
-/// functions have faults.
+/// The result of reading a file, except for the samples. If some functions are damaged, the samples of the other
+/// functions are still added.
 #[derive(Clone, Debug, Default)]
 pub struct ReadReport {
     /// The kind of profile in the file. The reader adds it to the kind of the profile that receives the samples.
     pub kind: ProfileKind,
     /// The number of functions that were added.
     pub functions: u64,
-    /// The number of overflows, and of functions that were left out because their checksum differs from the checksum of
-    /// samples added before.
+    /// The number of sums that overflowed, and of functions that were left out because their checksum differs from the
+    /// one that the profile already has.
     pub outcome: AddOutcome,
-    /// The faults of the file. If there are many, only the first ones. Empty if the file is sound.
+    /// The errors of the file. If there are very many, only the first ones are kept. The list is empty if the file is
+    /// intact.
     pub faults: Vec<Error>,
-    /// The number of all faults.
+    /// The number of all errors.
     pub fault_count: u64,
-    /// The summary stored in the file, if there is one.
+    /// The summary that is stored in the file, if there is one.
     pub summary: Option<Summary>,
 }
 
 impl ReadReport {
-    /// Counts a fault, and stores it if there are not too many yet.
+    /// Counts an error, and stores it unless many errors are already stored.
     #[cold]
     pub(super) fn fault(&mut self, error: Error) {
         self.fault_count += 1;
@@ -34,10 +35,10 @@ impl ReadReport {
         }
     }
 
-    /// Returns the report, or the first fault as an error. For callers that accept only sound files.
+    /// Returns the report if the file is intact. Use this to accept only intact files.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first error of the file.
     pub fn strict(self) -> crate::Result<Self> {
         match self.faults.into_iter().next() {
             Some(error) => Err(error),

@@ -5,19 +5,19 @@ use crate::summary::{Summary, SummaryBuilder};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 use profkit_abi::sample::attribute;
 
-/// Computes the summary of a profile, with LLVM's sixteen cutoffs.
+/// Computes the summary of a profile, with LLVM's sixteen default cutoffs.
 pub fn summarize(profile: &SampleProfile) -> Summary {
     summarize_with(profile, &SUMMARY_CUTOFFS)
 }
 
-/// Computes the summary of a profile with these cutoffs, in millionths, ascending.
+/// Computes the summary of a profile with the given cutoffs, which are in millionths and ascending.
 ///
-/// The counts are those of all lines. The contexts of one function are added up first; otherwise each of them would
-/// look cold. Inlined functions whose samples are also in the base profile are skipped.
+/// The counts are those of all lines. If a function has several calling contexts, they are added up first; otherwise
+/// each of them would look cold. Inlined functions whose samples are also in the base profile are skipped.
 pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
     let mut builder = SummaryBuilder::new();
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
-        // The functions are copied without the table of names: their numbers stay those of `profile`.
+        // The functions are copied without the table of names, so their name numbers remain those of `profile`.
         let mut merged = SampleProfile::new();
         let mut outcome = AddOutcome::default();
         let mut additions = merged.additions();

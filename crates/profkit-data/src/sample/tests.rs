@@ -70,8 +70,9 @@ fn functions_are_found_by_context() {
     assert_eq!(profile.find(&[], b), None);
 }
 
-/// Adds lines, targets, vtables and inlined functions in descending order, the worst order for sorted vectors. They are
-/// more than may move at once. With `repeated`, each is added as a function of its own with the same name.
+/// Adds lines, call targets, vtables and inlined functions in descending order, which is the worst order for sorted
+/// vectors. There are so many that they cannot be inserted directly. With `repeated`, each is added as a separate
+/// function with the same name.
 fn descending(repeated: bool) -> SampleProfile {
     let mut profile = SampleProfile::new();
     let [f, g] = [b"f", b"g"].map(|name| profile.intern(SampleName::Text(name)).unwrap());

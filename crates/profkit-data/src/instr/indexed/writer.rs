@@ -173,8 +173,8 @@ impl Summaries {
     }
 }
 
-/// Decides where each byte of an indexed file goes. Encoding needs only the plan and the profile, so several threads can encode
-/// ranges at the same time. The steps are:
+/// Decides where each byte of an indexed file goes. Encoding needs only the plan and the profile, so several threads can
+/// encode ranges of functions at the same time. The steps are:
 ///
 /// 1. [`new`](Self::new) orders the functions and computes all sizes;
 /// 2. [`summarize`](Self::summarize) ranges of `0..function_count()` and merge the results;

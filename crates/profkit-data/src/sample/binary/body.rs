@@ -1,7 +1,7 @@
-//! The samples of one function in LLVM's binary encodings. All numbers are ULEB128.
+//! Reads and writes the samples of one function in LLVM's binary encodings. All numbers are ULEB128.
 //!
-//! A function at the top level: entry count, number of its name or context, body. A body: total, lines, inlined
-//! functions, and vtables if the file has any.
+//! A function at the top level has its entry count, the number of its name or calling context, and its body. A body has
+//! the total number of samples, the lines, the inlined functions, and the vtables if the file has any.
 use super::super::flat::{FlatFunction, Step};
 use super::super::losses::Losses;
 use super::super::model::{Location, Samples};
@@ -17,22 +17,22 @@ use rustc_hash::FxHashSet;
 /// The largest line number that LLVM accepts (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
 
-/// Decodes bodies.
+/// Decodes the bodies of functions.
 pub(in crate::sample) struct Decoder<'m, 'a> {
     pub(in crate::sample) mapping: &'m mut Mapping<'a>,
     pub(in crate::sample) names: &'m mut SampleNames,
-    /// Whether vtables follow each body.
+    /// Whether the file has vtables after each body.
     pub(in crate::sample) vtables: bool,
 }
 
 impl Decoder<'_, '_> {
-    /// Reads the number of a name and returns the name's number in the profile.
+    /// Reads the number by which the file refers to a name. Returns the name's number in the profile.
     #[inline]
     pub(in crate::sample) fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<NameId> {
         self.mapping.read(cursor, self.names)
     }
 
-    /// Reads a body up to its end. No [`Step::Leave`] is added for it.
+    /// Reads the body of a function up to its end. The caller adds the [`Step::Leave`] after it.
     pub(in crate::sample) fn body(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -111,7 +111,7 @@ impl Decoder<'_, '_> {
             for _ in 0..types {
                 let name = self.name(cursor)?;
                 let count = cursor.uleb128()?;
-                // If a name occurs twice at one location, LLVM keeps the first.
+                // If a vtable name occurs twice at one location, LLVM keeps the first count.
                 if seen.insert((location, name)) {
                     steps.push(Step::Vtable {
                         location,
@@ -125,7 +125,8 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Reads a location. LLVM rejects lines above 65535 in locations of samples, but not in locations of inlined functions.
+/// Reads a location. Line numbers above 65535 are an error in locations of samples but not in locations of inlined
+/// functions, as in LLVM.
 #[inline]
 pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> Result<Location> {
     let start = cursor.offset();
@@ -149,7 +150,7 @@ pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> 
     }
 }
 
-/// Encodes bodies.
+/// Encodes the bodies of functions.
 pub(in crate::sample) struct Encoder<'a> {
     pub(in crate::sample) plan: &'a NamePlan,
     pub(in crate::sample) ranks: &'a IndexVec<NameId, u32>,
@@ -158,7 +159,7 @@ pub(in crate::sample) struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Appends a body.
+    /// Appends the body of a function.
     pub(in crate::sample) fn body(&mut self, out: &mut Vec<u8>, samples: &Samples) {
         put(out, samples.total);
         put(out, samples.body.len() as u64);
@@ -222,7 +223,7 @@ impl Encoder<'_> {
         samples: &'s Samples,
     ) -> Vec<&'s super::super::model::Inlined> {
         let mut order: Vec<_> = samples.inlined.iter().collect();
-        // They are already sorted by location.
+        // The inlined functions are already sorted by location.
         order.sort_by_key(|inlined| (inlined.location, self.rank(inlined.samples.name)));
         order
     }
@@ -232,7 +233,7 @@ impl Encoder<'_> {
         put(out, count);
     }
 
-    /// Appends a location whose line LLVM limits to 65535, and counts larger lines as losses.
+    /// Appends a location. LLVM rejects line numbers above 65535; such a line is still written, and counted as a loss.
     pub(in crate::sample) fn location(&mut self, out: &mut Vec<u8>, location: Location) {
         self.losses.large_lines += u64::from(u64::from(location.line) > MAX_LINE);
         put(out, u64::from(location.line));
@@ -244,7 +245,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Counts the checksums and attributes of samples and of the functions inlined in them.
+/// Counts the checksums and attributes of a function and of the functions inlined in it.
 pub(in crate::sample) fn count_facts(samples: &Samples, losses: &mut Losses) {
     losses.checksums += u64::from(samples.checksum != 0);
     losses.attributes += u64::from(samples.attributes != 0);

@@ -1,5 +1,5 @@
-//! The compact binary encoding (LLVM 7 to 16): names are MD5 hashes, and a table at the end has the offset of each
-//! function.
+//! The compact binary encoding (LLVM 7 to 16). Names are stored as MD5 hashes, and a table at the end of the file has
+//! the offset of each function.
 use super::super::flat::{FlatFunction, Repeated};
 use super::super::losses::Losses;
 use super::super::model::{ProfileKind, SampleProfile};
@@ -17,19 +17,19 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 
 /// Adds a compact binary profile to `profile`, each count times `weight`. After a damaged function, reading continues
-/// at the next offset of the table.
+/// at the next function in the table of offsets.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Faults after the header are in
-/// the report.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. The report lists errors after
+/// the header.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// The same as [`read`], with options.
+/// Adds a compact binary profile to `profile`, as [`read`] does, with the given options.
 ///
 /// # Errors
-/// The same as [`read`].
+/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -129,7 +129,7 @@ fn read_rest(
     Ok(())
 }
 
-/// Reads the offsets of functions in the file, in the order of the table.
+/// Reads the table of offsets. Returns the offset of each function in the file, in the order of the table.
 fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Result<Vec<u64>> {
     let mut read = || -> Result<Vec<u64>> {
         let count = numbers::count(

@@ -1,22 +1,22 @@
-//! The magic and the version at the start of all binary encodings.
+//! The magic number and the version at the start of all binary encodings.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
 
-/// The start of a binary sample profile: encoding and version.
+/// The start of a binary sample profile: its encoding and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The low byte of the magic: [`BINARY`], [`COMPACT_BINARY`] or [`EXT_BINARY`].
+    /// The low byte of the magic number, which states the encoding: [`BINARY`], [`COMPACT_BINARY`] or [`EXT_BINARY`].
     pub encoding: u8,
     /// The version number.
     pub version: u64,
 }
 
-/// Reads the magic and the version. The reader of each encoding decides which versions it accepts.
+/// Reads the magic number and the version. The reader of each encoding decides which versions it accepts.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] if the data is not a binary sample profile of LLVM, [`ErrorKind::Truncated`] if it ends
-/// inside magic or version.
+/// [`ErrorKind::BadMagic`] if the data are not a binary sample profile of LLVM, [`ErrorKind::Truncated`] if the data
+/// end before the end of the version.
 pub fn parse_header(data: &[u8]) -> Result<Header> {
     read(&mut Cursor::new(data, 0, Endian::Little))
 }

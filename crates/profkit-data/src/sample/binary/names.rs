@@ -7,7 +7,7 @@ use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use crate::{Error, ErrorKind, Result};
 
-/// The names of a file. The index is the number by which the file refers to a name.
+/// The name table of a file. The file refers to a name by its index in this table.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sample) struct NameTable {
     entries: Vec<Entry>,
@@ -17,12 +17,13 @@ pub(in crate::sample) struct NameTable {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Guid(u64),
-    /// The start and length of a name in the section's bytes.
+    /// For each name, the position of its first byte in the section, and its length.
     Text(u64, u32),
 }
 
 impl NameTable {
-    /// Reads the number of names, then the names, each ended by a zero byte. Names before a fault stay in the table.
+    /// Reads the number of names, then the names, each ended by a zero byte. If the table is damaged, the names before
+    /// the damage are kept.
     pub(in crate::sample) fn read_plain(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -33,7 +34,7 @@ impl NameTable {
             1,
             "the table claims more names than its bytes can hold",
         );
-        // A wrong number does not stop the reader: the names that are there are read, also those of a truncated table.
+        // If the stated number of names is wrong, the names that the file contains are still read.
         let (count, claim) = match count {
             Ok(count) => (count, None),
             Err(error) => (cursor.remaining(), Some(error)),
@@ -61,7 +62,8 @@ impl NameTable {
         }
     }
 
-    /// Reads the number of names, then their hashes. With `fixed`, a hash has eight bytes, otherwise it is ULEB128.
+    /// Reads the number of names, then their MD5 hashes. With `fixed`, each hash has eight bytes; otherwise it is
+    /// ULEB128.
     pub(in crate::sample) fn read_md5(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -90,7 +92,7 @@ impl NameTable {
         self.entries.len()
     }
 
-    /// Returns a name. `section` must be the bytes from which the table was read.
+    /// Returns a name of the table. `section` must be the bytes from which the table was read.
     pub(in crate::sample) fn get<'data>(
         &self,
         index: usize,
@@ -105,7 +107,8 @@ impl NameTable {
         })
     }
 
-    /// The number of a name in the file. In a table of hashes, the number of the name's hash.
+    /// Returns the number by which the file refers to a name. In a table of hashes, it is the number of the name's
+    /// hash.
     pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
         if self.is_md5 {
             let guid = NameRef::of(name).0;
@@ -114,7 +117,8 @@ impl NameTable {
                 .iter()
                 .position(|entry| matches!(entry, Entry::Guid(found) if *found == guid));
         }
-        // A search through all names: LLVM writes sorted tables, but this file may come from another writer.
+        // All names are compared, because the table may not be sorted: LLVM writes sorted tables, but other writers
+        // may not.
         self.entries.iter().position(|entry| {
             let &Entry::Text(start, len) = entry else {
                 return false;
@@ -131,8 +135,8 @@ fn too_long(offset: u64) -> Error {
     Error::new(ErrorKind::LimitExceeded, "a name is longer than 4 GiB").at(offset)
 }
 
-/// Maps the numbers of names in a file to their numbers in a profile. A name is added to the profile when it is first
-/// asked for.
+/// Converts the numbers by which a file refers to names to their numbers in a profile. A name is added to the profile
+/// when it is first requested.
 pub(in crate::sample) struct Mapping<'a> {
     pub(in crate::sample) table: &'a NameTable,
     pub(in crate::sample) section: &'a [u8],
@@ -148,7 +152,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Reads the number of a name.
+    /// Reads the number by which the file refers to a name.
     #[inline]
     pub(in crate::sample) fn read(
         &mut self,
@@ -173,7 +177,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Maps a number that is already checked to be in the table.
+    /// Converts a number that was already checked against the size of the table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
             Some(&Some(id)) => Ok(id),
@@ -193,11 +197,11 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The names that a profile's functions use, in LLVM's order, and their numbers in the file.
+/// The names that the functions of a profile use, in LLVM's order, and the numbers by which the file refers to them.
 pub(in crate::sample) struct NamePlan {
-    /// The names, by their number in the file.
+    /// The names, in the order of the file.
     pub(in crate::sample) order: Vec<NameId>,
-    /// The numbers in the file, by name.
+    /// For each name of the profile, the number by which the file refers to it.
     index: IndexVec<NameId, u32>,
 }
 
@@ -233,13 +237,14 @@ impl NamePlan {
         NamePlan { order, index }
     }
 
-    /// The number of a name in the file.
+    /// Returns the number by which the file refers to a name.
     #[inline]
     pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
         self.index.get(name).copied().unwrap_or(0)
     }
 
-    /// Appends the table: names, each ended by a zero byte. Hashes are written as decimal numbers, as LLVM does.
+    /// Appends the name table: each name is ended by a zero byte. A name of which only the hash is known is written as
+    /// a decimal number, as LLVM does.
     pub(in crate::sample) fn put_plain(&self, out: &mut Vec<u8>, names: &SampleNames) {
         numbers::put(out, self.order.len() as u64);
         let mut buffer = itoa::Buffer::new();

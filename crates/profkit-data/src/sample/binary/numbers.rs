@@ -1,4 +1,4 @@
-//! ULEB128 numbers of sample profiles, and summaries, which consist of such numbers.
+//! Reads and writes the ULEB128 numbers of sample profiles, and the summary, which consists of such numbers.
 use crate::bytes::Cursor;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -26,8 +26,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     })
 }
 
-/// Reads the number of items that follow, each of at least `least` bytes. It is an error if the remaining bytes cannot
-/// hold that many.
+/// Reads the number of items that follow. Each item takes at least `least` bytes. It is an error if the remaining bytes
+/// cannot hold that many items.
 #[inline]
 pub(in crate::sample) fn count(
     cursor: &mut Cursor<'_>,
@@ -49,7 +49,7 @@ pub(in crate::sample) fn count(
     }
 }
 
-/// Reads a summary.
+/// Reads the summary of the profile.
 pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let mut read = || -> Result<Summary> {
         let mut summary = Summary {
@@ -77,7 +77,7 @@ pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     read().map_err(|error| error.within(Structure::Summary))
 }
 
-/// Appends a summary.
+/// Appends the summary of the profile.
 pub(in crate::sample) fn put_summary(out: &mut Vec<u8>, summary: &Summary) {
     put(out, summary.total_count);
     put(out, summary.max_count);

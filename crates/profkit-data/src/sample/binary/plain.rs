@@ -16,19 +16,19 @@ use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHO
 
 /// Adds a binary profile to `profile`, each count times `weight`.
 ///
-/// Reading stops at a damaged function: the file has no table that tells where the next function begins.
+/// Reading stops at a damaged function, because this encoding has no table with the offsets of the functions.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Faults after the header are in
-/// the report.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. The report lists errors after
+/// the header.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// The same as [`read`], with options.
+/// Adds a binary profile to `profile`, as [`read`] does, with the given options.
 ///
 /// # Errors
-/// The same as [`read`].
+/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -101,7 +101,7 @@ fn read_rest(
     Ok(())
 }
 
-/// Reads a function of version 102 or 103: entry count, number of its name, body.
+/// Reads a function of version 102 or 103. It has its entry count, the number of its name, and its body.
 pub(super) fn function_by_table(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,
@@ -112,8 +112,8 @@ pub(super) fn function_by_table(
     decoder.body(cursor, function)
 }
 
-/// Reads a function of version 100: name, total, entry count, lines with their call targets. Each name stands where it
-/// is used.
+/// Reads a function of version 100. It has its name, total, entry count, and lines with their call targets. There is no
+/// name table, so each name is written out.
 fn function_in_place(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,

@@ -55,7 +55,7 @@ fn attempt(reader: Reader, file: &[u8]) -> (SampleProfile, Result<ReadReport>) {
     (profile, report)
 }
 
-/// The offset at which bytes occur in a file.
+/// Returns the offset at which the given bytes occur in a file.
 fn find(file: &[u8], bytes: &[u8]) -> usize {
     memchr::memmem::find(file, bytes).unwrap()
 }
@@ -105,7 +105,7 @@ fn files_of_llvm_3_6_and_3_8_are_read() {
     assert_eq!(as_text(&found), as_text(&attempt(read, &new).0));
 }
 
-/// A function whose inlined functions nest more deeply than allowed.
+/// Makes a function whose inlined functions nest more deeply than allowed.
 fn deep_function() -> Vec<u8> {
     let mut body = b"\x00\x01\x05\x00".to_vec();
     for _ in 0..600 {
@@ -115,7 +115,7 @@ fn deep_function() -> Vec<u8> {
     body
 }
 
-/// As in LLVM, superfluous ULEB128 bytes that do not change a number are no fault.
+/// A ULEB128 number may have superfluous bytes at its end that do not change it. They are no error, as in LLVM.
 #[test]
 fn padded_numbers_are_read() {
     let good = binary();
@@ -170,7 +170,8 @@ fn each_damage_has_its_message() {
         file.splice(at..at + len, by.iter().copied());
         say(what, read, &file, kept);
     };
-    // The bytes of a function: head, name, total (3 bytes), lines: line, discriminator, samples (2 bytes), calls.
+    // The bytes of the function: entry count, name, total (3 bytes), then lines. A line has its number, discriminator,
+    // samples (2 bytes) and calls.
     replaced("name beyond the table", functions + 1, 1, b"\x63", 0);
     replaced("lines beyond the file", functions + 5, 1, b"\xff\x7f", 0);
     replaced("line above 65535", functions + 6, 1, b"\x80\x80\x04", 0);
@@ -229,11 +230,11 @@ fn each_damage_has_its_message() {
     say("cut table of hashes", read_compact, &good[..place - 20], 0);
     let mut replaced = |what: &str, at: usize, len: usize, by: &[u8]| {
         let mut file = good.clone();
-        // The file keeps its length, so the table still points to the next function.
+        // The length of the file does not change, so the table of offsets still refers to the next function.
         file[at..at + len].copy_from_slice(by);
         say(what, read_compact, &file, 1);
     };
-    // The bytes of a function, as in the test above: head, name, total (3 bytes), lines.
+    // The bytes of the function: entry count, name, total (3 bytes), then lines.
     let first = place + 8;
     replaced("lines beyond the file, compact", first + 5, 1, b"\x7f");
     let too_long = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";

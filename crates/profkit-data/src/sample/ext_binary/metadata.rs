@@ -1,8 +1,9 @@
-//! The checksums and attributes of functions. They are in a section of their own, in any order.
+//! The metadata of functions: their checksums and attributes. They have a section of their own, and their order is
+//! free.
 //!
-//! An entry has the number of the function (in context-sensitive profiles, the number of its context), the checksum in
-//! profiles of pseudo probes, and the attributes in profiles that have them. In profiles without contexts, the number
-//! of inlined functions follows, and for each its location and an entry.
+//! An entry has the number of the function's name (in context-sensitive profiles, of its calling context), the checksum
+//! in profiles of pseudo probes, and the attributes in profiles that have them. In profiles without calling contexts,
+//! the number of inlined functions follows, and for each of them its location and its own entry.
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::sample::binary::body::{Decoder, location};
@@ -13,7 +14,7 @@ use crate::sample::names::NameId;
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-/// The fields that entries have, decided by flags of the profile.
+/// The fields that a metadata entry has. Flags of the profile decide which ones exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     pub(super) has_checksums: bool,
@@ -21,7 +22,7 @@ pub(super) struct Shape {
     pub(super) is_nested: bool,
 }
 
-/// The offset of the entry of each function.
+/// The offset of the metadata entry of each function.
 #[derive(Debug, Default)]
 pub(super) struct Metadata<'data> {
     shape: Shape,
@@ -29,7 +30,7 @@ pub(super) struct Metadata<'data> {
     entries: FxHashMap<u64, u64>,
 }
 
-/// The entry of an inlined function, which is part of the entry of the function around it.
+/// The metadata entry of an inlined function. It is stored inside the entry of the function that it was inlined into.
 struct Nested {
     depth: usize,
     location: Location,
@@ -38,7 +39,7 @@ struct Nested {
 }
 
 impl<'data> Metadata<'data> {
-    /// Finds the entries. Entries before a fault stay found.
+    /// Finds the metadata entries of all functions. If the section is damaged, the entries before the damage are kept.
     pub(super) fn read(&mut self, section: Cursor<'data>, shape: Shape) -> Result<()> {
         self.shape = shape;
         self.section = Some(section);
@@ -95,8 +96,8 @@ impl<'data> Metadata<'data> {
         Ok(())
     }
 
-    /// Sets the checksum and attributes of a function and of the functions inlined in it, from the entry with this
-    /// number.
+    /// Sets the checksum and attributes of a function and of the functions inlined in it. `number` selects the metadata
+    /// entry.
     pub(super) fn apply(
         &self,
         number: u64,
@@ -141,8 +142,8 @@ impl<'data> Metadata<'data> {
     }
 }
 
-/// Sets the checksum and attributes of each inlined function. LLVM writes inlined functions and their entries in the
-/// same order, but readers must not rely on that.
+/// Sets the checksum and attributes of each inlined function. Each one is looked up by its location and name. LLVM
+/// writes inlined functions and their metadata in the same order, but other writers may not.
 fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
     let mut entered: FxHashMap<(usize, Location, NameId), usize> = FxHashMap::default();
     let mut stack = vec![0];

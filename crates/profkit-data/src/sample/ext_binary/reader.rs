@@ -37,23 +37,23 @@ pub struct ExtBinaryProfile<'data> {
     options: SampleReadOptions,
 }
 
-/// The contexts of a file. Each frame has the number of a name.
+/// The calling contexts of a file. Each frame refers to its name by a number.
 #[derive(Debug, Default)]
 struct Contexts {
     frames: Vec<(u32, Location)>,
     ends: Vec<usize>,
 }
 
-/// The tables of a file that are needed to read its functions.
+/// The tables of a file that the reader needs to decode functions.
 struct Tables<'a> {
     names: &'a NameTable,
     names_section: &'a [u8],
     contexts: Option<Contexts>,
-    /// Whether contexts are written as text in the name table, as before LLVM 14.
+    /// Whether the name table has calling contexts as text, as before LLVM 14.
     are_names_contexts: bool,
     metadata: Metadata<'a>,
     vtables: bool,
-    /// The bits of discriminators that are kept; `None` for all.
+    /// The discriminator bits that are kept; `None` keeps all.
     mask: Option<u32>,
 }
 
@@ -61,16 +61,16 @@ impl<'data> ExtBinaryProfile<'data> {
     /// Reads the header and the section table.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], and [`ErrorKind::Truncated`] if the table is
-    /// incomplete.
+    /// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong, and
+    /// [`ErrorKind::Truncated`] if the section table is incomplete.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &SampleReadOptions::default())
     }
 
-    /// The same as [`parse`](Self::parse). The options apply to functions that are read later.
+    /// Opens a profile as [`parse`](Self::parse) does, with options for the functions that are read later.
     ///
     /// # Errors
-    /// The same as [`parse`](Self::parse).
+    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
@@ -84,7 +84,7 @@ impl<'data> ExtBinaryProfile<'data> {
         })
     }
 
-    /// The version: 103, or the versions 104 and 105 of LLVM after release 22.
+    /// The version of the file: 103, or the versions 104 and 105 that LLVM writes after release 22.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -94,16 +94,16 @@ impl<'data> ExtBinaryProfile<'data> {
         &self.sections
     }
 
-    /// The bytes of a section, decompressed if the section is compressed.
+    /// Returns the bytes of a section. If the section is compressed, they are decompressed.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the section lies outside the file, [`ErrorKind::UncompressFailed`] if it cannot be
+    /// [`ErrorKind::Truncated`] if the section is outside the file, [`ErrorKind::UncompressFailed`] if it cannot be
     /// decompressed, [`ErrorKind::LimitExceeded`] if it would become too large.
     pub fn contents(&self, section: &Section) -> Result<Cow<'data, [u8]>> {
         sections::contents(self.data, section).map(|(bytes, _)| bytes)
     }
 
-    /// The kind of profile, according to the flags of the sections.
+    /// Returns the kind of the profile. It follows from the flags of the sections.
     pub fn kind(&self) -> ProfileKind {
         let facts = [
             (section::SUMMARY, flag::PARTIAL, ProfileKind::PARTIAL),
@@ -151,7 +151,7 @@ impl<'data> ExtBinaryProfile<'data> {
         kind
     }
 
-    /// Adds all functions to `profile`, each count times `weight`, and the symbol list.
+    /// Adds all functions of the file, each count times `weight`, and its symbol list to `profile`.
     pub fn read(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -178,8 +178,8 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Adds only the functions with these names to `profile`. In context-sensitive profiles, all contexts of these
-    /// functions are added. If the file has a table of offsets, no other function is read.
+    /// Adds only the functions with these names to `profile`. In a context-sensitive profile, all calling contexts of
+    /// these functions are added. If the file has a table of offsets, other functions are not decoded.
     pub fn read_functions(&self, wanted: &[&[u8]], profile: &mut SampleProfile) -> ReadReport {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -209,7 +209,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 };
                 let whole = Cursor::new(&bytes, base, Endian::Little);
                 let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
-                // Without a sound table of offsets, every function is read.
+                // If the table of offsets is missing or damaged, every function is read.
                 let starts = self.offsets(offsets, bytes.len(), report).map(|offsets| {
                     let wanted = offsets.into_iter().filter(|&(number, _)| is_wanted(number));
                     let mut starts: Vec<u64> = wanted.map(|(_, offset)| offset).collect();
@@ -222,8 +222,8 @@ impl<'data> ExtBinaryProfile<'data> {
                 loop {
                     if let Some(starts) = &mut starts {
                         let Some(start) = starts.next() else { break };
-                        // Functions must not overlap: otherwise a hostile file could make the reader decode the same
-                        // bytes very often.
+                        // Functions must not overlap. Otherwise a file could be made so that the reader decodes the
+                        // same bytes very often.
                         if base + start < cursor.offset() {
                             let error = Error::new(
                                 ErrorKind::Malformed,
@@ -264,8 +264,9 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Whether the file has the form of LLVM 10 to 13: contexts are written in the name table, and metadata do not
-    /// nest. A file of LLVM 14 or later has a section of contexts, or sections of flat functions.
+    /// Whether the file has the form of LLVM 10 to 13: calling contexts are text in the name table, and the metadata of
+    /// inlined functions are missing. A file of LLVM 14 or later has a section of contexts or sections of flat
+    /// functions.
     fn is_llvm_13(&self) -> bool {
         !self
             .sections
@@ -279,7 +280,7 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
-    /// The sections with samples, each with the table of offsets that comes before it.
+    /// Returns the sections with samples. Each comes with the table of offsets that precedes it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let mut offsets = None;
         self.sections.iter().filter_map(move |section| {
@@ -340,7 +341,8 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads the tables that functions need. Faults are reported, and the sound parts are used.
+    /// Reads the tables that are needed to decode functions. Errors are reported, and the intact part of each table is
+    /// used.
     fn with_tables(
         &self,
         report: &mut ReadReport,
@@ -432,8 +434,8 @@ impl<'data> ExtBinaryProfile<'data> {
         then(&tables, report);
     }
 
-    /// Reads the table of offsets: the number of each function, and its offset from the start of the samples. `None` if
-    /// there is no sound table.
+    /// Reads the table of offsets. It has the number of each function and its offset from the start of the samples.
+    /// Returns `None` if the table is missing or damaged.
     fn offsets(
         &self,
         section: Option<&Section>,
@@ -485,7 +487,8 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads one section of samples. After a damaged function, reading continues at the next offset of the table.
+    /// Reads one section of samples. After a damaged function, reading continues at the next function in the table of
+    /// offsets.
     #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
     fn read_section(
         &self,
@@ -505,8 +508,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut cursor = whole;
         let mut function = FlatFunction::default();
         let mut starts: Option<Vec<u64>> = None;
-        // Limits how many bytes of damaged functions are decoded: each may extend to the end of the section, so the
-        // same bytes can be decoded once per function.
+        // Limits the number of bytes of damaged functions that are decoded. Each damaged function may extend to the end
+        // of the section, so the same bytes could be decoded once per function.
         let mut fuel = bytes.len().saturating_mul(SAMPLE_REREADS) as u64;
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
@@ -556,7 +559,8 @@ impl<'data> ExtBinaryProfile<'data> {
 }
 
 impl Tables<'_> {
-    /// Reads a function: entry count, number of its name or context, body. Then adds its metadata.
+    /// Reads a function: its entry count, the number of its name or calling context, and its body. Then adds its
+    /// checksum and attributes.
     fn function(
         &self,
         cursor: &mut Cursor<'_>,
@@ -599,16 +603,17 @@ impl Tables<'_> {
                     let name = decoder.mapping.id(name, decoder.names)?;
                     function.callers.push(Frame { name, location });
                 }
-                // `get` returns at least one frame, the function itself.
+                // `get` returns at least one frame, because the function itself is a frame.
                 function.name = function.callers.pop().unwrap_or_default().name;
             }
         }
         decoder.body(cursor, function)?;
-        // A function whose metadata are damaged keeps its samples.
+        // If the metadata of a function are damaged, its samples are kept.
         if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
             report.fault(error.within(Structure::SampleSection(section::METADATA)));
         }
-        // Discriminators are cut only now: the metadata refer to inlined functions by their whole discriminators.
+        // Discriminators are cut only after the metadata were read, because metadata refer to inlined functions by
+        // their uncut discriminators.
         if let Some(mask) = self.mask {
             function.cut_discriminators(mask, Repeated::First);
         }
@@ -617,7 +622,8 @@ impl Tables<'_> {
 }
 
 impl Tables<'_> {
-    /// The numbers of the names in the table that are contexts, as text, of one of these functions.
+    /// Returns the numbers of the entries in the name table that are calling contexts, written as text, of these
+    /// functions.
     fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
         let leaf = |index: usize| match self.names.get(index, self.names_section)? {
             SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
@@ -629,8 +635,8 @@ impl Tables<'_> {
             .collect()
     }
 
-    /// Reads the number of a name that is a context written as text. A name that is not a context becomes the
-    /// function's name.
+    /// Reads the number of an entry in the name table that may be a calling context written as text. An entry that is
+    /// not a context is the function's name.
     fn spelled_context(
         &self,
         cursor: &mut Cursor<'_>,
@@ -642,7 +648,7 @@ impl Tables<'_> {
         let index = usize::try_from(again.uleb128()?).unwrap_or(usize::MAX);
         let text = match self.names.get(index, self.names_section) {
             Some(SampleName::Text(text)) if text.first() == Some(&b'[') => text,
-            // The entry is the hash of a context, a plain name, or outside the table.
+            // The entry is a hash, or a name without a calling context, or it is outside the table.
             _ => {
                 function.name = decoder.name(cursor)?;
                 return Ok(());
@@ -694,7 +700,7 @@ impl Contexts {
                 3,
                 "a context claims more frames than its bytes can hold",
             )?;
-            // The frames are the callers and the function itself.
+            // The last frame is the function itself; the others are its callers.
             if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH + 1 {
                 return Err(Error::new(
                     ErrorKind::LimitExceeded,
@@ -726,7 +732,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// The frames of a context. There is at least one.
+    /// Returns the frames of a calling context. There is at least one frame.
     fn get(&self, number: u64) -> Option<&[(u32, Location)]> {
         let number = usize::try_from(number).ok()?;
         let &end = self.ends.get(number)?;
@@ -737,7 +743,7 @@ impl Contexts {
         self.frames.get(start..end)
     }
 
-    /// The numbers of contexts whose last frame has one of these names.
+    /// Returns the numbers of the calling contexts whose last frame has one of these names.
     fn of_leaves(&self, names: &[u64]) -> Vec<u64> {
         let leaf = |&end: &usize| self.frames.get(end.checked_sub(1)?).map(|frame| frame.0);
         (0u64..)

@@ -1,4 +1,4 @@
-//! The section table, and the bytes of sections.
+//! Reads the section table, and reads and writes the bytes of sections.
 use crate::bytes::Cursor;
 use crate::limits::{INFLATE_FLOOR, SAMPLE_INFLATE_RATIO};
 use crate::sample::binary::numbers;
@@ -8,16 +8,18 @@ use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{SECTION_ENTRY_SIZE, flag, section};
 use std::borrow::Cow;
 
-/// An entry of the section table: four little-endian u64 (LLVM's `SecHdrTableEntry`).
+/// An entry of the section table (LLVM's `SecHdrTableEntry`). In the file it consists of four little-endian 64-bit
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section {
     /// The kind of section: one of the numbers in [`section`].
     pub kind: u64,
-    /// A set of [`flag`]s. The low 32 bits mean the same in every section, the high 32 bits depend on the kind.
+    /// The flags of the section (from [`flag`]). The low 32 bits have the same meaning in every section; the meaning of
+    /// the high 32 bits depends on the kind of section.
     pub flags: u64,
     /// The offset of the section in the file.
     pub offset: u64,
-    /// The size of the section in the file, in bytes.
+    /// The size of the section in the file, in bytes. If the section is compressed, this is its compressed size.
     pub size: u64,
 }
 
@@ -27,17 +29,17 @@ impl Section {
         sample_section_name(self.kind)
     }
 
-    /// The section as errors refer to it.
+    /// Returns the text by which error messages refer to the section.
     pub(super) fn structure(&self) -> Structure {
         Structure::SampleSection(self.kind)
     }
 
-    /// Whether all bits of `flags` are set.
+    /// Whether the section has all of the given flags.
     pub fn has(&self, flags: u64) -> bool {
         self.flags & flags == flags
     }
 
-    /// Whether this reader knows the kind of section.
+    /// Whether this reader supports this kind of section.
     pub fn is_known(&self) -> bool {
         matches!(
             self.kind,
@@ -46,7 +48,7 @@ impl Section {
     }
 }
 
-/// Reads the section table: the number of sections as u64, then the entries.
+/// Reads the section table: the number of sections as a 64-bit number, then the entries.
 pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
     let mut read = || -> Result<Vec<Section>> {
         let start = cursor.offset();
@@ -75,8 +77,8 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
     read().map_err(|error| error.within(Structure::SectionTable))
 }
 
-/// Returns the bytes of a section, decompressed if it is compressed, and the offset in the file of the first byte. For
-/// decompressed bytes this offset is 0.
+/// Returns the bytes of a section, and the offset of the first byte in the file. If the section is compressed, its
+/// bytes are decompressed and the offset is 0.
 pub(super) fn contents<'data>(
     data: &'data [u8],
     section: &Section,
@@ -106,7 +108,7 @@ pub(super) fn contents<'data>(
     Ok((Cow::Owned(inflated), 0))
 }
 
-/// Decompresses a section. It has the uncompressed size, the compressed size, and a zlib stream.
+/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream.
 fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;

@@ -100,7 +100,7 @@ fn every_layout_comes_back() {
 fn of_repeated_vtables_the_first_counts() {
     let source = "f:9:1\n 1: 9\n 2.3: vtables v:5 \n 2.4: vtables v:9 w:1 \n";
     let mut file = encoded(source, options());
-    // The second location with vtables: line 2, discriminator 4, two vtables.
+    // The second location with vtables has line 2, discriminator 4 and two vtables.
     let at = file.windows(3).position(|bytes| bytes == [2, 4, 2]);
     file[at.unwrap() + 1] = 3;
     let (found, report) = decoded(&file);
@@ -225,7 +225,7 @@ fn with_section(file: &[u8], kind: u64, change: impl FnOnce(&mut Vec<u8>)) -> Ve
     let size = usize::try_from(section.size).unwrap();
     let mut bytes = file[start..start + size].to_vec();
     change(&mut bytes);
-    // The new bytes are appended at the end of the file, so the offsets of other sections stay valid.
+    // The changed section is appended at the end of the file, so the offsets of the other sections stay valid.
     let mut changed = file.to_vec();
     let entry = 18 + 32 * index;
     changed[entry + 16..entry + 24].copy_from_slice(&(file.len() as u64).to_le_bytes());
@@ -261,7 +261,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
 
 #[test]
 fn damaged_functions_that_overlap_end_the_section() {
-    // Bytes that read as calls nested without end, from whichever offset reading starts.
+    // These bytes read as inlined functions that nest without end, at every offset at which reading may start.
     let samples = with_section(&encoded(NESTED, options()), section::SAMPLES, |bytes| {
         *bytes = vec![2; 4000];
     });
@@ -359,7 +359,7 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
         0,
         2,
     );
-    // Reading continues at the next function, whose offset is in the table of offsets.
+    // Reading continues at the next function, which the table of offsets locates.
     let damaged = change(section::SAMPLES, |bytes| bytes[1] = 0x63);
     say("damaged first function", &damaged, 2, 2);
     let twice = with_section(&damaged, section::FUNCTION_OFFSETS, |bytes| bytes[0] = 0x7f);
@@ -437,7 +437,8 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
     let probes = encoded(PROBES, options());
     let change = |change: fn(&mut Vec<u8>)| with_section(&probes, section::METADATA, change);
     say("cut metadata", &change(|bytes| bytes.truncate(5)), 1, 2);
-    // The bytes of the entry: name, checksum, attributes, one inlined function: line, discriminator, name …
+    // The bytes of the metadata entry: name, checksum, attributes, the number 1 of inlined functions, then line,
+    // discriminator and name of the inlined function.
     say(
         "metadata nest otherwise",
         &change(|bytes| bytes[4] = 9),
@@ -525,7 +526,7 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     let (found, report) = decoded(&file);
     assert_eq!(report.faults, []);
     assert_eq!(as_text(&found), NESTED);
-    // A section of an unknown kind is skipped, but listed.
+    // The reader skips a section of an unknown kind. The list of sections still contains it.
     let unknown = 18 + 32 * 4;
     file[unknown] = 40;
     file[18 + 32] = 41;

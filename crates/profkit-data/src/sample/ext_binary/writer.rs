@@ -16,21 +16,22 @@ use profkit_abi::sample::{EXT_BINARY, SECTION_ENTRY_SIZE, UNIQUE_SUFFIX, flag, s
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtBinaryOptions {
-    /// Write names as MD5 hashes of eight bytes (`--use-md5`).
+    /// Whether to write names as MD5 hashes of eight bytes (`--use-md5`).
     pub md5_names: bool,
-    /// Compress all sections (`--compress-all-sections`).
+    /// Whether to compress all sections (`--compress-all-sections`).
     pub compress: bool,
-    /// Write functions with inlined functions and those without in separate sections (`--split-layout`).
+    /// Whether to write functions that contain inlined functions and functions that do not in separate sections
+    /// (`--split-layout`).
     pub split_layout: bool,
-    /// Mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A profile of
-    /// [`ProfileKind::PARTIAL`] is always marked.
+    /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A
+    /// profile of kind [`ProfileKind::PARTIAL`] is always marked.
     pub partial: bool,
-    /// Write vtables (`--extbinary-write-vtable-type-prof`).
+    /// Whether to write vtables (`--extbinary-write-vtable-type-prof`).
     pub vtables: bool,
 }
 
 impl ExtBinaryOptions {
-    /// The defaults: none of these options is set.
+    /// Returns the default options. None of them is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,7 +57,7 @@ impl ExtBinaryOptions {
         self
     }
 
-    /// Sets whether the file is marked as a profile of shared code.
+    /// Sets whether the file is marked as a profile of code that is shared with other programs.
     #[must_use]
     pub fn partial(mut self, yes: bool) -> Self {
         self.partial = yes;
@@ -71,7 +72,7 @@ impl ExtBinaryOptions {
     }
 }
 
-/// The purpose of a section. The variants are in the order of LLVM's section table.
+/// What a section holds. The variants are in the order of LLVM's section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Summary,
@@ -104,7 +105,7 @@ const SPLIT_TABLE: &[Part] = &[
     Part::Symbols,
     Part::Metadata,
 ];
-/// The order in which the contents of the sections are written.
+/// The order of the sections' contents in the file.
 const DEFAULT_DATA: &[Part] = &[
     Part::Summary,
     Part::Names,
@@ -125,13 +126,13 @@ const SPLIT_DATA: &[Part] = &[
     Part::Metadata,
 ];
 
-/// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions are ordered by total
-/// samples, descending, then by name or context. Metadata have the same order, whereas LLVM writes them in the order of
-/// a hash table.
+/// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions are ordered by
+/// descending total samples, then by name or calling context. The metadata of functions have the same order. LLVM
+/// writes metadata in the order of a hash table instead.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if a split layout is asked for and the profile has calling contexts: the encoding has
-/// no section for them then. And the errors of the sink.
+/// [`ErrorKind::CannotRepresent`] if the option `split_layout` is set and the profile has calling contexts, because the
+/// encoding then has no section for them. Otherwise the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
@@ -231,12 +232,13 @@ impl Part {
 struct Writer<'a> {
     profile: &'a SampleProfile,
     options: &'a ExtBinaryOptions,
-    /// The indices of functions in the order in which they are written.
+    /// The indices of the functions in the order in which they are written.
     order: Vec<u32>,
-    /// The number of each function's context, by the function's index. Empty in profiles without contexts.
+    /// The number of each function's calling context, by the function's index. The list is empty in profiles without
+    /// contexts.
     contexts: Vec<u32>,
     encoder: Encoder<'a>,
-    /// The number and offset of each function in the samples written last.
+    /// The number and the offset of each function in the section of samples that was written last.
     offsets: Vec<(u64, u64)>,
 }
 
@@ -245,7 +247,7 @@ impl<'a> Writer<'a> {
         self.profile.kind.contains(kind)
     }
 
-    /// Whether attributes are written. LLVM writes them for these kinds of profiles only.
+    /// Whether attributes are written. LLVM writes them only for some kinds of profiles.
     fn has_attributes(&self) -> bool {
         self.has(ProfileKind::CONTEXT_SENSITIVE) || self.has(ProfileKind::PRE_INLINED)
     }
@@ -322,7 +324,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The indices of functions sorted by context. The position in this order is the number of the context.
+    /// Returns the indices of functions sorted by calling context. The position in this order is the number of the
+    /// context.
     fn context_order(&self) -> Vec<u32> {
         let ranks = self.encoder.ranks;
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
@@ -347,8 +350,8 @@ impl<'a> Writer<'a> {
         numbers
     }
 
-    /// The number that refers to a function in the file: the number of its context, or of its name if the profile has
-    /// no contexts.
+    /// Returns the number by which the file refers to a function. It is the number of its calling context, or of its
+    /// name if the profile has no contexts.
     fn number(&self, index: u32, function: &Function) -> u64 {
         match self.contexts.get(index as usize) {
             Some(&number) => u64::from(number),
@@ -419,7 +422,8 @@ impl<'a> Writer<'a> {
             let mut held = Losses::default();
             count_facts(&function.samples, &mut held);
             if !self.contexts.is_empty() {
-                // In profiles with contexts, entries have no place for inlined functions, so their facts are lost.
+                // In profiles with calling contexts, metadata entries have no place for inlined functions. The
+                // checksums and attributes of inlined functions are therefore lost.
                 let mut inlined = Losses::default();
                 for one in &function.samples.inlined {
                     count_facts(&one.samples, &mut inlined);

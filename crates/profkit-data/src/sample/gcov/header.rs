@@ -2,19 +2,19 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 
-/// `GCOV_DATA_MAGIC`, "gcda".
+/// The magic number of GCC's profile files, "gcda" (`GCOV_DATA_MAGIC`).
 pub(super) const MAGIC: u32 = 0x6763_6461;
-/// The tag of the summary, which only version 3 has (`GCOV_TAG_AFDO_SUMMARY`).
+/// The tag of the summary section, which only version 3 has (`GCOV_TAG_AFDO_SUMMARY`).
 pub(super) const TAG_SUMMARY: u32 = 0xa800_0000;
-/// The tag of the names (`GCOV_TAG_AFDO_FILE_NAMES`).
+/// The tag of the section of names (`GCOV_TAG_AFDO_FILE_NAMES`).
 pub(super) const TAG_NAMES: u32 = 0xaa00_0000;
-/// The tag of the functions (`GCOV_TAG_AFDO_FUNCTION`).
+/// The tag of the section of functions (`GCOV_TAG_AFDO_FUNCTION`).
 pub(super) const TAG_FUNCTIONS: u32 = 0xac00_0000;
-/// The tag of the modules (`GCOV_TAG_MODULE_GROUPING`).
+/// The tag of the section of modules (`GCOV_TAG_MODULE_GROUPING`).
 pub(super) const TAG_MODULES: u32 = 0xae00_0000;
-/// The tag of the working sets (`GCOV_TAG_AFDO_WORKING_SET`).
+/// The tag of the section of working sets (`GCOV_TAG_AFDO_WORKING_SET`).
 pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
-/// The kind of all values in this format: targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
+/// The kind of value of all call targets: GCC's code for targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
 pub(super) const INDIRECT_CALLS: u32 = 7;
 /// The number of working sets (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
@@ -24,20 +24,20 @@ pub(super) const NO_FILE: u32 = u32::MAX;
 /// The version of a GCC sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GcovVersion {
-    /// `406p`: Google's GCC 4.6.
+    /// The version `406p` of Google's GCC 4.6.
     Gcc46,
-    /// `407*`: Google's GCC 4.7. The only version that LLVM reads.
+    /// The version `407*` of Google's GCC 4.7. LLVM reads only this one.
     Gcc47,
-    /// GCC 5 to 11.
+    /// The version of GCC 5 to 11.
     V1,
-    /// GCC 12 to 15.
+    /// The version of GCC 12 to 15.
     V2,
-    /// GCC 16.
+    /// The version of GCC 16.
     V3,
 }
 
 impl GcovVersion {
-    /// Every version with its number in the header.
+    /// Every version with the number that the header of a file states for it.
     const WORDS: [(Self, u32); 5] = [
         (Self::Gcc46, 0x3430_3670),
         (Self::Gcc47, 0x3430_372a),
@@ -46,19 +46,19 @@ impl GcovVersion {
         (Self::V3, 3),
     ];
 
-    /// The number in the header that stands for this version.
+    /// The number that the header of a file states for this version.
     pub fn word(self) -> u32 {
         let found = Self::WORDS.iter().find(|(version, _)| *version == self);
         found.map_or(0, |(_, word)| *word)
     }
 
-    /// The version with this number in the header.
+    /// Returns the version for which the header of a file states this number.
     pub fn of_word(word: u32) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, known)| *known == word);
         found.map(|(version, _)| *version)
     }
 
-    /// The version that a release of GCC reads. GCC 5 is the first release that reads any.
+    /// Returns the version that a release of GCC reads. GCC 5 is the first release that reads sample profiles.
     pub fn of_gcc(release: u32) -> Option<Self> {
         match release {
             0..=4 => None,
@@ -68,7 +68,7 @@ impl GcovVersion {
         }
     }
 
-    /// Whether the length of a string is counted in words, and zeros fill its last word.
+    /// Whether the length of a string is counted in words. Zero bytes then fill the last word of the string.
     pub(super) fn pads_strings(self) -> bool {
         self < Self::V2
     }
@@ -86,35 +86,35 @@ impl fmt::Display for GcovVersion {
     }
 }
 
-/// The discriminator of a location in version 3, in the form of GCC 16.
+/// A discriminator of version 3, in the form that GCC 16 gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GcovDiscriminator(pub u32);
 
 impl GcovDiscriminator {
-    /// The discriminator of the statement in the source: bits 0 to 7.
+    /// The discriminator of the statement in the source code: bits 0 to 7.
     pub fn base(self) -> u32 {
         self.0 & 0xff
     }
 
-    /// The number of copies of the statement that one sample stands for: bits 8 to 14. 0 if the statement was not
-    /// duplicated.
+    /// The multiplicity: the number of copies of the statement that one sample represents. It is in bits 8 to 14, and
+    /// is 0 if the statement was not duplicated.
     pub fn multiplicity(self) -> u32 {
         self.0 >> 8 & 0x7f
     }
 
-    /// The lowest bit of the number of the statement's copy: bit 15. The format has no room for the other bits.
+    /// The lowest bit of the copy number of the statement: bit 15. The format cannot hold its other bits.
     pub fn copy(self) -> u32 {
         self.0 >> 15
     }
 }
 
 /// Whether a file begins like a sample profile of GCC in a known version. The version must be checked too, because
-/// coverage files (`.gcda`) have the same magic.
+/// coverage files (`.gcda`) have the same magic number.
 pub fn has_magic(data: &[u8]) -> bool {
     read_header(data).is_ok()
 }
 
-/// Reads the magic, which gives the byte order, and the version.
+/// Reads the magic number and the version. The magic number shows the byte order.
 pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
     let endian = match data.first_chunk::<4>() {
         Some(b"gcda") => Endian::Big,

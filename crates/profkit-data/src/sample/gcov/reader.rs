@@ -9,39 +9,40 @@ use crate::sample::{
 };
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A sample profile of GCC. It is read as a whole.
+/// A sample profile of GCC. Opening it reads the whole file.
 #[derive(Clone, Debug)]
 pub struct GcovProfile {
     /// The version of the file.
     pub version: GcovVersion,
     /// The byte order of the file.
     pub endian: Endian,
-    /// The functions. A function that the file has twice is added up. `total` is the sum of all lines, as `create_gcov`
-    /// counts it.
+    /// The profile with the functions of the file. If the file has a function twice, its samples are added up. The
+    /// total of a function is the sum of its lines, as `create_gcov` computes it.
     pub profile: SampleProfile,
     /// The source files. Only version 3 has them.
     pub files: Vec<Box<[u8]>>,
-    /// The source file of each name, by [`NameId`], as an index of `files`. `None`, or absent at the end, for a name
-    /// without a file.
+    /// For each name, the index of its source file in `files`, by [`NameId`]. It is `None` for a name without a source
+    /// file. The list may be shorter than the names.
     pub file_of: Vec<Option<u32>>,
-    /// The number of names that the file lists for several source files (static functions). Here they are one name.
+    /// The number of names that the file lists for several source files, as happens with static functions. The profile
+    /// has one name for all of them.
     pub shared_names: u64,
-    /// The fault at which reading stopped. The functions before it were read.
+    /// The error at which reading stopped. The functions before it were read.
     pub damage: Option<Error>,
 }
 
-/// The smallest size of a name or a file name in bytes. A table cannot have more of them than its remaining bytes hold.
+/// The minimum size of a function name or a file name in bytes. It limits how many names the remaining bytes can hold.
 const NAME_BYTES: usize = 4;
 
 impl GcovProfile {
-    /// Reads a profile. If the file is damaged after the names, the functions before the damage are read, and
-    /// [`damage`](Self::damage) has the fault.
+    /// Reads a profile. If the file is damaged after the names, the functions before the damage are kept, and
+    /// [`damage`](Self::damage) returns the error.
     ///
-    /// Memory is at most a constant multiple of the file's size. Inlined functions may nest up to
+    /// The memory is at most a constant multiple of the file's size. Inlined functions may nest up to
     /// [`limits::SAMPLE_INLINE_DEPTH`].
     ///
     /// # Errors
-    /// If the header or the names cannot be read.
+    /// An error if the header or the names cannot be read.
     pub fn parse(data: &[u8]) -> Result<Self> {
         let (mut cursor, version) = read_header(data)?;
         let mut profile = GcovProfile {
@@ -60,7 +61,7 @@ impl GcovProfile {
         Ok(profile)
     }
 
-    /// Adds the functions to another profile, each count times `weight`.
+    /// Adds the functions of this file to another profile, each count times `weight`.
     pub fn add_to(&self, sum: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport::default();
         let Some(names) = sum.names.insert_all(&self.profile.names) else {
@@ -83,7 +84,7 @@ impl GcovProfile {
         report
     }
 
-    /// Reads the table of names, and before it the summary of version 3.
+    /// Reads the table of names. In version 3, the summary precedes it.
     fn read_names(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<NameId>> {
         let mut at = cursor.offset();
         let mut tag = cursor.u32()?;
@@ -93,7 +94,7 @@ impl GcovProfile {
             tag = cursor.u32()?;
         }
         expect_tag(at, tag, TAG_NAMES)?;
-        // The length is ignored: writers store it in words, in bytes or as 0.
+        // The length of the section is ignored, because some writers store it in words, some in bytes, and some as 0.
         cursor.u32()?;
         if self.version == GcovVersion::V3 {
             let count = read_count(cursor, NAME_BYTES, "files")?;
@@ -137,7 +138,7 @@ impl GcovProfile {
         Ok(names)
     }
 
-    /// Reads a string and removes the zeros at its end.
+    /// Reads a string and removes the zero bytes at its end.
     fn read_string<'data>(&self, cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
         let at = cursor.offset();
         let length = u64::from(cursor.u32()?);
@@ -180,7 +181,7 @@ impl GcovProfile {
     }
 }
 
-/// Reads a function. It is added to the profile only if it can be read whole.
+/// Reads a function. If it is damaged, nothing of it is added to the profile.
 fn read_function(
     cursor: &mut Cursor<'_>,
     names: &[NameId],
@@ -199,7 +200,7 @@ fn read_function(
     Ok(())
 }
 
-/// Reads instances of functions. An instance contains the instances that were inlined into it.
+/// Reads copies of functions. A copy contains the copies of the functions that were inlined into it.
 struct InstanceReader<'n> {
     names: &'n [NameId],
     outcome: AddOutcome,
@@ -216,7 +217,7 @@ impl InstanceReader<'_> {
         self.read_samples(cursor, samples, depth)
     }
 
-    /// Reads the rest of an instance, after its name.
+    /// Reads one copy of a function, after its name.
     fn read_samples(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -314,7 +315,7 @@ fn read_place(cursor: &mut Cursor<'_>) -> Result<Location> {
     Ok(Location::new(place >> 16, place & 0xffff))
 }
 
-/// Reads a number of items of at least `least` bytes each.
+/// Reads the number of items that follow. Each item takes at least `least` bytes.
 fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize> {
     let at = cursor.offset();
     let count = cursor.u32()? as usize;
@@ -349,8 +350,8 @@ fn skip_summary(cursor: &mut Cursor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Skips the list of modules, which tells how source files were compiled. Only GCC's LIPO used it; current writers
-/// leave it empty.
+/// Skips the list of modules, which describes how source files were compiled. Only GCC's LIPO mode used it;
+/// current writers leave it empty.
 fn skip_modules(cursor: &mut Cursor<'_>) -> Result<()> {
     let at = cursor.offset();
     let tag = cursor.u32()?;
@@ -372,7 +373,7 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     if cursor.remaining() > 4 {
         cursor.take(WORKING_SETS * (4 + 8))?;
     } else {
-        // One writer stores a single 0 here instead of the working sets.
+        // Some files have a single 0 here instead of the working sets.
         cursor.take(cursor.remaining())?;
     }
     match cursor.remaining() {

@@ -14,7 +14,7 @@ fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses
     (bytes, losses)
 }
 
-/// Prints everything that this encoding can hold of a profile.
+/// Prints everything of a profile that GCC's encoding can hold.
 fn shown(profile: &SampleProfile) -> String {
     fn show(out: &mut String, profile: &SampleProfile, samples: &Samples, indent: usize) {
         use std::fmt::Write;
@@ -93,8 +93,8 @@ fn sections_are_written_as_create_gcov_does() {
     let (ours, losses) = write(&profile.profile, &GcovOptions::new(GcovVersion::V1));
     assert_eq!(losses, GcovLosses::default());
     assert_eq!(ours.len(), real.len());
-    // The words after the last section's tag differ: `create_gcov` counts instructions there, which the other sections
-    // do not contain.
+    // The working sets at the end of the file differ, because `create_gcov` counts instructions in them. The other
+    // sections do not contain these counts.
     let tag = 0xaf00_0000u32.to_le_bytes();
     let end = real.windows(4).position(|word| word == tag).unwrap();
     assert_eq!(ours[..end + 8], real[..end + 8]);
@@ -245,7 +245,7 @@ fn set(bytes: &mut [u8], at: usize, word: u32) {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// The offset of a tag.
+/// Returns the offset of a tag in the file.
 fn tag(bytes: &[u8], tag: u32) -> usize {
     bytes
         .windows(4)
@@ -268,7 +268,8 @@ fn every_check_has_its_message() {
         broken(|bytes| set(bytes, 24, 1 << 30)),
         broken(|bytes| bytes[42..44].copy_from_slice(b"xx")),
         broken(|bytes| set(bytes, functions, 7)),
-        // Fields of the first function: its name, its number of lines, the number of targets of its first line.
+        // The fields of the first function that the test changes: its name, its number of lines, and the number of call
+        // targets of its first line.
         broken(|bytes| set(bytes, functions + 20, 99)),
         broken(|bytes| set(bytes, functions + 24, 1 << 31)),
         broken(|bytes| set(bytes, functions + 36, 1)),

@@ -8,22 +8,22 @@ use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 
-/// Options for writing.
+/// Options for writing a sample profile of GCC.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GcovOptions {
-    /// The version to write.
+    /// The version of the format to write.
     pub version: GcovVersion,
     /// The byte order. It must be the byte order of the machine on which GCC runs.
     pub endian: Endian,
-    /// The source files. Only version 3 stores them.
+    /// The names of the source files. Only version 3 stores them.
     pub files: Vec<Box<[u8]>>,
-    /// The source file of each name, by [`NameId`], as an index of `files`.
+    /// For each name, the index of its source file in `files`, by [`NameId`].
     pub file_of: Vec<Option<u32>>,
 }
 
 impl GcovOptions {
-    /// Options for a little-endian file without source files.
+    /// Returns the options for a little-endian file of this version without source files.
     pub fn new(version: GcovVersion) -> Self {
         GcovOptions {
             version,
@@ -40,8 +40,8 @@ impl GcovOptions {
         self
     }
 
-    /// Sets the source files and the byte order of a file that was read. `profile` is the profile to write. It was made
-    /// from that file, but its names may have other numbers.
+    /// Takes the source files and the byte order from a file that was read. `profile` is the profile to write. It must
+    /// come from that file, but its names may have other numbers.
     #[must_use]
     pub fn like(mut self, read: &GcovProfile, profile: &SampleProfile) -> Self {
         let names = &read.profile.names;
@@ -60,7 +60,7 @@ impl GcovOptions {
         self
     }
 
-    /// Sets the source files, and the index of the source file of each name.
+    /// Sets the names of the source files, and for each name the index of its source file.
     #[must_use]
     pub fn files(mut self, files: Vec<Box<[u8]>>, file_of: Vec<Option<u32>>) -> Self {
         self.files = files;
@@ -69,31 +69,33 @@ impl GcovOptions {
     }
 }
 
-/// Counts of what was left out because GCC's encoding cannot hold it.
+/// The number of parts that were left out because GCC's encoding cannot hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GcovLosses {
-    /// Lines, targets and inlined calls at locations whose line or discriminator needs more than 16 bits.
+    /// The number of lines, call targets and inlined functions at locations whose line or discriminator needs more than
+    /// 16 bits.
     pub places: u64,
-    /// Functions whose total is not the sum of their lines. The file has no totals; GCC computes the sum.
+    /// The number of functions whose total is not the sum of their lines. The file does not store totals; GCC computes
+    /// them as this sum.
     pub totals: u64,
-    /// Functions with the checksum of pseudo probes.
+    /// The number of functions that have a checksum of pseudo probes.
     pub checksums: u64,
-    /// Functions with attributes.
+    /// The number of functions that have attributes.
     pub attributes: u64,
-    /// Vtables.
+    /// The number of vtables.
     pub vtables: u64,
-    /// Names of the profile symbol list.
+    /// The number of names in the profile symbol list.
     pub symbols: u64,
-    /// Names that are known by their hash only. The hash is written as a decimal number, which matches no function in
-    /// GCC.
+    /// The number of names that are known only by their hash. The hash is written as a decimal number, which matches no
+    /// function in GCC.
     pub hashes: u64,
-    /// Source files, which only version 3 can hold.
+    /// The number of source files. Only version 3 can hold them.
     pub files: u64,
 }
 
 impl GcovLosses {
-    /// The numbers that are not 0, each with a text that tells what was counted.
+    /// Returns the counts that are not 0, each with a text that says what was counted.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (
@@ -121,12 +123,12 @@ struct GcovWriter<'p> {
     profile: &'p SampleProfile,
     options: &'p GcovOptions,
     losses: GcovLosses,
-    /// The number of each name in the file, by [`NameId`]. Names that are not needed have 0, the number of the empty
-    /// name.
+    /// For each name, the number by which the file refers to it, by [`NameId`]. Names that the file does not need have
+    /// 0, the number of the empty name.
     numbers: Vec<u32>,
-    /// The needed names, in the order of the file.
+    /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
-    /// The indices of functions in the order of the file, which is the order of their names.
+    /// The indices of the functions in the order of the file. They are ordered by name.
     order: Vec<usize>,
     out: Vec<u8>,
 }
@@ -186,7 +188,7 @@ impl<'p> GcovWriter<'p> {
         location.line <= 0xffff && location.discriminator <= 0xffff
     }
 
-    /// Assigns numbers to names, orders the functions and counts losses.
+    /// Assigns file numbers to names, orders the functions and counts losses.
     fn plan(&mut self) {
         self.numbers = vec![0; self.profile.names.len()];
         let mut needed = Vec::new();
@@ -257,8 +259,8 @@ impl<'p> GcovWriter<'p> {
         self.out.extend_from_slice(&bytes);
     }
 
-    /// Appends the number of some items. The cast cannot lose anything: the items come from locations of 32 bits, so
-    /// there are never 2^32 of them in memory.
+    /// Appends the number of some items. The conversion to 32 bits cannot fail, because items are told apart by
+    /// locations of 32 bits and memory cannot hold 2^32 of them.
     fn count(&mut self, count: usize) {
         self.word(u32::try_from(count).unwrap_or(u32::MAX));
     }
@@ -283,7 +285,7 @@ impl<'p> GcovWriter<'p> {
         }
     }
 
-    /// Writes everything before the functions.
+    /// Writes the header and all sections before the functions.
     fn header(&mut self) -> Result<()> {
         self.word(MAGIC);
         self.word(self.options.version.word());
@@ -318,7 +320,8 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Fills in the length of a section, as `create_gcov` intended it: in words before version 2, in bytes since.
+    /// Sets the length of a section that was written. Before version 2 the length is in words, since version 2 in
+    /// bytes.
     fn set_length(&mut self, at: usize, start: usize) -> Result<()> {
         let length = section_length(self.options.version, self.out.len() - start)?;
         let word = self.options.endian.u32_bytes(length);
@@ -345,7 +348,7 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Writes an instance of a function, except its name.
+    /// Writes one copy of a function, without its name.
     fn instance(&mut self, samples: &Samples) {
         let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
         let sites = || {
@@ -383,7 +386,7 @@ impl<'p> GcovWriter<'p> {
         self.word(location.line << 16 | location.discriminator);
     }
 
-    /// The counts of all lines that are written, largest first.
+    /// Returns the counts of all lines that are written, in descending order.
     fn counts(&self) -> Vec<u64> {
         fn add(samples: &Samples, counts: &mut Vec<u64>) {
             let lines = samples.body.iter();
@@ -428,7 +431,7 @@ impl<'p> GcovWriter<'p> {
     }
 
     /// Writes an empty list of modules, and the working sets. Working set n describes the largest counts that together
-    /// make up n/128 of all samples: how many they are, and the smallest of them.
+    /// make up n/128 of all samples. It has the number of these counts and the smallest of them.
     fn tail(&mut self) {
         self.word(TAG_MODULES);
         let none = if self.options.version.pads_strings() {
@@ -470,7 +473,7 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
 
 /// Finds out how many of the largest counts make up a given sum.
 struct Largest<'c> {
-    /// All counts, largest first.
+    /// All counts in descending order.
     counts: &'c [u64],
     taken: usize,
     least: u64,
@@ -487,7 +490,7 @@ impl<'c> Largest<'c> {
         }
     }
 
-    /// Takes counts until their sum reaches `wanted`. Equal counts are taken together.
+    /// Takes counts until their sum reaches `wanted`. All counts that are equal to the last one are taken too.
     fn advance(&mut self, wanted: u128) {
         while self.sum < wanted {
             let Some(&count) = self.counts.get(self.taken) else {
@@ -509,9 +512,9 @@ fn spell(name: SampleName<'_>) -> Vec<u8> {
     }
 }
 
-/// In GCC's debug info, the names of base objects' constructors and destructors have the variants C4 and D4, which no
-/// object file contains (<https://gcc.gnu.org/bugzilla/show_bug.cgi?id=64346>). This function writes C2 for C4 and D2
-/// for D4, as `create_gcov` does.
+/// Changes C4 to C2 and D4 to D2 in names of C++ constructors and destructors, as `create_gcov` does. In GCC's debug
+/// info, the constructors and destructors of base classes have the variants C4 and D4, which no object file contains
+/// (<https://gcc.gnu.org/bugzilla/show_bug.cgi?id=64346>).
 fn for_gcc(mut name: Vec<u8>) -> Vec<u8> {
     const VARIANTS: [(&[u8], usize); 4] = [
         (b"D4Ev", 5),

@@ -1,42 +1,42 @@
-//! Parses one line of a text profile. A fault has the column at which it is.
+//! Parses one line of a text profile. Errors state their column.
 use super::super::model::Location;
 use crate::decimal::{leading, whole as decimal};
 
-/// A line of a function, after its head line.
+/// A line of a function after its head line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'data> {
-    /// ` 1.2: 30 callee:10`. The targets are not parsed yet.
+    /// A line with samples, such as ` 1.2: 30 callee:10`. Its call targets are not parsed yet.
     Body {
         location: Location,
         samples: u64,
         targets: Targets<'data>,
     },
-    /// ` 1.2: callee:30`
+    /// The head of an inlined function, such as ` 1.2: callee:30`.
     Inlined {
         location: Location,
         name: &'data [u8],
         total: u64,
     },
-    /// ` 1.2: vtables type:10 `
+    /// A line with vtables, such as ` 1.2: vtables type:10 `.
     Vtables {
         location: Location,
         types: Targets<'data>,
     },
-    /// ` !CFGChecksum: 1`
+    /// A line with a checksum, such as ` !CFGChecksum: 1`.
     Checksum(u64),
-    /// ` !Attributes: 1`
+    /// A line with attributes, such as ` !Attributes: 1`.
     Attributes(u32),
-    /// ` !Flat`, a mark of LLVM 22 without data.
+    /// The line ` !Flat`, with which LLVM 22 marks a function without inlined functions.
     Flat,
 }
 
-/// A fault in a line: the message, the column from 0, and what was expected.
+/// An error in a line: its message, its column from 0, and what was expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) column: usize,
     pub(super) message: &'static str,
     pub(super) expected: &'static str,
-    /// The start of LLVM's message for this fault, if it differs from the one for other lines of this kind.
+    /// The start of LLVM's message for this error, if it is not LLVM's usual message for this sort of line.
     pub(super) llvm: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ fn not_a_count(column: usize) -> Fault {
     )
 }
 
-/// Parses a line after the head line, which is indented by `depth` blanks.
+/// Parses a line after the head line. The line is indented by `depth` blanks.
 pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let text = line.get(depth..).unwrap_or_default();
     if text.first() == Some(&b'!') {
@@ -146,7 +146,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     }
 }
 
-/// Parses a metadata line. LLVM has one message for all faults in such a line.
+/// Parses a metadata line. LLVM has a single message for all errors in such a line.
 fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     metadata_fields(text, depth).map_err(|fault| Fault {
         llvm: Some("Cannot parse metadata"),
@@ -183,8 +183,8 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     ))
 }
 
-/// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text, and returns the length of what was parsed. As in LLVM,
-/// a line number without discriminator must fit in 16 bits.
+/// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text. Also returns the length of the parsed text. As in
+/// LLVM, a line number without a discriminator must fit 16 bits.
 #[inline]
 fn location(text: &[u8]) -> Option<(Location, usize)> {
     let (line, digits) = leading(text);
@@ -220,8 +220,8 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
     }
 }
 
-/// Pairs `NAME:COUNT`, separated by blanks. A name may contain colons and blanks: it ends at the first colon that is
-/// followed by a number and then by a blank or the end of the line.
+/// A list of pairs `NAME:COUNT`, separated by blanks. A name may contain colons and blanks: it ends at the first colon
+/// that is followed by a number and then by a blank or the end of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Targets<'data> {
     text: &'data [u8],
@@ -242,8 +242,8 @@ impl<'data> Iterator for Targets<'data> {
         }
         for colon in memchr::memchr_iter(b':', text) {
             let rest = text.get(colon + 1..).unwrap_or_default();
-            // The digits are parsed before the blank after them is searched. To search a blank after each colon first
-            // would take time quadratic in the number of colons.
+            // The digits after a colon are parsed before the blank after them is searched. If the blank were searched
+            // first, the time would be quadratic in the number of colons.
             let (Some(count), end) = leading(rest) else {
                 continue;
             };
@@ -265,7 +265,7 @@ impl<'data> Iterator for Targets<'data> {
 }
 
 impl Targets<'_> {
-    /// The fault for the last pair that was read, if its name occurred before.
+    /// Returns the error for the pair that was read last, if its name occurred before.
     #[cold]
     pub(super) fn repeated(&self) -> Fault {
         fault(
@@ -275,7 +275,8 @@ impl Targets<'_> {
         )
     }
 
-    /// Returns a fault if blanks end the list. LLVM rejects them after call targets, but writes them after vtables.
+    /// Returns an error if blanks follow the last pair. LLVM rejects them after call targets, but writes them after
+    /// vtables.
     pub(super) fn trailing_blank(&self) -> Option<Fault> {
         let text = self.text;
         (text.last() == Some(&b' ')).then(|| {

@@ -15,13 +15,13 @@ use std::collections::hash_map::Entry;
 
 /// Adds a text profile to `profile`, each count times `weight`.
 ///
-/// If a function has a fault, the whole function is left out, and reading continues at the next head line. Besides the
-/// samples, memory is needed for one function as [`FlatFunction`].
+/// If a function has an error, the whole function is left out, and reading continues at the next head line. The reader
+/// needs memory for one function ([`FlatFunction`]) in addition to the profile.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> ReadReport {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
 
-/// The same as [`read`], with options.
+/// Adds a text profile to `profile`, as [`read`] does, with the given options.
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -82,22 +82,23 @@ pub fn read_with(
 struct Reader<'p> {
     additions: Additions<'p>,
     weight: u64,
-    /// The bits of discriminators that are kept; `None` for all.
+    /// The discriminator bits that are kept; `None` keeps all.
     mask: Option<u32>,
     function: FlatFunction,
-    /// Whether a function is being read. False between a fault and the next head line.
+    /// Whether a function is being read. It is false after an error until the next head line.
     open: bool,
-    /// The number of inlined functions around the current line.
+    /// The number of inlined functions that contain the current line.
     depth: usize,
-    /// The depth of the last metadata line; 0 if another line came after it.
+    /// The indentation of the last metadata line, or 0 if another line followed it.
     metadata_depth: usize,
-    /// The ordinals of the current function and of each inlined function around the current line, outermost first.
+    /// The numbers of the current function and of the inlined functions that contain the current line, outermost first.
+    /// They index the function's list of checksums and attributes.
     stack: Vec<usize>,
     entered: usize,
     targets: Vec<(NameId, u64)>,
-    /// The index of each name in `targets`. Used only if there are many targets.
+    /// The index of each name in `targets`. The map is used only if there are many call targets.
     target_places: FxHashMap<NameId, usize>,
-    /// The kind of profile that the current function implies.
+    /// The kind of profile that follows from the lines of the current function.
     kind: ProfileKind,
     report: ReadReport,
 }
@@ -141,7 +142,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if !self.open {
-            // The line belongs to a function whose fault is already reported, or the file begins without a head line.
+            // The line belongs to a function whose error was already reported, or the file begins without a head line.
             if self.report.fault_count == 0 {
                 return Err(located(Fault {
                     column: 0,
@@ -222,7 +223,7 @@ impl Reader<'_> {
             Line::Checksum(checksum) => {
                 let ordinal = self.stack.last().copied().unwrap_or(0);
                 self.function.facts_mut(ordinal).checksum = checksum;
-                // As in LLVM, a profile is one of pseudo probes if a function that is not inlined has a checksum.
+                // A profile is one of pseudo probes if a top-level function has a checksum, as in LLVM.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
                 }
@@ -242,7 +243,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads pairs. If a name occurs twice, the later count is kept, as in LLVM, or it is a fault.
+    /// Reads pairs `NAME:COUNT`. If a name occurs twice, it is an error, or the later count is kept as in LLVM.
     fn pairs(
         &mut self,
         mut pairs: line::Targets<'_>,
@@ -263,8 +264,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The index of a name among the targets of the line. A short list is searched one by one; a map is used for a long
-    /// one, which hostile files may have.
+    /// Returns the index of a name among the call targets of the line. A short list is searched one by one. A long
+    /// list, which only a file made to be slow has, uses a map.
     fn target_place(&mut self, name: NameId) -> Option<usize> {
         const FEW: usize = 32;
         let len = self.targets.len();
@@ -293,7 +294,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Parses a context, `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
+    /// Parses a calling context, `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
     fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
         let fault = |fault: ContextFault| {
             Error::new(ErrorKind::Malformed, fault.message)
@@ -319,11 +320,11 @@ impl Reader<'_> {
             }
             self.function.callers.push(Frame { name, location });
         }
-        // Not reached: the iteration over frames ends with the leaf or with a fault.
+        // This point is not reached, because the iteration over frames ends with the last frame or with an error.
         Ok(NameId::default())
     }
 
-    /// Adds the function that was read last, if it has no fault.
+    /// Adds the function that was read last, unless it has an error.
     fn finish(&mut self) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -341,7 +342,7 @@ impl Reader<'_> {
     }
 }
 
-/// A fault in a pair `NAME:COUNT`.
+/// An error in a pair `NAME:COUNT`.
 enum PairFault {
     Line(Fault),
     Other(Error),

@@ -191,7 +191,8 @@ fn each_fault_is_said_and_costs_one_function() {
         let kept = written(&profile, TextOptions::default());
         assert_eq!(kept, "behind:2:1\n 1: 2\nbefore:1:1\n 1: 1\n", "{what}");
     }
-    // A line that begins with a tab may be a line of the function before, or a head line. The lines before it are kept.
+    // A line that begins with a tab may belong to the function before it or be a head line. The lines before it are
+    // kept.
     let (_, report) = parse(b"f:1:1\n 1: 1\n\t2: 2\n");
     assert_eq!(report.functions, 1);
     let _ = writeln!(messages, "a tab: {}", report.faults[0]);
@@ -207,7 +208,8 @@ fn each_fault_is_said_and_costs_one_function() {
     insta::assert_snapshot!(messages);
 }
 
-/// The first 32 targets are searched one by one, the others through a map. If a name has two counts, the later is kept.
+/// The first 32 call targets are searched one by one, the others through a map. If a name has two counts, the later one
+/// is kept.
 #[test]
 fn many_targets_of_a_line_are_kept_apart_by_name() {
     let mut text = "f:1:1\n 1: 1".to_owned();
@@ -226,8 +228,8 @@ fn many_targets_of_a_line_are_kept_apart_by_name() {
     assert_eq!(parse(vtables.as_bytes()).1.fault_count, 1);
 }
 
-/// If the reader searched all targets for each target, or searched a blank after each colon, these lines would take
-/// minutes.
+/// These lines would take minutes if the reader searched all call targets for each call target, or searched a blank
+/// after each colon.
 #[test]
 fn long_lines_take_time_with_their_length() {
     let mut text = "f:1:1\n 1: 1".to_owned();

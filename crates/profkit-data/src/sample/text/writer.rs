@@ -7,20 +7,20 @@ use crate::bytes::Sink;
 use crate::index_vec::IndexVec;
 use std::cmp::Reverse;
 
-/// Options for writing text.
+/// Options for writing a text profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Write vtable lines where LLVM 22 writes them: after the samples of their location, and again after the functions
-    /// inlined there. So vtables at a location that has neither are lost, and those at a location that has both count
-    /// twice when they are read. Without this option, each vtable is written once.
+    /// Whether to write vtable lines where LLVM 22 writes them: after the samples of their location, and again after
+    /// the functions inlined at that location. Vtables are therefore lost at a location that has neither, and count
+    /// twice at a location that has both. Without this option, each vtable is written once.
     pub llvm_vtables: bool,
-    /// Mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
+    /// Whether to mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
     pub mark_flat: bool,
 }
 
 impl TextOptions {
-    /// The defaults: neither option is set.
+    /// Returns the default options. Neither option is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,7 +32,7 @@ impl TextOptions {
         self
     }
 
-    /// Sets whether functions without inlined functions are marked.
+    /// Sets whether functions without inlined functions are marked by a line ` !Flat`.
     #[must_use]
     pub fn mark_flat(mut self, mark: bool) -> Self {
         self.mark_flat = mark;
@@ -43,7 +43,7 @@ impl TextOptions {
 /// The number of bytes that are collected before they are written to the sink.
 const BUFFER: usize = 1 << 16;
 
-/// Writes a profile as text. Functions are ordered by total samples, descending, then by name.
+/// Writes a profile as text. Functions are ordered by descending total samples, then by name.
 ///
 /// # Errors
 /// The errors of the sink.
@@ -179,7 +179,7 @@ impl Writer<'_> {
     fn inlined(&mut self, samples: &Samples, location: Location, depth: usize) {
         self.start(location, depth);
         self.out.push(b' ');
-        // In context-sensitive profiles, LLVM also writes the names of inlined functions in brackets.
+        // In context-sensitive profiles, LLVM writes brackets around the names of inlined functions too.
         let brackets = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         if brackets {
             self.out.push(b'[');
@@ -226,7 +226,7 @@ impl Writer<'_> {
         self.out.push(b'\n');
     }
 
-    /// Writes the vtables of locations before `location` that have neither samples nor inlined functions.
+    /// Writes the vtables at the locations before `location` that have neither samples nor inlined functions.
     fn vtables_before(&mut self, vtables: &mut Vtables<'_>, location: Location, depth: usize) {
         if !self.options.llvm_vtables {
             let earlier = vtables.take_before(location);
@@ -246,7 +246,7 @@ impl Writer<'_> {
 
     fn start(&mut self, location: Location, depth: usize) {
         self.indent(depth);
-        // A line number may have 32 bits with a discriminator, but only 16 without one.
+        // A line number may have 32 bits if it has a discriminator, but only 16 bits if it does not.
         if location.line > 0xffff && location.discriminator == 0 {
             self.losses.large_lines += 1;
         }
@@ -289,14 +289,14 @@ impl Writer<'_> {
     }
 }
 
-/// The vtables of a function, and those of them that are not written yet.
+/// The vtables of a function, and which of them were already written.
 struct Vtables<'a> {
     all: &'a [Target],
     rest: &'a [Target],
 }
 
 impl<'a> Vtables<'a> {
-    /// Returns the vtables of locations before `location`, which count as written now.
+    /// Returns the vtables at locations before `location`, and marks them as written.
     fn take_before(&mut self, location: Location) -> &'a [Target] {
         let earlier = self
             .rest
@@ -306,7 +306,7 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Returns the vtables of a location, which count as written now.
+    /// Returns the vtables at a location, and marks them as written.
     fn take(&mut self, location: Location) -> &'a [Target] {
         let start = self
             .rest
@@ -320,7 +320,7 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Returns the vtables of a location, even if they are already written.
+    /// Returns the vtables at a location, even if they were already written.
     fn again(&self, location: Location) -> &'a [Target] {
         let mut all = Vtables {
             all: self.all,

@@ -1,4 +1,5 @@
-//! Makes an empty profile of a program from its MIP map, which is in the program or in a file beside it.
+//! Makes an empty MIP profile of a program from the program's MIP map. The map is in the program or in a file of its
+//! own.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
@@ -15,15 +16,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How an empty profile is made.
+/// Options for making an empty MIP profile.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// The program or debug file that source locations are taken from; by default the binary itself.
+    /// The program or debug file from which source locations are read; by default the binary itself.
     pub debug: Option<PathBuf>,
-    /// The architecture to take of a universal Mach-O file.
+    /// The architecture to read from a universal Mach-O file.
     pub arch: Option<String>,
-    /// The build id to write when the input is a map: a map does not hold one.
+    /// The build id of the new profile. It is needed only if the input is a map file, because a map file does not
+    /// contain a build id.
     pub build_id: Option<BuildId>,
 }
 
@@ -50,35 +52,35 @@ impl CreateOptions {
     }
 }
 
-/// Why there is no profile, or why there are no source locations: the file and the problem.
+/// The error of making an empty profile or of finding source locations: the name of a file, and the problem with it.
 #[derive(Debug)]
 pub struct Error {
     name: String,
     problem: Problem,
 }
 
-/// What is wrong with a file.
+/// The problem with a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// It is damaged, or is not the kind of file that is needed.
+    /// The file is damaged, or is not the kind of file that is needed.
     Data(DataError),
 }
 
 impl Error {
-    /// What the file is called in messages.
+    /// The name of the file in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is wrong with it.
+    /// The problem with the file.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// What to do about it.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match &self.problem {
             Problem::Io(_) => None,
@@ -98,22 +100,22 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A remark about a profile that could be made.
+/// A remark about a new profile: something is missing or unusual, but the profile could be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// The file that it is about.
+    /// The name of the file that the remark is about.
     pub name: String,
-    /// What the remark says.
+    /// The content of the remark.
     pub kind: NoteKind,
 }
 
-/// What a [`Note`] says.
+/// The content of a [`Note`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// This many functions share their record with another function.
+    /// The number of functions that share their record with another function.
     SharedRecords(u64),
-    /// The input is a map, and no build id was given.
+    /// The input is a map file, and the caller gave no build id.
     MapWithoutBuildId,
     /// The binary has no build id.
     BinaryWithoutBuildId,
@@ -148,21 +150,21 @@ impl fmt::Display for Note {
     }
 }
 
-/// An empty profile.
+/// A new, empty MIP profile, with remarks about it.
 #[derive(Debug)]
 pub struct Created {
-    /// All functions of the map, none of them called.
+    /// The profile. It contains all functions of the map; none of them is called.
     pub profile: MipProfile,
-    /// Remarks about the profile.
+    /// Remarks about the new profile.
     pub notes: Vec<Note>,
-    /// Which parts of the map were left out, and why.
+    /// The errors for the parts of the map that were left out.
     pub dropped: Vec<DataError>,
 }
 
-/// Makes an empty profile of a binary or a map.
+/// Makes an empty MIP profile from a binary or a map file.
 ///
 /// # Errors
-/// If the file is neither, or damaged.
+/// If the input is neither a binary nor a map file, or is damaged.
 pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
     let input = Input::open(path).map_err(|error| Error {
         name: error.name,
@@ -225,7 +227,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         }
     }
     let symbols = options.debug.as_deref().or_else(|| {
-        // A map has no debug info.
+        // A map file has no debug info, so its source locations are unknown.
         (created.profile.width.is_some() && created.profile.section_size.is_some()).then_some(path)
     });
     if let Some(symbols) = symbols {
@@ -240,7 +242,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
                 }
             }
             Err(error) if options.debug.is_some() => return Err(error),
-            // The binary need not have debug info.
+            // A binary without debug info is not an error.
             Err(_) => created.notes.push(note(NoteKind::UnreadableDebugInfo)),
         }
     }
@@ -296,18 +298,18 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
     }
 }
 
-/// Source locations of a profile's functions.
+/// The source locations of the functions in a MIP profile.
 #[derive(Debug)]
 pub struct Located {
-    /// The tables of stacks, paths and names that the locations refer to.
+    /// The tables of call stacks, paths and names that the locations refer to.
     pub tables: Tables,
-    /// For each function of the profile, the place where it begins.
+    /// For each function of the profile, the source location of its first instruction.
     pub stacks: IndexVec<FunctionId, Option<StackId>>,
-    /// Remarks about the locations.
+    /// Remarks about the source locations.
     pub notes: Vec<Note>,
 }
 
-/// Finds the source locations where the functions of a profile begin.
+/// Finds the source location of the first instruction of each function in the profile.
 ///
 /// # Errors
 /// If the file is neither a program nor a debug file, or belongs to another build.
@@ -377,7 +379,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
                 },
             })
             .collect();
-        // A function without a line is known by its name alone.
+        // If no frame has a line, only the function's name is known, and no location is stored.
         if frames.iter().any(|frame| frame.line > 0) {
             *stack = located.tables.intern_stack(&frames).map_err(fail)?;
         }

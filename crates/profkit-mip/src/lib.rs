@@ -1,6 +1,6 @@
-//! MIP, the machine-level profile that profkit collects itself. This crate has the instrumenter for the assembly that
-//! compilers write, a compiler driver that instruments what it compiles, the runtime of such programs, and what a
-//! compiler can use of a MIP profile (block clusters, sample profiles).
+//! MIP, the machine-level profile that profkit collects itself. This crate contains four parts: the instrumenter, which
+//! changes the assembly that compilers write; a compiler driver that instruments the code it compiles; the runtime for
+//! instrumented programs; and the conversion of MIP profiles to inputs for compilers (block clusters, sample profiles).
 #![deny(missing_docs)]
 
 pub mod asm;

@@ -1,4 +1,5 @@
-//! The directives of 32-bit Arm that decide how the code after them is read: instruction set, syntax, processor.
+//! Reads the directives of 32-bit Arm that change the meaning of the code after them: instruction set, syntax,
+//! processor.
 use super::statement::Directive;
 
 /// An instruction set of 32-bit Arm.
@@ -6,23 +7,23 @@ use super::statement::Directive;
 pub enum ArmSet {
     /// Instructions of four bytes (`.arm`).
     A32,
-    /// Thumb, instructions of two and four bytes (`.thumb`).
+    /// Thumb: instructions of two and four bytes (`.thumb`).
     T32,
 }
 
-/// What directives of 32-bit Arm have set before a statement.
+/// The settings for 32-bit Arm at a statement. Directives before the statement have made them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArmState {
-    /// The instruction set; `None` if no directive has named it.
+    /// The instruction set; `None` if no directive has set it.
     pub set: Option<ArmSet>,
-    /// Whether the unified syntax is on.
+    /// Whether the unified syntax is enabled.
     pub unified: bool,
     /// Whether the processor lacks `movw`: it is older than ARMv7 and is not an ARMv6T2.
     pub old: bool,
 }
 
 impl ArmState {
-    /// Records what a directive sets.
+    /// Updates the settings if the directive changes one of them.
     pub(super) fn follow(&mut self, directive: Directive<'_>) {
         let arguments = directive.arguments;
         match directive.name {
@@ -43,7 +44,7 @@ impl ArmState {
                     .map(<[u8]>::trim_ascii);
                 if let (Some(b"6" | b"Tag_CPU_arch"), Some(value)) = (values.next(), values.next())
                 {
-                    // Addenda to the ABI for the Arm architecture, "Tag_CPU_arch".
+                    // Source: Addenda to the ABI for the Arm architecture, "Tag_CPU_arch".
                     self.old = matches!(
                         value,
                         b"0" | b"1"
@@ -64,7 +65,7 @@ impl ArmState {
     }
 }
 
-/// Architectures without `movw`: all before ARMv7 but ARMv6T2.
+/// The architectures without `movw`: all before ARMv7 except ARMv6T2.
 fn is_old_architecture(name: &[u8]) -> bool {
     let Some(version) = name.strip_prefix(b"armv") else {
         return matches!(name, b"iwmmxt" | b"iwmmxt2" | b"xscale");
@@ -76,7 +77,7 @@ fn is_old_architecture(name: &[u8]) -> bool {
     }
 }
 
-/// Processors without `movw`.
+/// The processors without `movw`.
 fn is_old_processor(name: &[u8]) -> bool {
     let arm_number = name.strip_prefix(b"arm").and_then(|rest| rest.first());
     let cortex_m = name.strip_prefix(b"cortex-m");

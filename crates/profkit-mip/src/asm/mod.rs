@@ -1,7 +1,7 @@
-//! A lossless model of an assembly file: statements with their lines, and the section each stands in.
+//! Parses assembly files into statements, each with its line and its section.
 //!
-//! The text itself is never rebuilt. Whoever changes a file inserts bytes at the offsets of statements; what is not
-//! understood therefore stays as it was, and a file that gets no insertion is the same bytes.
+//! The text of a file is never generated again. The instrumenter only inserts bytes at the offsets of statements, so
+//! text that this module cannot interpret stays as it is, and a file without insertions stays the same byte for byte.
 //!
 //! ```
 //! use profkit_mip::asm::{Kind, Module, Scanned, Syntax};
@@ -29,7 +29,7 @@ pub use syntax::{ObjectFormat, Syntax};
 
 use std::borrow::Cow;
 
-/// The text of assembly for a message: one line of it, shortened.
+/// Returns a line of assembly for a message. A long line is shortened.
 pub fn excerpt(text: &[u8]) -> Cow<'_, str> {
     const LONGEST: usize = 60;
     let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -1,23 +1,24 @@
-//! The second pass: statements, and what is around each.
+//! The second pass over an assembly file. It finds the statements, and the section of each.
 use super::sections::Sections;
 use super::statement::{self, Context, Kind, Statement};
 use super::{Scanned, Section, SectionId, Syntax};
 use rustc_hash::FxHashSet;
 
-/// An assembly file, understood as far as statements and sections go.
+/// A parsed assembly file: its statements and sections.
 #[derive(Debug)]
 pub struct Module<'a> {
-    /// All statements in order.
+    /// All statements in the order of the file.
     pub statements: Vec<Statement<'a>>,
-    /// All sections in order of their first mention.
+    /// All sections, in the order in which the file first mentions them.
     pub sections: Vec<Section<'a>>,
-    /// Names of the macros that the file defines.
+    /// The names of the macros that the file defines.
     pub macros: FxHashSet<&'a [u8]>,
-    /// Index of the `.end` directive, after which nothing is assembled.
+    /// The index of the `.end` directive. Assemblers ignore everything after it.
     pub end: Option<usize>,
 }
 
-/// Pairs of directives around a body that is not assembled where it stands.
+/// If the directive opens a body that is not assembled in place (`.macro`, `.rept`), returns the directives that close
+/// the body.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),
@@ -27,8 +28,7 @@ fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
 }
 
 impl<'a> Module<'a> {
-    /// Parses a scanned file. It never fails: a statement that it does not know becomes an instruction with an unknown
-    /// name.
+    /// Parses a scanned file. Parsing never fails: an unknown statement becomes an instruction with an unknown name.
     pub fn parse(scanned: &'a Scanned, syntax: &Syntax) -> Self {
         let mut parser = Parser {
             module: Module {
@@ -70,7 +70,7 @@ impl<'a> Module<'a> {
         parser.module
     }
 
-    /// The section of a statement.
+    /// Returns the section with this index.
     pub fn section(&self, id: SectionId) -> Option<&Section<'a>> {
         self.sections.get(id.0 as usize)
     }
@@ -131,8 +131,8 @@ impl<'a> Parser<'a> {
                 }
             }
             _ => {
-                // Section directives inside `.if` are followed too: in such code both branches end in the section where
-                // they began.
+                // Section directives inside `.if` are followed too, because in real code both branches end in the
+                // section in which they began.
                 self.sections.follow(directive);
                 self.context.arm.follow(directive);
             }

@@ -1,7 +1,7 @@
-//! The first pass: where comments, strings and statements begin and end.
+//! The first pass over an assembly file. It finds where comments, strings and statements begin and end.
 use super::Syntax;
 
-/// One statement's place: offsets into the text, the line of its first byte, and whether it is inline assembly.
+/// The position of a statement: its offsets in the text, the line of its first byte, and whether it is inline assembly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) start: usize,
@@ -10,7 +10,8 @@ pub(super) struct Piece {
     pub(super) inline: bool,
 }
 
-/// An assembly file without its comments: same length and offsets, comments turned into spaces.
+/// The text of an assembly file in which comments are replaced by spaces. Its length and all offsets are those of the
+/// file.
 #[derive(Clone, Debug)]
 pub struct Scanned {
     pub(super) clean: Vec<u8>,
@@ -18,7 +19,7 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Scans any bytes. Memory is a small multiple of the text's.
+    /// Scans a text, which may contain any bytes. The memory used is a small multiple of the size of the text.
     pub fn new(text: &[u8], syntax: &Syntax) -> Self {
         let mut scanner = Scanner {
             text,
@@ -38,7 +39,7 @@ impl Scanned {
         }
     }
 
-    /// Length of the text.
+    /// The length of the text in bytes.
     pub fn len(&self) -> usize {
         self.clean.len()
     }
@@ -57,7 +58,7 @@ struct Scanner<'a> {
     position: usize,
     line: u32,
     inline: bool,
-    /// Start and line of the current statement.
+    /// The offset and the line at which the current statement starts.
     piece: usize,
     piece_line: u32,
 }
@@ -80,7 +81,7 @@ impl Scanner<'_> {
                 b'\'' => self.character(),
                 b'/' if self.at("/*") => {
                     self.block_comment();
-                    // A directive may follow a comment, as at the start of a line.
+                    // A directive may follow a comment that stands at the start of a line.
                     line_start = was_start;
                 }
                 _ if self.at(self.syntax.separator) => {
@@ -127,7 +128,7 @@ impl Scanner<'_> {
         }
         let start = end - trimmed.len();
         let mut line = self.piece_line;
-        // Line breaks inside block comments at the beginning of the statement.
+        // Counts the line breaks in block comments at the beginning of the statement.
         for &byte in self.text.get(self.piece..start).unwrap_or_default() {
             line = line.saturating_add(u32::from(byte == b'\n'));
         }
@@ -139,7 +140,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// A string ends at its closing quote, or at the end of the line if there is none.
+    /// A string ends at its closing quote. If there is none, it ends at the end of the line.
     fn string(&mut self) {
         self.position += 1;
         while let Some(&byte) = self.text.get(self.position) {
@@ -156,7 +157,7 @@ impl Scanner<'_> {
         self.position = self.position.min(self.text.len());
     }
 
-    /// GNU as takes `'x` for a number; a second quote is optional. An escape has a second character.
+    /// In GNU as, `'x` is a number, and the closing quote is optional. After a backslash there is a second character.
     fn character(&mut self) {
         self.position += 1;
         let step = match self.text.get(self.position) {
@@ -197,7 +198,8 @@ impl Scanner<'_> {
             .position(|&byte| byte == b'\n')
             .unwrap_or(rest.len());
         let (comment, _) = rest.split_at(length);
-        // Compilers mark inline assembly so: GNU style `#APP`, `//APP`, `@APP`; Mach-O's `## InlineAsm Start`.
+        // Recognises the comments with which compilers mark inline assembly: `#APP`, `//APP` and `@APP` in GNU style,
+        // and `## InlineAsm Start` in Mach-O.
         let mark_char = comment.first().copied().unwrap_or_default();
         let words = comment.get(mark..).unwrap_or_default();
         let words = match words {

@@ -1,30 +1,31 @@
-//! Sections, and the directives that change them.
+//! The sections of an assembly file, and the directives that change the current section.
 use super::statement::{Directive, quoted};
 use super::{ObjectFormat, Syntax};
 use rustc_hash::FxHashMap;
 
-/// Index of a section of the module.
+/// The index of a section in the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SectionId(pub u32);
 
-/// One section, with what the file says about it.
+/// A section of an assembly file, with the attributes that the file gives it.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
-    /// Its name; in Mach-O "segment,section".
+    /// The name of the section; in Mach-O "segment,section".
     pub name: &'a [u8],
-    /// The flags in quotes; in Mach-O the type and attributes. Empty if none were given.
+    /// The flags of the section that stand in quotes; in Mach-O its type and attributes. Empty if the file gives none.
     pub flags: &'a [u8],
-    /// The COMDAT or other group that it is in.
+    /// The COMDAT or other group that the section belongs to.
     pub group: Option<&'a [u8]>,
-    /// The `unique` number: it distinguishes sections of equal names.
+    /// The `unique` number of the section. It distinguishes sections of the same name.
     pub unique: Option<&'a [u8]>,
-    /// The directive that selects the section again: its name, and its arguments as they were written.
+    /// The directive that makes this section the current one again: its name, and its arguments as they stand in the
+    /// file.
     pub selector: (&'a [u8], &'a [u8]),
-    /// Whether it holds code.
+    /// Whether the section contains code.
     pub code: bool,
 }
 
-/// Splits arguments at commas that stand outside of quotes, parentheses and brackets.
+/// Splits the arguments of a directive at the commas outside of quotes, parentheses and brackets.
 pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -53,10 +54,10 @@ pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
-/// What makes two sections different: name, group, `unique` number.
+/// The identity of a section: its name, group and `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The sections found so far, the current one, and the stack of `.pushsection`.
+/// The sections found so far, the current section, and the stack of `.pushsection`.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,
@@ -77,7 +78,7 @@ impl<'a> Sections<'a> {
             stack: Vec::new(),
             format: syntax.format,
         };
-        // The section in which an assembler begins.
+        // An assembler begins in the text section.
         sections.select(Directive {
             name: b".text",
             arguments: b"",
@@ -86,7 +87,7 @@ impl<'a> Sections<'a> {
         sections
     }
 
-    /// Follows a directive, if it is one that changes the section.
+    /// Changes the current section if the directive does so.
     pub(super) fn follow(&mut self, directive: Directive<'a>) {
         match directive.name {
             b".pushsection" => {
@@ -119,8 +120,8 @@ impl<'a> Sections<'a> {
         let id = match self.by_key.get(&key) {
             Some(&id) => id,
             None => {
-                // The cast cannot lose anything: a file has fewer sections than bytes, and callers check that it has
-                // fewer than u32::MAX bytes.
+                // The cast loses no bits: a file has fewer sections than bytes, and callers check that it has fewer
+                // than u32::MAX bytes.
                 let id = SectionId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
                 self.list.push(section);
                 self.by_key.insert(key, id);
@@ -131,7 +132,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Directives of ELF targets that are themselves the name of a section.
+/// ELF directives whose name is also the name of the section that they select.
 const ELF_SHORT: [&[u8]; 9] = [
     b".text",
     b".data",
@@ -174,8 +175,8 @@ fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
         .iter()
         .position(|word| *word == b"unique")
         .and_then(|at| rest.get(at + 1).copied());
-    // The group's name stands before the linked-to section in old clang, after it in GNU as and new clang; only
-    // the word "comdat" after a group decides.
+    // Old clang writes the group's name before the linked-to section; GNU as and new clang write it after that section.
+    // The word "comdat" after a name shows which of the two is the group.
     let group = if flags.contains(&b'G') {
         let comdat = rest.iter().position(|word| *word == b"comdat");
         let name = match comdat {

@@ -1,78 +1,79 @@
-//! One statement: a label, a directive, an instruction, an assignment, or text that only the assembler understands.
+//! A statement of an assembly file: a label, a directive, an instruction, an assignment, or text that only the
+//! assembler can interpret.
 use super::{ArmState, SectionId};
 
-/// One statement of the file.
+/// A statement of an assembly file.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
-    /// Line of the file, from 1.
+    /// The line of the statement in the file, from 1.
     pub line: u32,
-    /// Offset of its first byte.
+    /// The offset of the statement's first byte in the file.
     pub start: usize,
-    /// Offset after its last byte; trailing space is not part of it.
+    /// The offset after the statement's last byte, without trailing space.
     pub end: usize,
-    /// The section that it stands in. For a directive that changes the section, this is the section before the change.
+    /// The section of the statement. For a directive that changes the section, this is the section before the change.
     pub section: SectionId,
-    /// Its surroundings.
+    /// The context of the statement.
     pub context: Context,
-    /// What it is.
+    /// The kind of the statement.
     pub kind: Kind<'a>,
 }
 
-/// Facts about the surroundings of a statement.
+/// The context of a statement: facts that earlier statements have set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Inline assembly, between the compiler's marks.
+    /// Whether the statement is inline assembly, which stands between marks of the compiler.
     pub inline: bool,
-    /// Inside `.if`: the assembler may leave the statement out.
+    /// Whether the statement is inside `.if`, so that the assembler may leave it out.
     pub conditional: bool,
-    /// Intel syntax is on.
+    /// Whether Intel syntax is enabled.
     pub intel: bool,
-    /// What directives of 32-bit Arm have set before it.
+    /// The settings that directives of 32-bit Arm have made before the statement.
     pub arm: ArmState,
 }
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
-    /// `name:`. A quoted name is without its quotes; numbers are labels too.
+    /// A label `name:`. Quotes around the name are removed; a number is a label too.
     Label(&'a [u8]),
-    /// `.name arguments`.
+    /// A directive `.name arguments`.
     Directive(Directive<'a>),
-    /// A machine instruction, or a macro that looks like one.
+    /// A machine instruction, or the call of a macro, which looks the same.
     Instruction(Instruction<'a>),
-    /// `symbol = value` (also `==`).
+    /// An assignment `symbol = value` (also `==`).
     Assignment(&'a [u8], &'a [u8]),
-    /// In the body of a `.macro`, `.rept` or the like: text that is assembled later, or several times.
+    /// A statement in the body of a `.macro`, `.rept` or similar directive. It is assembled later, or several times.
     Template,
 }
 
-/// A directive.
+/// An assembler directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directive<'a> {
-    /// With its dot, as written.
+    /// The name of the directive with its dot, as it stands in the file.
     pub name: &'a [u8],
-    /// Everything after it.
+    /// The text after the directive's name.
     pub arguments: &'a [u8],
 }
 
-/// An instruction.
+/// A machine instruction, in text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction<'a> {
-    /// The first word, prefixes such as `lock` not taken off.
+    /// The first word of the statement, which may be a prefix such as `lock`.
     pub mnemonic: &'a [u8],
-    /// Everything after it.
+    /// The text after the first word.
     pub operands: &'a [u8],
 }
 
-/// Whether a byte can be part of a name.
+/// Whether a byte can be part of a symbol's name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
         || byte >= 0x80
 }
 
-/// The names in an expression or operand: every longest run of name bytes, quoted names without their quotes.
-/// `foo@PLT` is `foo`.
+/// Returns the names in an expression or operand. A name is a longest run of name bytes, or a quoted string without its
+/// quotes. The name in `foo@PLT` is `foo`.
 pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -101,7 +102,7 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a quoted string off the front. Escapes stay as they are.
+/// Splits a text after the quoted string at its start. Escapes in the string are not decoded.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;
@@ -115,7 +116,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((inner.get(..at)?, inner.get(at + 1..)?))
 }
 
-/// Splits a label off the front: the label's name, and the text after it.
+/// Splits a text after the label at its start. Returns the label's name, and the text after the label.
 pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = if text.first() == Some(&b'"') {
         quoted(text)?
@@ -127,7 +128,7 @@ pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, rest))
 }
 
-/// Tells what a statement without labels is.
+/// Returns the kind of a statement that does not begin with a label.
 pub(super) fn parse(text: &[u8]) -> Kind<'_> {
     let (first, rest) = if text.first() == Some(&b'"') {
         quoted(text).unwrap_or((text, b""))

@@ -1,4 +1,4 @@
-//! What an assembler's language must tell before a statement can be understood: comments, separators, local labels.
+//! The syntax of an assembler's language: comments, separators, local labels. It differs between targets.
 
 /// The format of the object file that the assembler writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,27 +9,28 @@ pub enum ObjectFormat {
     MachO,
 }
 
-/// Comments, separators and local labels of one target. Facts of GNU as: its manual, "Comments" and "Statements" and
-/// the pages of the targets; of clang: what `llvm-mc` takes.
+/// The comments, separators and local labels in assembly for one target. Sources: the manual of GNU as ("Comments",
+/// "Statements" and the pages about the targets); for clang, tests with `llvm-mc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
-    /// Begins a comment wherever it stands outside of strings.
+    /// The texts that begin a comment anywhere outside of strings.
     pub comments: &'static [&'static str],
-    /// Begins a comment at the start of a line only.
+    /// The texts that begin a comment only at the start of a line.
     pub line_comments: &'static [&'static str],
-    /// Ends a statement within a line.
+    /// The text that separates statements within a line.
     pub separator: &'static str,
-    /// Prefix of labels that do not get into the symbol table.
+    /// The prefix of labels that assemblers do not put into the symbol table.
     pub local_prefix: &'static str,
-    /// Prefix of labels of data that linkers may drop piece by piece and that the final symbol table does not get.
-    /// Mach-O has a prefix of its own for these: data after a label of the first kind belongs to the symbol before it.
+    /// The prefix of labels for pieces of data that linkers may drop one by one. The final symbol table does not
+    /// contain such labels. Mach-O has a separate prefix for them, because data after an assembler-local label belongs
+    /// to the symbol before it.
     pub data_prefix: &'static str,
-    /// The object format, which decides what section directives mean.
+    /// The object format, which decides the meaning of section directives.
     pub format: ObjectFormat,
 }
 
 impl Syntax {
-    /// x86 with ELF.
+    /// The assembly syntax for x86 with ELF.
     pub const X86_ELF: Syntax = Syntax {
         comments: &["#", "//"],
         line_comments: &["#", "/"],
@@ -39,7 +40,7 @@ impl Syntax {
         format: ObjectFormat::Elf,
     };
 
-    /// AArch64 with ELF.
+    /// The assembly syntax for AArch64 with ELF.
     pub const AARCH64_ELF: Syntax = Syntax {
         comments: &["//"],
         line_comments: &["#"],
@@ -49,7 +50,8 @@ impl Syntax {
         format: ObjectFormat::Elf,
     };
 
-    /// 32-bit Arm with ELF. `#` begins an operand, so it is a comment at the start of a line only.
+    /// The assembly syntax for 32-bit Arm with ELF. `#` begins an operand, so it begins a comment only at the start of
+    /// a line.
     pub const ARM_ELF: Syntax = Syntax {
         comments: &["@", "//"],
         line_comments: &["#"],
@@ -59,7 +61,7 @@ impl Syntax {
         format: ObjectFormat::Elf,
     };
 
-    /// x86 with Mach-O.
+    /// The assembly syntax for x86 with Mach-O.
     pub const X86_MACHO: Syntax = Syntax {
         comments: &["#", "//"],
         line_comments: &["#"],
@@ -69,7 +71,7 @@ impl Syntax {
         format: ObjectFormat::MachO,
     };
 
-    /// AArch64 with Mach-O.
+    /// The assembly syntax for AArch64 with Mach-O.
     pub const AARCH64_MACHO: Syntax = Syntax {
         comments: &[";", "//"],
         line_comments: &["#"],

@@ -1,5 +1,5 @@
-//! The program that GCC starts as its assembler: ours, under the name `as`, in a folder that `-B` names. It instruments
-//! the assembly and then becomes the real assembler.
+//! Replaces the assembler that GCC starts. GCC's option `-B` names a folder in which `as` is a link to this program.
+//! The program instruments the assembly, and then executes the real assembler.
 use super::error::{Doing, Error, Result};
 use super::run::{Compiler, instrument_file};
 use crate::instrument::Options;
@@ -10,12 +10,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable that tells our assembler what to do: the real assembler, the triple, then the words of the
-/// front end, separated by [`SEPARATOR`].
+/// The environment variable by which the compiler driver sends settings to its assembler. It contains the real
+/// assembler, the triple, and the command-line words of the front end, separated by [`SEPARATOR`].
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 
-/// Links the name `as` in the folder to this program, and returns the value of [`ENVIRONMENT`]. `setup` becomes
+/// Makes the link `as` to this program in the folder, and returns the value of [`ENVIRONMENT`]. `setup` becomes
 /// [`AssemblerCall::words`].
 pub fn prepare(
     folder: &Path,
@@ -46,7 +46,7 @@ pub fn prepare(
     Ok(value)
 }
 
-/// Whether the program was started as GCC's assembler.
+/// Whether this program was started in place of GCC's assembler.
 pub fn is_assembler(program: &OsStr) -> bool {
     Path::new(program)
         .file_name()
@@ -54,21 +54,21 @@ pub fn is_assembler(program: &OsStr) -> bool {
         && std::env::var_os(ENVIRONMENT).is_some()
 }
 
-/// A call in which this program stands in for GCC's assembler.
+/// A call in which GCC starts this program in place of its assembler.
 #[derive(Debug)]
 pub struct AssemblerCall {
     /// The assembler that GCC would have started.
     real: OsString,
-    /// The compiler's triple.
+    /// The target triple of the compiler.
     target: OsString,
     words: Vec<OsString>,
-    /// The name that this program was started by, then the assembler's arguments.
+    /// The name by which this program was started, then the assembler's arguments.
     args: Vec<OsString>,
 }
 
 impl AssemblerCall {
-    /// The call that this process was started for. `arguments` are the arguments of the process, the program's name
-    /// first.
+    /// Reads the call of this process from the environment. `arguments` are the arguments of the process, beginning
+    /// with the program's name.
     pub fn from_environment(args: Vec<OsString>) -> Self {
         let value = std::env::var_os(ENVIRONMENT).unwrap_or_default().into_vec();
         let mut words = value
@@ -82,12 +82,12 @@ impl AssemblerCall {
         }
     }
 
-    /// The words that [`Setup::words`](super::Setup::words) held in the first process.
+    /// Returns the words that the compiler driver had in [`Setup::words`](super::Setup::words).
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// Instruments the assembly and becomes the real assembler. Returns only if that fails.
+    /// Instruments the assembly and executes the real assembler in place of this process. Returns only if that fails.
     ///
     /// # Errors
     /// If the assembly cannot be read or instrumented, or the assembler cannot be started.
@@ -104,7 +104,7 @@ impl AssemblerCall {
             .iter()
             .any(|word| word == "--version" || word == "--help" || word == "-v" && args.len() == 1);
         if !asks {
-            // GCC names the input last; with -pipe there is none, or `-`.
+            // The last argument of GCC is the input. With `-pipe` there is no input file, or it is `-`.
             let is_file = args.last().is_some_and(|last| {
                 last != "-"
                     && !last.as_bytes().starts_with(b"-")
@@ -120,8 +120,8 @@ impl AssemblerCall {
                 args.pop_if(|last| last == "-")
             }
             .unwrap_or_else(|| "-".into());
-            // A name that the user chose stays in the assembler's messages; the names of GCC's temporary files need
-            // not.
+            // The assembler's messages must show a file that the user named. They need not show a temporary file of
+            // GCC.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
             instrument_file(Path::new(&from), &to, &from, marked, options, || {

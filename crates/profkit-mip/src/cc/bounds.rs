@@ -1,18 +1,19 @@
-//! What GNU ld needs so that `--gc-sections` drops dead functions and nothing else.
+//! Makes a linker script with which GNU ld's `--gc-sections` removes unused functions and nothing else.
 //!
-//! GNU ld keeps a section, and the COMDAT group of that section, when it defines a `__start_` symbol itself that ends
-//! in the section's name. It does not define symbols that a linker script defines. So the link gets a script that gives
-//! these symbols the values that GNU ld would have given them.
+//! If GNU ld itself defines a symbol `__start_` with the name of a section, it keeps that section and its COMDAT group,
+//! even if nothing uses them. It does not define symbols that a linker script defines. So the link gets a script that
+//! defines these symbols with the values that GNU ld would have given them.
 //!
-//! With `-r`, GNU ld joins all records to one section that is linked to one function. If that function is dead, the
-//! next linker refuses the others, unless each section of records stays separate.
+//! With `-r`, GNU ld joins all records to one section, which is linked to only one function. If that function is
+//! unused, the next linker rejects the records of the other functions. So each section of records must stay separate.
 use super::parse::{Class, Item, Parsed, Stop};
 use profkit_abi::mip::{section, symbol};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The script. A link of objects without records has no runtime, and may lack the section. GNU ld evaluates only the
-/// branch that it takes, and it refuses to give the address of a section that no input has.
+/// Returns the linker script. A program without instrumented objects is linked without the runtime, and may have no
+/// record section. GNU ld only evaluates the branch that applies, and fails at the address of a section that no input
+/// has.
 pub fn script() -> String {
     let (records, hook) = (section::RECORDS, symbol::HOOK);
     [
@@ -27,8 +28,8 @@ pub fn script() -> String {
     .concat()
 }
 
-/// Words for GNU ld. They follow the words of the call and the runtime. `script` is the path where the text of
-/// [`script`] will be.
+/// Returns the words to add to a link with GNU ld, after the words of the user and the runtime. `script` is the path of
+/// the file that will hold the text of [`script`].
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]
@@ -39,8 +40,8 @@ pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString>
     }
 }
 
-/// Whether the words of a link ask for `--gc-sections` and leave the layout to the linker's own script. A script of the
-/// user may place the records elsewhere.
+/// Whether the words of a link contain `--gc-sections` and do not name a linker script. A script of the user may place
+/// the records differently.
 fn drops_sections(parsed: &Parsed) -> bool {
     let mut drops = false;
     for word in linker_words(parsed) {
@@ -56,7 +57,8 @@ fn drops_sections(parsed: &Parsed) -> bool {
     drops
 }
 
-/// `-T` and its long forms. Options that only give a section its address begin with the same letters.
+/// Whether an option is `-T` or one of its long forms. Options that only set the address of a section begin with the
+/// same letters.
 fn is_script(name: &str) -> bool {
     const ADDRESSES: [&str; 5] = ["Ttext", "Tdata", "Tbss", "Trodata", "Tldata"];
     const SCRIPTS: [&str; 4] = ["T", "dT", "script", "default-script"];
@@ -79,8 +81,8 @@ fn linker_words(parsed: &Parsed) -> impl Iterator<Item = String> {
         .map(|word| word.to_string_lossy().into_owned())
 }
 
-/// Words by which the driver asks its linker for its name and version. Nothing is linked: there is no input, and
-/// linkers stop at this option.
+/// Returns the words with which the driver asks its linker for its name and version. Nothing is linked: there is no
+/// input, and linkers stop at this option.
 pub fn question(parsed: &Parsed) -> Vec<OsString> {
     let mut words = vec![OsString::from("-Wl,--version")];
     for item in &parsed.items {
@@ -95,7 +97,7 @@ pub fn question(parsed: &Parsed) -> Vec<OsString> {
     words
 }
 
-/// Whether a linker's answer is that of GNU ld.
+/// Whether a linker's answer to [`question`] is that of GNU ld.
 pub fn is_gnu_ld(answer: &str) -> bool {
     answer.starts_with("GNU ld ")
 }

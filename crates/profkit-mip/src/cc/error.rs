@@ -1,16 +1,16 @@
-//! Why a call of a compiler cannot be carried out, or was not finished.
+//! The errors of the compiler driver: a call cannot be carried out, or was not completed.
 use crate::{instrument, runtime};
 use profkit_merge::files::system_text;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// A command line that asks for what cannot be instrumented.
+/// A command line with an option or input that cannot be instrumented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// What cannot be done, and why.
+    /// What cannot be instrumented, and the reason.
     pub message: String,
-    /// What to do instead.
+    /// A suggestion: what the user can do instead.
     pub hint: Option<&'static str>,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// What the driver was doing with a file or the system when it failed.
+/// The operation on a file or the system that failed in the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doing {
@@ -41,7 +41,7 @@ pub enum Doing {
     Make,
     /// Making a folder for temporary files.
     MakeFolder,
-    /// Asking the system where the program itself is.
+    /// Asking the system for the path of this program.
     Find,
     /// Registering signal handlers.
     Catch,
@@ -51,47 +51,47 @@ pub enum Doing {
     StartAssembler,
 }
 
-/// Why a call of a compiler cannot be carried out, or was not finished.
+/// The reason why a call of a compiler cannot be carried out, or was not completed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The words name launchers but no compiler.
+    /// The command line contains launchers (such as ccache) but no compiler.
     NoCompiler,
     /// The compiler is neither Clang nor GCC.
     UnknownCompiler {
-        /// Its name as it was typed.
+        /// The name of the compiler as the user typed it.
         name: String,
     },
-    /// The command line asks for what cannot be instrumented.
+    /// The command line contains something that cannot be instrumented.
     Unsupported(Unsupported),
-    /// The system refused an operation.
+    /// The system reported an error for an operation.
     System {
-        /// The operation.
+        /// The operation that failed.
         doing: Doing,
-        /// The file or program it was for.
+        /// The file or program that the operation was for.
         name: String,
-        /// The system's error.
+        /// The error of the system.
         error: io::Error,
     },
     /// The assembly could not be written to standard output.
     Print(io::Error),
-    /// There is no runtime to link.
+    /// There is no MIP runtime to link.
     Runtime(runtime::Error),
     /// The assembly cannot be instrumented.
     Instrument(instrument::Error),
 }
 
-/// The result of this module's functions.
+/// The result type of the functions in this module.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Makes a closure for `map_err`: the operation failed with this file.
+    /// Returns a function for `map_err` that adds the operation and the file to an error of the system.
     pub(super) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }
     }
 
-    /// Whether the fault is in the command line, and not in the source or on this machine.
+    /// Whether the command line is wrong. If not, the problem is in the source or on this machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::NoCompiler | Error::UnknownCompiler { .. } | Error::Unsupported(_) => true,
@@ -100,7 +100,7 @@ impl Error {
         }
     }
 
-    /// The next step for the user.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Unsupported(unsupported) => unsupported.hint.map(str::to_owned),
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// Whether the compiler to start does not exist.
+    /// Whether the error is that the compiler to start does not exist.
     pub fn is_missing_compiler(&self) -> bool {
         matches!(self, Error::System { doing: Doing::Start, error, .. } if error.kind() == io::ErrorKind::NotFound)
     }

@@ -1,13 +1,13 @@
-//! The compiler driver whose code is instrumented: what `profkit mip cc` does. docs/mip-cc.md has the user's view.
+//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. docs/mip-cc.md describes its use.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `parse.rs` | the driver's command line, as far as it must be understood |
-//! | `plan.rs` | the steps that replace the call: a pure function |
-//! | `run.rs` | running the steps: programs, temporary files, signals |
-//! | `bounds.rs` | what GNU ld needs so that `--gc-sections` drops dead functions |
-//! | `assembler.rs` | the program that GCC starts as its assembler |
-//! | `error.rs` | why a call cannot be carried out, or was not finished |
+//! | `parse.rs` | parses the driver's command line |
+//! | `plan.rs` | plans the steps that replace the call of the compiler; a pure function |
+//! | `run.rs` | carries out the steps: programs, temporary files, signals |
+//! | `bounds.rs` | makes the linker script with which GNU ld's `--gc-sections` removes unused functions |
+//! | `assembler.rs` | replaces the assembler that GCC starts |
+//! | `error.rs` | the errors of the driver |
 mod assembler;
 mod bounds;
 mod error;
@@ -26,47 +26,47 @@ use run::Compiler;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// How code is instrumented and linked.
+/// The settings of the compiler driver: how code is instrumented and linked.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What the instrumenter records.
+    /// The options of the instrumenter: what it records, and in which functions.
     pub options: Options,
-    /// Which runtime is linked.
+    /// The MIP runtime to link.
     pub runtime: Runtime,
-    /// Words by which the front end makes the same options again when GCC starts it as its assembler. See
-    /// [`AssemblerCall::words`].
+    /// The command-line words from which the front end can make the same options again. They are needed when GCC starts
+    /// the front end as its assembler; see [`AssemblerCall::words`].
     pub words: Vec<OsString>,
 }
 
-/// The runtime that a link gets.
+/// The MIP runtime that is linked to a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
-    /// The runtime of this crate.
+    /// The MIP runtime that this crate contains or compiles.
     #[default]
     BuiltIn,
-    /// A runtime in this file.
+    /// A static library or object file with the MIP runtime.
     File(PathBuf),
-    /// No runtime.
+    /// No runtime is linked.
     None,
 }
 
-/// A call of a compiler, parsed.
+/// A parsed call of a compiler.
 #[derive(Debug)]
 pub enum Call<'c> {
-    /// It compiles no code: the compiler gets the words unchanged.
+    /// The call compiles no code. The compiler is started with the unchanged words.
     PassOn(Unchanged<'c>),
-    /// It compiles, assembles or links.
+    /// The call compiles, assembles or links.
     Work(Work<'c>),
 }
 
-/// A call whose words the compiler gets unchanged.
+/// A call of a compiler that is executed with unchanged words.
 #[derive(Debug)]
 pub struct Unchanged<'c> {
     compiler: Compiler,
     words: &'c [OsString],
 }
 
-/// A call with something to instrument or link.
+/// A call of a compiler with something to instrument or to link.
 #[derive(Debug)]
 pub struct Work<'c> {
     compiler: Compiler,
@@ -78,7 +78,7 @@ impl<'c> Call<'c> {
     /// Parses a command line: launchers, the compiler, its arguments.
     ///
     /// # Errors
-    /// If it names no compiler, or asks for what cannot be instrumented.
+    /// If the command line names no compiler, or contains something that cannot be instrumented.
     pub fn parse(command: &'c [OsString]) -> Result<Self> {
         let at = parse::compiler_at(command);
         let Some((launcher_and_compiler, words)) = command.split_at_checked(at + 1) else {
@@ -104,7 +104,7 @@ impl Unchanged<'_> {
 }
 
 impl Work<'_> {
-    /// Carries out the command line. The result is the compiler's exit code.
+    /// Carries out the command line. Returns the exit code for this process.
     ///
     /// # Errors
     /// If a program cannot be started, the assembly cannot be instrumented, or there is no runtime.

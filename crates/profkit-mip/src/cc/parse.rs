@@ -1,70 +1,71 @@
-//! The command line of a compiler driver, as far as it must be understood to know what the driver will do: which words
-//! are inputs, which are values of the option before them, at which phase it stops, what it writes.
+//! Parses the command line of a compiler, as far as needed to predict what the compiler will do: which words are
+//! inputs, which words are values of the option before them, after which phase the compiler stops, which files it
+//! writes.
 use super::error::Unsupported;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The family of the compiler.
+/// The family of a compiler: Clang or GCC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     Clang,
     Gcc,
 }
 
-/// The phase after which the driver stops.
+/// The phase after which a compiler driver stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// `-S`.
+    /// The driver stops after compiling (`-S`).
     Assembly,
-    /// `-c`.
+    /// The driver stops after assembling (`-c`).
     Object,
-    /// None: it links.
+    /// The driver does not stop before linking.
     Link,
-    /// `-r`: it links objects into an object.
+    /// The driver links objects into one object (`-r`).
     PartialLink,
 }
 
 /// The kind of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Compiled to assembly.
+    /// Source code that is compiled to assembly.
     Source,
-    /// Assembly that the preprocessor reads first.
+    /// Assembly that must be preprocessed first.
     PreprocessedAssembly,
-    /// Assembly without preprocessing.
+    /// Assembly that is not preprocessed.
     Assembly,
-    /// Anything else: an input for the linker.
+    /// Any other file, which is an input of the linker.
     Other,
 }
 
-/// The purpose of an option.
+/// The purpose of a compiler option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// `-c`, `-S` and other options that name the phase after which the driver stops.
+    /// An option that names the phase after which the driver stops, such as `-c` and `-S`.
     Stop,
-    /// `-o`.
+    /// The option `-o`.
     Output,
-    /// `-x`.
+    /// The option `-x`.
     Language,
-    /// Options about dependency files.
+    /// An option about dependency files.
     Dependencies,
-    /// Options for the linker alone.
+    /// An option that only the linker uses.
     Linker,
-    /// Options for the preprocessor or the compiler alone; an assembler has no use for them.
+    /// An option that only the preprocessor or the compiler uses. It is not used when assembling.
     Preprocessor,
-    /// `-save-temps`.
+    /// The option `-save-temps`.
     SaveTemps,
-    /// Everything else.
+    /// Any other option.
     Other,
 }
 
-/// One option or input of the command line: one word, or two.
+/// An option or an input of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An option whose value is the next word.
+    /// An option: one word, or two if the value is a separate word.
     Option { class: Class, words: Vec<OsString> },
-    /// An input, with the language in force (`-x`).
+    /// An input, with the language that the last option `-x` before it has set.
     Input {
         path: OsString,
         kind: Kind,
@@ -72,17 +73,17 @@ pub enum Item {
     },
 }
 
-/// A command line that compiles, assembles or links.
+/// A parsed command line that compiles, assembles or links.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     pub items: Vec<Item>,
     pub stop: Stop,
     pub output: Option<OsString>,
-    /// Whether the user gives a `--build-id` option.
+    /// Whether the command line contains an option `--build-id`.
     pub has_build_id: bool,
-    /// Whether the user names the dependency file, and whether the user names its target.
+    /// Whether options name the dependency file, and whether options name its target.
     pub dependencies: Dependencies,
-    /// Whether some words come from response files.
+    /// Whether some of the words were read from response files.
     pub from_response_file: bool,
 }
 
@@ -93,21 +94,21 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// The meaning of a command line.
+/// The purpose of a command line.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// It compiles no code: the compiler gets the words unchanged.
+    /// The command line compiles no code. The compiler is started with the unchanged words.
     PassOn,
-    /// It compiles, assembles or links.
+    /// The command line compiles, assembles or links.
     Work(Box<Parsed>),
 }
 
-/// Programs that take a compiler as their first argument and run it.
+/// Programs that run the compiler that is their first argument.
 const LAUNCHERS: &[&str] = &[
     "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
 ];
 
-/// The position of the compiler's own name among the words: after the launchers.
+/// Returns the index of the compiler's name among the words. Launchers may stand before it.
 pub fn compiler_at(words: &[OsString]) -> usize {
     let launchers = words.iter().take_while(|word| {
         Path::new(word)
@@ -117,13 +118,14 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// The family that the compiler's name shows; None for names such as `cc`, whose compiler differs between systems.
+/// Returns the family that a compiler's name shows. `None` for names such as `cc`, whose compiler differs between
+/// systems.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?
         .to_string_lossy()
         .into_owned();
-    // Compiler names may end in a version and begin with a triple: aarch64-linux-gnu-g++-12, clang++-22.
+    // The name of a compiler may begin with a triple and end in a version: aarch64-linux-gnu-g++-12, clang++-22.
     let has = |part: &str| {
         name.match_indices(part).any(|(at, _)| {
             let before = name
@@ -146,7 +148,7 @@ pub fn family(compiler: &OsStr) -> Option<Family> {
     }
 }
 
-/// Options that accept their value as a separate argument, each with its purpose.
+/// The options whose value may be a separate word, each with its purpose.
 const SEPARATE: &[(&str, Class)] = &[
     ("-o", Class::Output),
     ("--output", Class::Output),
@@ -213,7 +215,7 @@ const SEPARATE: &[(&str, Class)] = &[
     ("-dumpdir", Class::Other),
 ];
 
-/// Options with which nothing is compiled to an object: the compiler answers a question, or stops earlier.
+/// Whether the compiler makes no object with this option, because it answers a question or stops earlier.
 fn ends_before_code(text: &str) -> bool {
     matches!(
         text,
@@ -241,7 +243,7 @@ fn ends_before_code(text: &str) -> bool {
         || text.starts_with("--help=")
 }
 
-/// The kind of an input: by the language that `-x` gives, or else by the file's name.
+/// Returns the kind of an input by the language from `-x`, or else by the file's name.
 fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     if let Some(language) = language {
         let language = language.to_string_lossy();
@@ -270,7 +272,7 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
 /// Parses the words after the compiler's name.
 ///
 /// # Errors
-/// If the command line asks for what cannot be instrumented.
+/// If the command line contains something that cannot be instrumented.
 pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported> {
     let expanded = expand(words, 0);
     let from_response_file = expanded.len() != words.len() || expanded != words;
@@ -331,7 +333,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
                 }
                 Class::Stop
             }
-            // The driver stops at the earliest phase that an option names.
+            // If several options name a phase, the driver stops after the earliest of them.
             "-S" => {
                 stop = Stop::Assembly;
                 Class::Stop
@@ -479,7 +481,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     }
     let compiles = inputs().any(|kind| kind != Kind::Other);
     if stop == Stop::Object && !compiles {
-        // Headers to precompile, and language names that the compiler will reject.
+        // These languages are headers to precompile, or names that the compiler will reject.
         return Ok(Request::PassOn);
     }
     if family == Family::Clang
@@ -504,7 +506,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     })))
 }
 
-/// Whether this is a long option that begins with the letters `-o`, which are not the option `-o` here.
+/// Whether a word begins with `-o` but is a long option instead of the option `-o`.
 fn is_word_option_with_o(text: &str) -> bool {
     ["-object", "-openmp", "-opt"]
         .iter()
@@ -516,11 +518,11 @@ fn is_build_id(text: &str) -> bool {
     text == "build-id" || text.starts_with("build-id=")
 }
 
-/// How many response files may be nested. GCC's libiberty has a limit of the same kind; no build comes near it.
+/// The largest nesting depth of response files. GCC's libiberty has a similar limit, and no build comes near it.
 const RESPONSE_DEPTH: usize = 20;
 
-/// Replaces the names of response files by the words in them. The name of a file that cannot be read stays as a word;
-/// compilers do the same.
+/// Replaces the names of response files by the words in the files. If a response file cannot be read, its name remains
+/// a word, as in compilers.
 fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
     let mut all = Vec::new();
     for word in words {
@@ -536,7 +538,8 @@ fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
     all
 }
 
-/// The words of a response file: white space separates them; quotes of both kinds and backslashes protect it.
+/// Splits the text of a response file into words. Words are separated by white space, which both kinds of quotes and
+/// backslashes protect.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -561,7 +564,7 @@ fn split(text: &[u8]) -> Vec<OsString> {
     words
 }
 
-/// The text of a response file that holds these words.
+/// Returns the text of a response file that contains these words.
 pub fn response_file(words: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for word in words {

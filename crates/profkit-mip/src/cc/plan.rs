@@ -1,55 +1,57 @@
-//! Turns a driver's command line into the steps that replace it. Pure: it looks at no file and starts no program.
+//! Converts a compiler's command line to the steps that replace it. This is a pure function: it reads no file and
+//! starts no program.
 use super::parse::{Class, Family, Item, Kind, Parsed, Stop};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// One step.
+/// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Run the compiler with these words.
+    /// Start the compiler with these words.
     Run(Vec<OsString>),
-    /// Instrument a file of assembly.
+    /// Instrument an assembly file.
     Instrument {
-        /// The file of assembly to read; `-` is standard input.
+        /// The assembly file to read; `-` is standard input.
         from: PathBuf,
-        /// The file to write: the same file or another.
+        /// The assembly file to write. It may be the file that is read.
         to: PathBuf,
-        /// The user's file, which messages name.
+        /// The input file that the user named. Messages show its name.
         source: OsString,
-        /// Whether the assembly must name the user's file. Without that, the assembler's messages would name `to`.
+        /// Whether a line with the name of the user's file is added to the assembly. Without it, messages of the
+        /// assembler would show the name of the temporary assembly file.
         marked: bool,
     },
     /// Copy a file to standard output.
     Show(PathBuf),
 }
 
-/// Steps in their order. When one fails, the rest of the group is left out.
+/// Steps that are carried out in order. After a step that fails, the remaining steps of the group are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub steps: Vec<Step>,
-    /// Outputs to remove when a step fails.
+    /// The output files to remove if a step fails.
     pub discard: Vec<PathBuf>,
 }
 
-/// All steps of one call.
+/// All steps that replace one call of a compiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// One group per input that is compiled or assembled.
+    /// The groups of steps: one group for each input that is compiled or assembled.
     pub groups: Vec<Group>,
-    /// The link, which runs if no group failed.
+    /// The words of the link, which is carried out if no group failed.
     pub link: Option<Vec<OsString>>,
-    /// Folders to create first.
+    /// The folders to create before the first step.
     pub folders: Vec<PathBuf>,
 }
 
-/// Facts about the system that the plan needs.
+/// Paths and words from the system that a plan depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// A folder for files that exist only during the call.
+    /// The folder for temporary files, which exist only during the call.
     pub temporary: &'a Path,
-    /// The runtime; None links none.
+    /// The file of the MIP runtime; `None` if no runtime is linked.
     pub runtime: Option<&'a Path>,
-    /// Words for the linker; they follow the runtime.
+    /// The words to add to a link after the runtime.
     pub linker: &'a [OsString],
 }
 
@@ -57,7 +59,7 @@ fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// The file name without its extension; drivers name their outputs by it.
+/// Returns a file name without its extension. Drivers make the names of outputs from it.
 fn stem(input: &OsStr) -> OsString {
     Path::new(input).file_stem().unwrap_or(input).to_owned()
 }
@@ -68,12 +70,12 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether an output cannot hold assembly for a while, because it is not an ordinary file in a folder.
+/// Whether the output is not an ordinary file in a folder, so that it cannot hold the assembly temporarily.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }
 
-/// The words that a link gets after the user's words.
+/// Returns the words to add to a link after the user's words.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     if parsed.stop == Stop::PartialLink {
@@ -106,7 +108,7 @@ fn inputs(parsed: &Parsed) -> impl Iterator<Item = (&OsString, Kind, Option<&OsS
     })
 }
 
-/// Plans a call. `words` are the user's words; response files are not yet replaced.
+/// Plans the steps for a call of a compiler. `words` are the words of the user, including the names of response files.
 pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<'_>) -> Plan {
     let compiled = inputs(parsed)
         .filter(|(_, kind, _)| *kind != Kind::Other)
@@ -114,7 +116,7 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     let one_output =
         parsed.output.is_some() && parsed.stop != Stop::Link && parsed.stop != Stop::PartialLink;
     if one_output && compiled > 1 {
-        // The compiler prints the error for this itself.
+        // The compiler itself reports the error of this command line.
         return Plan {
             link: Some(words.to_vec()),
             ..Plan::default()
@@ -126,13 +128,14 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     }
 }
 
-/// GCC starts our assembler (`-B`), so that everything else stays as in a plain build. Only `-S` runs no assembler.
+/// Plans the steps for GCC. With `-B`, GCC starts this program as its assembler, and everything else stays as in a
+/// normal build. Only `-S` starts no assembler.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));
     let special = parsed.output.as_ref().filter(|output| is_special(output));
     if parsed.stop == Stop::Assembly && special.is_some() {
-        // The compiler writes the assembly to another file first.
+        // The output is not an ordinary file, so the compiler writes the assembly to a temporary file first.
         run.extend(parsed.items.iter().flat_map(|item| match item {
             Item::Option {
                 class: Class::Output,
@@ -193,7 +196,7 @@ fn instrument_in_place(file: &Path, source: &OsStr) -> Step {
     }
 }
 
-/// The language in force after the last word.
+/// Returns the language that the last option `-x` has set.
 fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     parsed.items.iter().rev().find_map(|item| match item {
         Item::Option {
@@ -211,9 +214,9 @@ fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     })
 }
 
-/// Clang has its assembler inside. So a source is compiled to assembly under the output's own name, instrumented,
-/// assembled into the output, and linked. With the output's own name, files that are named after the output (dependency
-/// files, for example) get the right name.
+/// Plans the steps for Clang, which contains its assembler. A source is compiled to assembly, instrumented, assembled
+/// to the output, and linked. The assembly is written under the final name of the output, so that files named after the
+/// output (dependency files, for example) get the right names.
 fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     let mut plan = Plan::default();
@@ -259,7 +262,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             Some(output) if !links && is_special(output) => folder.join("out.text"),
             _ => object.clone(),
         };
-        // With `-save-temps` the user keeps the assembly that was assembled.
+        // With `-save-temps`, the user gets the instrumented assembly.
         let keeps = parsed.items.iter().find_map(|item| match item {
             Item::Option {
                 class: Class::SaveTemps,
@@ -328,7 +331,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     plan
 }
 
-/// Words that compile (`-S`) or preprocess (`-E`) one input into `text`.
+/// Returns the words that compile (`-S`) or preprocess (`-E`) one input into the file `text`.
 fn compile_words(
     parsed: &Parsed,
     path: &OsStr,
@@ -353,7 +356,7 @@ fn compile_words(
         }
     }
     if links && parsed.dependencies.wanted {
-        // Dependency files are named after the program or the source, not after an object that the user never sees.
+        // The user never sees the temporary object, so dependency files are named after the program or the source.
         let named_after = parsed.output.clone();
         if !parsed.dependencies.file_named {
             let file = named_after.as_ref().map_or_else(
@@ -375,9 +378,9 @@ fn compile_words(
     run
 }
 
-/// Words that assemble.
+/// Returns the words that assemble a file.
 fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
-    // Options that only the compiler uses must not cause a warning now.
+    // This option prevents warnings about options that only the compiler uses.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
         if let Item::Option {

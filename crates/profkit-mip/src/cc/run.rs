@@ -1,4 +1,4 @@
-//! Carries out a plan: programs, temporary files, signals.
+//! Carries out a plan of the compiler driver: starts programs, makes temporary files, handles signals.
 use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
@@ -15,20 +15,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// If the words have more bytes than this, they go into a response file. Far below the limit of one `exec`.
+/// The number of bytes up to which words are passed on the command line. Longer commands use a response file. The
+/// system's limit for one `exec` is much larger.
 const LONG_COMMAND: usize = 32 << 10;
 
-/// The user's compiler.
+/// The compiler that the user named.
 #[derive(Debug)]
 pub struct Compiler {
     program: OsString,
-    /// Words before the user's words: the compiler, if the program is a launcher.
+    /// The words that stand before the user's words: the compiler, if the program to start is a launcher.
     before: Vec<OsString>,
     pub family: Family,
 }
 
 impl Compiler {
-    /// `words` are the launchers and the compiler, which is the word number `at`.
+    /// Makes the compiler from the launchers and the compiler in `words`. The compiler has the index `at`.
     pub fn new(words: &[OsString], at: usize) -> Result<Self> {
         let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
             return Err(Error::NoCompiler);
@@ -40,7 +41,7 @@ impl Compiler {
         };
         compiler.family = match parse::family(name) {
             Some(family) => family,
-            // `cc`, `c++` and whatever else a distribution calls its compilers.
+            // The name may be `cc`, `c++` or any other name that a distribution gives its compilers.
             None => {
                 let output = compiler.ask(&["--version".into()])?;
                 if output.contains("clang") {
@@ -71,7 +72,7 @@ impl Compiler {
         }
     }
 
-    /// Runs the compiler with these words and returns what it prints.
+    /// Starts the compiler with these words and returns its output.
     pub fn ask(&self, words: &[OsString]) -> Result<String> {
         let output = self
             .command(words)
@@ -82,20 +83,20 @@ impl Compiler {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Replaces this process by the compiler; returns only if that fails.
+    /// Executes the compiler in place of this process. Returns only if that fails.
     pub fn replace_us(&self, words: &[OsString]) -> Error {
         let error = self.command(words).exec();
         self.cannot_start(error)
     }
 
-    /// The triple that the user's words select.
+    /// Returns the target triple that the user's words select.
     fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
         words.push("-dumpmachine".into());
         self.ask(&words)
     }
 
-    /// The words that the linker needs. This writes the script that they may name.
+    /// Returns the words to add for the linker. If they name a linker script, the script is written to a file.
     fn linker_words(
         &self,
         parsed: &Parsed,
@@ -112,7 +113,7 @@ impl Compiler {
     }
 }
 
-/// Removes temporary files when a signal ends the process.
+/// A guard that removes temporary files if a signal ends the process.
 struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Cleaner {
@@ -128,7 +129,7 @@ impl Cleaner {
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 for path in ours.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                    // The path may be a file or a folder, so one of the two calls fails.
+                    // The path may be a file or a folder, so one of these two calls fails.
                     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -137,7 +138,7 @@ impl Cleaner {
         Ok(Cleaner(paths))
     }
 
-    /// Outputs of the current step are removed too.
+    /// Sets the outputs of the current step. They are removed too if a signal ends the process.
     fn set_outputs(&self, outputs: &[PathBuf]) {
         let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.truncate(1);
@@ -145,7 +146,7 @@ impl Cleaner {
     }
 }
 
-/// Carries out the command line.
+/// Carries out a command line. Returns the exit code.
 pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
     let temporary = tempfile::Builder::new()
         .prefix("profkit-cc-")
@@ -206,7 +207,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
 
 fn discard(group: &Group) {
     for path in &group.discard {
-        // A file that was never made needs no removing.
+        // This fails if the file was not made, which is not an error.
         let _ = fs::remove_file(path);
     }
 }
@@ -216,15 +217,15 @@ struct Job<'a> {
     options: &'a Options,
     words: &'a [OsString],
     folder: &'a Path,
-    /// Number of response files so far.
+    /// The number of response files that were made so far.
     rsp: usize,
-    /// The value of the environment variable that our assembler reads when GCC starts it.
+    /// The value of the environment variable that this program reads when GCC starts it as its assembler.
     assembler: Option<OsString>,
     parsed: &'a Parsed,
 }
 
 impl Job<'_> {
-    /// Runs the steps and returns the exit code of the first one that failed.
+    /// Carries out the steps of a group. Returns the exit code of the step that failed.
     fn group(&mut self, group: &Group) -> Result<Option<u8>> {
         for step in &group.steps {
             let failed = match step {
@@ -255,7 +256,7 @@ impl Job<'_> {
         Ok(None)
     }
 
-    /// Runs the compiler and returns its exit code; None if it succeeded.
+    /// Starts the compiler. Returns its exit code, or `None` if it succeeded.
     fn run(&mut self, words: &[OsString]) -> Result<Option<u8>> {
         let length: usize = words.iter().map(|word| word.len()).sum();
         let mut command = if self.parsed.from_response_file && length > LONG_COMMAND {
@@ -285,7 +286,7 @@ impl Job<'_> {
     }
 }
 
-/// The exit code as a shell reports it; None if the program succeeded.
+/// Returns the exit code that a shell would report, or `None` if the program succeeded.
 fn code(status: ExitStatus) -> Option<u8> {
     if status.success() {
         return None;
@@ -296,8 +297,8 @@ fn code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
-/// Instruments a file of assembly; `-` is standard input. The compiler is asked for the target only if the text does
-/// not show it.
+/// Instruments an assembly file; `-` is standard input. The compiler is asked for the target only if the text of the
+/// file does not show it.
 pub fn instrument_file(
     from: &Path,
     to: &Path,
@@ -325,7 +326,7 @@ pub fn instrument_file(
     };
     let mut bytes = Vec::new();
     if marked {
-        // After this line assemblers name the user's file in messages and count its lines.
+        // After this line, assemblers show the name of the user's file and its line numbers in messages.
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
         bytes.extend_from_slice(format!("# 1 \"{quoted}\"\n").as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Table tests: from a command line to what is run.
+//! Tests that compare the steps for many command lines with a table.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use super::parse::{Family, Request, compiler_at, family, parse, response_file};
 use super::plan::{Places, Step, plan};
@@ -17,7 +17,7 @@ fn text(words: &[OsString]) -> String {
         .join(" ")
 }
 
-/// What is run for a command line, one step a line.
+/// Returns the planned steps for a command line as text, one step per line.
 fn planned(of: Family, line: &str) -> String {
     let words = words(line);
     let parsed = match parse(&words, of) {
@@ -395,7 +395,7 @@ fn response_files_are_read_and_written_alike() {
     };
     assert!(parsed.from_response_file);
     assert_eq!(parsed.output, Some("it's.o".into()));
-    // What cannot be read stays a word: the compiler complains about it.
+    // The name of a response file that cannot be read remains a word, and the compiler reports it.
     assert_eq!(
         planned(Family::Gcc, "@missing.rsp"),
         "link -B T/ @missing.rsp RT.a -Wl,--build-id"

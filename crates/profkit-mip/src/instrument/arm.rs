@@ -1,12 +1,13 @@
 //! The back end for 32-bit Arm with ELF (AAPCS32): function coverage of ARMv7 code in the A32 and T32 instruction sets.
 //!
-//! At a function's entry only r12 is free, and compilers pass the static chain in it. So the probe saves two registers.
-//! It forms a PC-relative address with `movw` and `movt`, which ARMv6T2 introduced; nothing is put into literal pools.
+//! At the entry of a function only r12 is free, and compilers use it for the static chain. So the probe saves two
+//! registers. It computes a PC-relative address with `movw` and `movt`, which exist since ARMv6T2. Nothing is put into
+//! literal pools.
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::options::{Counter, Mode, Options};
 use crate::asm::{ArmSet, Instruction, Syntax, words};
 
-/// 32-bit Arm ELF.
+/// The back end for 32-bit Arm with ELF.
 #[derive(Debug)]
 pub(super) struct Elf;
 
@@ -63,7 +64,8 @@ impl Backend for Elf {
             return Err("is for a processor before ARMv7, which lacks movw and movt".to_owned());
         }
         let (record, here) = (site.labels.record(), site.labels.other("p"));
-        // Both keep the code after them aligned to 4 bytes, which literal loads rely on.
+        // The A32 and the T32 form both keep the following code aligned to 4 bytes, because literal loads depend on the
+        // alignment.
         let (ahead, zero) = match state.set {
             Some(ArmSet::A32) => (8, "add r1, pc, r1; mov r0, #0"),
             Some(ArmSet::T32) if state.unified => (4, "add r1, pc; mov.w r0, #0"),
@@ -92,7 +94,8 @@ impl Backend for Elf {
     }
 }
 
-/// What an instruction does to the flow of control (Arm Architecture Reference Manual for ARMv7-A, A4.3 and A8).
+/// Returns the effect of an instruction on the flow of control (Arm Architecture Reference Manual for ARMv7-A, A4.3 and
+/// A8).
 fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..

@@ -1,45 +1,45 @@
-//! What the instrumenter needs to know about a target, and what the target's back end does.
+//! The interface between the instrumenter and the back ends of the targets.
 use super::functions::Function;
 use super::labels::Labels;
 use super::options::Options;
 use crate::asm::{Instruction, Kind, Module, Syntax};
 use std::fmt;
 
-/// What an instruction does to the flow of control.
+/// The effect of an instruction on the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow<'a> {
-    /// Continues with the next instruction.
+    /// Control continues with the next instruction.
     Next,
-    /// Calls, and continues with the next instruction after the return.
+    /// The instruction is a call. Control continues with the next instruction after the return.
     Call,
-    /// Always jumps to a label.
+    /// The instruction always jumps to a label.
     Jump(&'a [u8]),
-    /// Jumps to a label, or continues with the next instruction.
+    /// The instruction jumps to a label, or control continues with the next instruction.
     Branch(&'a [u8]),
-    /// Jumps to an address from a register or a table.
+    /// The instruction jumps to an address from a register or a table.
     Indirect,
-    /// Returns, traps, or leaves the function in another way.
+    /// The instruction returns, traps, or leaves the function in another way.
     Leave,
 }
 
-/// Where a probe goes.
+/// The place of a probe in an assembly file.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'m, 'a> {
     /// The assembly file that the function is in.
     pub module: &'m Module<'a>,
-    /// The function that the probe records.
+    /// The function whose execution the probe records.
     pub function: &'m Function<'a>,
-    /// Names of its labels.
+    /// The names of the labels that belong to the function.
     pub labels: Labels,
-    /// Index of the statement before which the probe goes.
+    /// The index of the statement before which the probe is inserted.
     pub statement: usize,
     /// The options of the instrumenter.
     pub options: &'m Options,
 }
 
 impl Site<'_, '_> {
-    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`, so that a push needs a directive for the
-    /// unwinder.
+    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`. If so, a push in the probe needs a directive
+    /// for the unwinder.
     pub fn in_frame(&self) -> bool {
         self.function
             .statements(self.module)
@@ -49,7 +49,7 @@ impl Site<'_, '_> {
             })
     }
 
-    /// Whether Intel syntax is on where the probe goes.
+    /// Whether Intel syntax is enabled at the place of the probe.
     pub fn intel(&self) -> bool {
         self.module
             .statements
@@ -58,52 +58,56 @@ impl Site<'_, '_> {
     }
 }
 
-/// The code of a probe.
+/// The assembly code of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// Code inside the function: statements with the target's separator between them, without a line break.
+    /// The code that is inserted into the function. Its statements are separated by the target's separator, without
+    /// line breaks.
     pub inline: String,
-    /// Code out of the way: lines that follow the code of the section.
+    /// Rarely executed code: lines that are placed after all other code of the section.
     pub cold: Option<String>,
 }
 
-/// The probes of a function's non-entry blocks.
+/// The probes for all blocks of a function except the entry block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockProbes {
-    /// For each block: the statement before which its probe goes, and the probe.
+    /// For each block: the index of the statement before which the probe is inserted, and the probe.
     pub probes: Vec<(usize, String)>,
-    /// Statements of the function and its jump tables that must be replaced because the code grows.
+    /// Statements of the function and its jump tables that must be replaced because the code becomes longer: index and
+    /// new text.
     pub replaced: Vec<(usize, String)>,
 }
 
-/// The back end of one target.
+/// The back end of one target. It recognises instructions and makes the code of probes.
 pub trait Backend: fmt::Debug + Sync {
-    /// Its assembly syntax and object format.
+    /// The assembly syntax and object format of the target.
     fn syntax(&self) -> &'static Syntax;
 
-    /// Whether its addresses have 64 bits.
+    /// Whether addresses of the target have 64 bits.
     fn is_64_bit(&self) -> bool;
 
-    /// The reason why a mode is not available, if it is not.
+    /// Checks whether the target supports the mode in the options.
     ///
     /// # Errors
-    /// The reason, worded to follow the file's name.
+    /// The reason why it does not, as a text that can follow the name of the file.
     fn supports(&self, options: &Options) -> Result<(), String>;
 
-    /// The flow of control after an instruction.
+    /// Returns the effect of an instruction on the flow of control.
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a>;
 
-    /// Whether it is a landing pad for indirect calls, which must stay the first instruction (`endbr64`, `bti c`).
+    /// Whether the instruction is a landing pad for indirect calls, which must remain the first instruction of a
+    /// function (`endbr64`, `bti c`).
     fn is_landing(&self, instruction: &Instruction<'_>) -> bool;
 
     /// Whether this is a no-op instruction, like those in a patchable function entry.
     fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether it is a profiler's hook that must stay at the function's start (`call __fentry__`).
+    /// Whether the instruction is a call for a profiler that must remain at the start of the function (`call
+    /// __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether two instructions at a function's start set up its frame in the way that debuggers look for, so that
-    /// the entry probe goes after them. The probe must be right there too.
+    /// Whether the two first instructions of a function set up its frame in the way that debuggers recognise. The entry
+    /// probe is then placed after them, and must be correct at that place too.
     fn is_frame_setup(
         &self,
         _first: &Instruction<'_>,
@@ -113,13 +117,13 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
-    /// Whether it is a prefix alone, which belongs to the next instruction (`lock` on a line of its own).
+    /// Whether the statement is only a prefix of the next instruction (`lock` on a line of its own).
     fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
 
-    /// Whether it is a branch whose range does not grow with the distance, so that probes in between could put its
-    /// target out of reach (`loop`, `jrcxz`).
+    /// Whether the instruction is a branch whose range is limited and cannot be extended by the assembler (`loop`,
+    /// `jrcxz`). Probes between the branch and its target could put the target out of reach.
     fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
@@ -129,18 +133,18 @@ pub trait Backend: fmt::Debug + Sync {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
     }
 
-    /// The probe at a function's entry.
+    /// Makes the probe for the entry of a function.
     ///
     /// # Errors
-    /// Why this function cannot have one.
+    /// The reason why this function cannot have a probe.
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
 
-    /// The probes of the non-entry blocks of one part of a function; part 0 is the function itself. `starts` are the
-    /// statements that the blocks begin with. The byte of the first block follows the entry's part of the record; the
-    /// others follow in the order of `starts`.
+    /// Makes the probes for the blocks in one part of a function, except the entry block. Part 0 is the function
+    /// itself. `starts` are the indices of the statements with which the blocks begin. In the record, the bytes of the
+    /// blocks follow the entry's bytes, in the order of `starts`.
     ///
     /// # Errors
-    /// Why the function cannot have them.
+    /// The reason why the function cannot have block probes.
     fn blocks(
         &self,
         site: &Site<'_, '_>,
@@ -148,6 +152,7 @@ pub trait Backend: fmt::Debug + Sync {
         starts: &[usize],
     ) -> Result<BlockProbes, String>;
 
-    /// Lines that an object needs once, such as helper functions in COMDAT groups. They are appended to the file.
+    /// Returns the lines that an object needs only once, such as helper functions in COMDAT groups. They are appended
+    /// to the file.
     fn once(&self, options: &Options) -> String;
 }

@@ -1,4 +1,4 @@
-//! The basic blocks of a function, and its control-flow signature.
+//! Finds the basic blocks of a function, and computes its control-flow signature.
 use super::backend::{Backend, Flow};
 use super::functions::{Function, Part, is_data};
 use super::landing::{DataFacts, is_number};
@@ -6,28 +6,28 @@ use crate::asm::{Instruction, Kind, Module, words};
 use profkit_data::ids::NameRef;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// One basic block with at least one instruction.
+/// A basic block with at least one instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Index of the statement before which its probe goes.
+    /// The index of the statement before which the block's probe is inserted.
     pub(super) statement: usize,
-    /// The part of the function that it stands in: 0 is the function itself, and its parts count from 1.
+    /// The number of the part of the function that contains the block. Part 0 is the function itself.
     pub(super) part: usize,
-    /// Indices of the blocks that may follow.
+    /// The indices of the blocks that may be executed next.
     pub(super) successors: Vec<usize>,
 }
 
-/// The blocks of a function in layout order, followed by the blocks of its parts.
+/// The blocks of a function in layout order, followed by the blocks of its cold parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
-    /// Why no probe may be inserted into the blocks.
+    /// The reason why no probe may be inserted into the blocks, if there is one.
     pub(super) fixed: Option<&'static str>,
 }
 
 impl Graph {
-    /// The control-flow signature: a hash over the successor numbers of each block. A function with a single block has
-    /// 0.
+    /// Returns the control-flow signature: a hash of the successors of all blocks. The signature of a function with a
+    /// single block is 0.
     pub(super) fn signature(&self) -> u32 {
         if self.blocks.len() <= 1 {
             return 0;
@@ -41,18 +41,18 @@ impl Graph {
             }
             text.push(b'}');
         }
-        // The low half of the hash, which is what version 8 stores.
+        // Only the low half of the hash is used. Version 8 stores no more.
         let [a, b, c, d, ..] = NameRef::of(&text).0.to_le_bytes();
         u32::from_le_bytes([a, b, c, d])
     }
 }
 
-/// What the search for blocks keeps of a statement.
+/// A statement, reduced to what the search for blocks needs.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Label(&'a [u8]),
     Code(Flow<'a>),
-    /// Inline assembly: a whole run of its statements.
+    /// Several consecutive statements of inline assembly.
     Inline,
     Data,
 }
@@ -61,16 +61,16 @@ struct Item<'a> {
     statement: usize,
     part: usize,
     step: Step<'a>,
-    /// Labels that inline assembly may go to.
+    /// The labels to which inline assembly may jump.
     goes_to: Vec<&'a [u8]>,
-    /// The landing pad of a call.
+    /// The label of the landing pad of a call.
     pad: Option<&'a [u8]>,
 }
 
-/// Finds the blocks of a function and its parts.
+/// Finds the blocks of a function and its cold parts.
 ///
 /// # Errors
-/// Why the flow of control is not understood.
+/// The reason why the flow of control cannot be determined.
 pub(super) fn find<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
@@ -94,7 +94,7 @@ fn items<'a>(
     fixed: &mut Option<&'static str>,
 ) -> Result<Vec<Item<'a>>, &'static str> {
     let mut items: Vec<Item<'a>> = Vec::new();
-    // The function's own label is not a place inside it: a jump there is a call of itself.
+    // The function's own label is left out, because a jump to it is a recursive call.
     let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
         function
             .parts
@@ -107,7 +107,7 @@ fn items<'a>(
         let statements = module.statements.get(first..end).unwrap_or_default();
         for (offset, statement) in statements.iter().enumerate() {
             if statement.section != section {
-                // Inline assembly lists its targets in sections of its own.
+                // Inline assembly lists its jump targets in separate sections.
                 if statement.context.inline
                     && let Kind::Directive(directive) = statement.kind
                     && let Some(Item {
@@ -196,7 +196,7 @@ fn items<'a>(
     Ok(items)
 }
 
-/// Where each label of the function is; numeric labels have several places.
+/// The positions of each label in a function. A numeric label may have several positions.
 type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
@@ -209,7 +209,7 @@ fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
     places
 }
 
-/// The item that a name refers to from an item; `None` for what is not in the function.
+/// Finds the position of the label that a name at position `from` refers to. `None` if the function has no such label.
 fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     if let [digits @ .., direction @ (b'f' | b'b')] = name
         && !digits.is_empty()
@@ -225,7 +225,7 @@ fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     places.get(name)?.first().copied()
 }
 
-/// Items that begin a block.
+/// Returns the positions at which a block begins.
 fn leaders<'a>(
     module: &Module<'a>,
     items: &[Item<'a>],
@@ -284,7 +284,7 @@ fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'
 }
 
 impl Graph {
-    /// Makes a block of each run of items between leaders that has an instruction.
+    /// Makes the blocks. The statements between two block starts become a block if they contain an instruction.
     fn cut(
         &mut self,
         module: &Module<'_>,
@@ -292,8 +292,8 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // Whether a block was already made for the current run of items, and whether the run is data. No probe may
-        // precede data.
+        // `begun` is whether a block was already made for the current statements. `is_table` is whether they begin with
+        // data: no probe may be inserted before data.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -306,8 +306,8 @@ impl Graph {
                     false
                 }
                 Step::Code(_) => {
-                    // The code after a landing instruction holds the probe of its block; a landing instruction alone is
-                    // not a block.
+                    // The probe of a block is inserted after a landing instruction. A landing instruction alone is not
+                    // a block.
                     !instruction(module, item).is_some_and(|i| !begun && backend.is_landing(&i))
                 }
                 Step::Inline => true,
@@ -323,8 +323,8 @@ impl Graph {
         }
     }
 
-    /// Finds which blocks may follow each block: the next one first, if control may go on to it, then where its last
-    /// instruction goes, in the order of the operand or table, then the landing pad of its call.
+    /// Finds the blocks that may follow each block, in this order: the next block, if control may continue there; the
+    /// targets of the last instruction, in the order of its operand or table; the landing pad of its call.
     fn connect<'a>(
         &mut self,
         module: &Module<'a>,
@@ -338,7 +338,7 @@ impl Graph {
             .enumerate()
             .map(|(block, b)| (b.statement, block))
             .collect();
-        // The block of each item: the first one that begins at it or after it, in the same part.
+        // For each statement, the first block that begins at it or after it, in the same part of the function.
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {
@@ -356,7 +356,8 @@ impl Graph {
         };
         let mut goes_on: Vec<Option<usize>> = vec![None; self.blocks.len()];
         let mut current: Option<usize> = None;
-        // The block whose last instruction continues with the next item, and the part of that block.
+        // The block whose last instruction continues with the next statement, and the part of the function that
+        // contains the block.
         let mut open: Option<(usize, usize)> = None;
         let mut table: Option<&Vec<&'a [u8]>> = None;
         for (index, item) in items.iter().enumerate() {
@@ -375,7 +376,7 @@ impl Graph {
             match item.step {
                 Step::Code(flow) => {
                     if let Some(instruction) = instruction(module, item) {
-                        // An indirect jump uses the table that was mentioned last.
+                        // An indirect jump uses the jump table that was mentioned last.
                         table = words(instruction.operands)
                             .filter_map(|word| data.tables.get(word))
                             .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))

@@ -1,6 +1,7 @@
-//! Insertions into a text and replacements in it, by offset.
+//! Inserts and replaces parts of a text by offset.
 
-/// Edits, in any order. Insertions at one offset appear in the order in which they were made.
+/// A list of insertions and replacements, in any order. Insertions at the same offset are applied in the order in which
+/// they were added.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
@@ -9,13 +10,13 @@ pub(super) struct Edits {
 #[derive(Debug)]
 struct Edit {
     offset: usize,
-    /// The bytes of the text that it replaces.
+    /// The number of bytes that are replaced.
     replaces: usize,
     text: Vec<u8>,
 }
 
 impl Edits {
-    /// Inserts before the byte at an offset.
+    /// Adds an insertion before the byte at an offset.
     pub(super) fn insert(&mut self, offset: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,
@@ -24,7 +25,7 @@ impl Edits {
         });
     }
 
-    /// Replaces the bytes from `offset` to `end`. Insertions at `offset` stay before the new text.
+    /// Adds a replacement of the bytes from `offset` to `end`. Insertions at `offset` appear before the new text.
     pub(super) fn replace(&mut self, offset: usize, end: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,
@@ -33,7 +34,7 @@ impl Edits {
         });
     }
 
-    /// The text with everything inserted.
+    /// Returns the text with all insertions and replacements applied.
     pub(super) fn apply(mut self, text: &[u8]) -> Vec<u8> {
         self.list
             .sort_by_key(|edit| (edit.offset, edit.replaces > 0));

@@ -1,4 +1,5 @@
-//! What an ELF object gets after its text: cold stubs, records, map entries, the anchor, the mode word and the ring.
+//! Makes the text that is appended to assembly for ELF: cold stubs, records, map entries, the anchor, the mode word and
+//! the ring.
 use super::backend::Backend;
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
@@ -7,10 +8,11 @@ use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The subsection for cold stubs: the last one that assemblers take, so that it stands after the file's own.
+/// The number of the subsection for cold stubs. It is the last number that assemblers accept, so the stubs come after
+/// all code of the file.
 const COLD_SUBSECTION: u32 = 8191;
 
-/// Appends everything.
+/// Appends all data and code that the instrumented functions need.
 pub(super) fn tail(
     module: &Module<'_>,
     planned: &[Planned<'_>],
@@ -19,7 +21,7 @@ pub(super) fn tail(
     out: &mut String,
 ) {
     let mut rest = planned;
-    // Functions that stand together in one section share its record and map sections.
+    // Neighbouring functions in one section share a record section and a map section.
     while let Some(first) = rest.first() {
         let same = rest
             .iter()
@@ -33,7 +35,7 @@ pub(super) fn tail(
     out.push_str(&backend.once(options));
 }
 
-/// Selects a section of the file again.
+/// Makes a section of the file the current section again.
 fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     if let Some(section) = module.section(id) {
         let (name, arguments) = section.selector;
@@ -46,7 +48,7 @@ fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     }
 }
 
-/// Everything for functions of one section.
+/// Appends the stubs, records and map entries for functions of one section.
 fn of_section(
     module: &Module<'_>,
     run: &[Planned<'_>],
@@ -63,8 +65,8 @@ fn of_section(
             out.push_str(plan.cold.as_deref().unwrap_or_default());
         }
     }
-    // `?` joins the group of the previous section. Releases of assemblers differ in the order of group and linked-to
-    // section; with `?` neither has to be written.
+    // `?` puts a section into the group of the previous section. Assembler releases expect the group and the linked-to
+    // section in different orders; with `?` the group is not written.
     let in_group = module.section(id).is_some_and(|s| s.group.is_some());
     let join = if in_group { "?" } else { "" };
     let linked = first.labels.start();
@@ -91,7 +93,7 @@ fn of_section(
     }
 }
 
-/// What the image has once, in COMDAT groups: the anchor of the map, the mode word, the ring.
+/// Appends the items of which an image has only one, in COMDAT groups: the anchor of the map, the mode word, the ring.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(
@@ -115,7 +117,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         backend,
         out,
     );
-    // A part uses the record of its function.
+    // A part of a function uses the function's record, so it has no mode of its own.
     let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
     let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();

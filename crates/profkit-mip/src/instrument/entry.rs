@@ -1,10 +1,10 @@
-//! Where the entry probe of a function goes.
+//! Finds the place for the entry probe of a function.
 use super::backend::Backend;
 use super::functions::{Found, Function, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
-/// Finds the statement before which the entry probe goes.
+/// Finds the statement before which the entry probe is inserted.
 pub(super) fn place<'a>(
     module: &Module<'a>,
     found: &Found<'a>,
@@ -23,7 +23,8 @@ pub(super) fn place<'a>(
         }
         match statement.kind {
             Kind::Label(name) => {
-                // A linker optimisation hint refers to exactly the instruction after its label.
+                // A linker optimisation hint refers to the instruction directly after its label, so nothing may be
+                // inserted after the label.
                 if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }
@@ -55,7 +56,7 @@ pub(super) fn place<'a>(
     Err(SkipReason::Empty)
 }
 
-/// Whether all of a function is inline assembly, except for what compilers add after it.
+/// Whether a function consists of inline assembly, except for instructions that compilers add at its end.
 fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend) -> bool {
     let mut first = true;
     for (_, statement) in function.statements(module) {
@@ -70,8 +71,8 @@ fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend)
     !first
 }
 
-/// The statement after the frame setup that begins with the instruction at `first`, if debuggers look for such a setup
-/// at a function's start. They would take a probe before it for the end of the prologue.
+/// If the function begins with a frame setup that debuggers look for, returns the statement after it. Debuggers would
+/// mistake a probe before the setup for the end of the prologue.
 fn after_frame(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -97,8 +98,8 @@ fn after_frame(
     }
 }
 
-/// Whether an instruction of the function refers to a label, or to a table in its code whose entries are relative to
-/// the instruction itself (`tbb [pc, r0]`).
+/// Whether an instruction or a table in the function's code refers to a label. Entries of a table may be relative to
+/// the instruction that uses it (`tbb [pc, r0]`).
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
     function.statements(module).any(|(_, statement)| {
         let text = match statement.kind {

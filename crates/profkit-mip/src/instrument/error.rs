@@ -1,8 +1,9 @@
-//! Why a file cannot be instrumented.
+//! The error for a file that cannot be instrumented.
 use crate::asm::{Statement, excerpt};
 use std::fmt;
 
-/// Why a file cannot be instrumented: the file, the line and its text where there is one, and what is wrong.
+/// The reason why a file cannot be instrumented: the file, the line and its text if the error is about a line, and the
+/// problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     file: String,
@@ -10,11 +11,11 @@ pub struct Error {
     problem: String,
 }
 
-/// What instrumenting returns.
+/// The result type of the instrumenter.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// About a whole file.
+    /// Makes an error about a whole file.
     #[cold]
     pub fn whole(file: &str, problem: impl Into<String>) -> Self {
         Error {
@@ -24,7 +25,7 @@ impl Error {
         }
     }
 
-    /// About one statement of a file.
+    /// Makes an error about one statement of a file.
     #[cold]
     pub fn at(
         file: &str,
@@ -40,7 +41,7 @@ impl Error {
         }
     }
 
-    /// Line of the file, from 1.
+    /// The line in the file, from 1, if the error is about a line.
     pub fn line(&self) -> Option<u32> {
         self.place.as_ref().map(|(line, _)| *line)
     }

@@ -1,51 +1,52 @@
-//! Which labels are functions, and where each ends.
+//! Finds the functions in an assembly file: which labels are functions, and where each function ends.
 use crate::asm::{
     Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
-/// A function of the file: its label, and the statements up to its end.
+/// A function in an assembly file: its label, and the statements up to its end.
 #[derive(Clone, Debug)]
 pub struct Function<'a> {
-    /// Its symbol.
+    /// The symbol of the function.
     pub name: &'a [u8],
-    /// Index of its label's statement.
+    /// The index of the statement with the function's label.
     pub label: usize,
-    /// Index of the first statement after it.
+    /// The index of the first statement after the function.
     pub end: usize,
-    /// Whether that statement is the function's `.size`.
+    /// Whether the end is known from the function's `.size` directive.
     pub sized: bool,
-    /// The label that its `.size` names as its end.
+    /// The end label that the function's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
-    /// The section that it stands in. Statements of other sections in between do not belong to it.
+    /// The section of the function. Statements of other sections between its label and its end do not belong to the
+    /// function.
     pub section: SectionId,
-    /// Its parts that stand elsewhere.
+    /// The parts of the function that are in other places, such as cold parts.
     pub parts: Vec<Part<'a>>,
-    /// Why it must not be changed, if its surroundings already show a reason.
+    /// The reason why the function must not be changed, if one was found before its code was examined.
     pub unfit: Option<SkipReason>,
 }
 
-/// A part of a function in another place: gcc's and clang's cold parts, clang's basic-block sections. Only jumps lead
-/// to it, so it has no entry probe.
+/// A part of a function in another place: the cold parts of gcc and clang, and clang's basic-block sections. A part is
+/// reached only by jumps, so it has no entry probe.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
-    /// Its symbol.
+    /// The symbol of the part.
     pub name: &'a [u8],
-    /// Index of its label's statement.
+    /// The index of the statement with the part's label.
     pub label: usize,
-    /// Index of the first statement after it.
+    /// The index of the first statement after the part.
     pub end: usize,
-    /// Whether that statement is the part's `.size`.
+    /// Whether the end is known from the part's `.size` directive.
     pub sized: bool,
-    /// The label that its `.size` names as its end.
+    /// The end label that the part's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
-    /// The section that it stands in.
+    /// The section that contains the part.
     pub section: SectionId,
 }
 
 impl<'a> Function<'a> {
-    /// Its own statements with their indices, its label left out.
+    /// Returns the statements of the function with their indices, without the function's label.
     pub fn statements<'m>(
         &self,
         module: &'m Module<'a>,
@@ -62,7 +63,7 @@ impl<'a> Function<'a> {
             .filter(move |(_, statement)| statement.section == section)
     }
 
-    /// Its instructions.
+    /// Returns the instructions of the function.
     pub fn instructions<'m>(
         &self,
         module: &'m Module<'a>,
@@ -75,50 +76,50 @@ impl<'a> Function<'a> {
     }
 }
 
-/// Why a function got no probe.
+/// The reason why a function got no probe, or not all probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It has no instruction.
+    /// The function contains no instruction.
     Empty,
-    /// It has fewer instructions than the options ask for.
+    /// The function has fewer instructions than the options require.
     Small,
-    /// The hash of its name selects another group.
+    /// The options select a group of functions by the hash of the name, and the function belongs to another group.
     OtherGroup,
-    /// It stands inside a conditional directive, so that its labels may not be there.
+    /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,
-    /// It begins with a macro or a repetition, whose instructions are unknown here.
+    /// The function begins with a macro or a repetition, whose instructions are unknown.
     Macro,
-    /// Its label stands inside another function, whose code may continue into it.
+    /// The function's label is inside another function, whose code may continue into it.
     Overlap,
-    /// It is a type hash in front of a function, not code.
+    /// The label is a type hash before a function and not code.
     TypeHash,
-    /// LLVM's machine outliner took this piece out of other functions. Any registers and flags may be live when it is
-    /// entered.
+    /// The function was made by LLVM's machine outliner from pieces of other functions. Any registers and flags may be
+    /// in use when it is entered.
     Outlined,
-    /// It is the resolver of an indirect function: calls of this name run other code.
+    /// The function is the resolver of an indirect function (ifunc): calls of its name execute other code.
     Resolver,
-    /// All of it is inline assembly: a naked function.
+    /// The function consists of inline assembly: it is a naked function.
     Naked,
-    /// Its section places code by `.org`, which an insertion would move.
+    /// The section of the function places code by `.org`, and inserted code would move it.
     Placed,
-    /// The label is defined more than once.
+    /// The function's label is defined more than once.
     Ambiguous,
-    /// The ignore list names it.
+    /// The ignore list excludes the function.
     Listed,
-    /// It is instrumented, but its blocks are not, for this reason.
+    /// The function is instrumented, but its blocks are not. The variant holds the reason.
     Blocks(String),
-    /// The target's back end cannot instrument it, for this reason.
+    /// The target's back end cannot instrument the function. The variant holds the reason.
     Target(String),
 }
 
 /// A function that was not instrumented, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its symbol.
+    /// The symbol of the function.
     pub name: String,
-    /// Line of its label.
+    /// The line of the function's label.
     pub line: u32,
-    /// The reason, which is worded to follow the name.
+    /// The reason, as a text that can follow the name of the function.
     pub reason: SkipReason,
 }
 
@@ -146,7 +147,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Whether a text contains anything that could define a function.
+/// Whether a text contains a directive that could define a function.
 pub(super) fn mentions_function(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
     MARKS
@@ -157,37 +158,38 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// Symbols with a function's type. The value is true for an indirect function.
+    /// The symbols whose type is a function. The value is true for an indirect function (ifunc).
     types: FxHashMap<&'a [u8], bool>,
-    /// Where each label is, and whether it occurs more than once.
+    /// The position of each label, and whether the label is defined more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
-    /// The first `.size` of a symbol, and its expression.
+    /// For each symbol, the position of its first `.size` directive, and the expression in it.
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
-    /// Sections with `.org`.
+    /// The sections that contain an `.org` directive.
     placed: FxHashSet<SectionId>,
-    /// Symbols of Mach-O that name places inside functions.
+    /// In Mach-O: the symbols of places inside functions.
     inside: FxHashSet<&'a [u8]>,
-    /// Labels that `__patchable_function_entries` lists.
+    /// The labels that `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
-    /// Symbols of cold parts that an instruction names. These are functions of their own, made by clang's outlining.
+    /// The symbols of cold parts that occur in an instruction. Such a part is a function of its own, made by clang's
+    /// outlining.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// The functions of a file, and the facts about it that planning needs.
+/// The functions of a file, and the facts about the file that planning needs.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     /// The functions, in the order of their labels.
     pub(super) functions: Vec<Function<'a>>,
-    /// Labels of nops that are kept at a function's start for patching.
+    /// The labels of no-op instructions at the start of functions that are reserved for patching.
     pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
-/// Finds the functions.
+/// Finds the functions in a file.
 pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
-    // The furthest end of any function so far, per section.
+    // For each section, the largest end of the functions found so far.
     let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
@@ -217,7 +219,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
         }
         let typed = facts.is_function(name, format);
         let Some(indirect) = typed else { continue };
-        // Several labels at one place are names of one function; the first name counts.
+        // Several labels at one place are names of the same function. The first name is used.
         if let Some(last) = functions.last()
             && last.section == statement.section
             && !last.instructions_before(module, index)
@@ -281,7 +283,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
 }
 
 impl Function<'_> {
-    /// Whether an instruction of the function stands before a statement.
+    /// Whether the function has an instruction or data before the statement with this index.
     fn instructions_before(&self, module: &Module<'_>, index: usize) -> bool {
         module
             .statements
@@ -353,8 +355,8 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
     facts
 }
 
-/// The function that a symbol is a part of, going by its name: gcc's and clang's `F.cold`, older gcc's `F.cold.N`,
-/// clang's `F.__part.N` and `F.eh`.
+/// If a symbol is named like a part of a function, returns the symbol of that function. The forms are `F.cold` (gcc,
+/// clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang).
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
         return Some(whole);
@@ -368,7 +370,7 @@ pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
         .or(rest.strip_suffix(b".__part"))
 }
 
-/// Whether the arguments of `.type` say function (false) or indirect function (true).
+/// Whether the arguments of `.type` declare a function (false) or an indirect function (true). `None` for other types.
 fn function_type(arguments: &[u8]) -> Option<bool> {
     let kind = arguments
         .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
@@ -391,8 +393,9 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
-    /// Whether a label in code is a function's, and if so, whether the function is indirect. ELF gives types. In Mach-O
-    /// every label is a function that the linker sees and that does not name a place inside another function.
+    /// Whether a label in code is a function, and if so, whether the function is indirect (ifunc). ELF symbols have
+    /// types. In Mach-O every label is a function, except labels that the linker does not see and labels inside
+    /// functions.
     fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
         match format {
             ObjectFormat::Elf => self.types.get(name).copied(),
@@ -405,7 +408,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Where the function at a label ends: the statement, whether that is its `.size`, and the end label that it names.
+    /// Finds the end of the function at a label: the index of the statement, whether the end is known from a `.size`
+    /// directive, and the end label in that directive.
     fn end(
         &self,
         module: &Module<'a>,
@@ -430,7 +434,7 @@ impl<'a> Facts<'a> {
                 return (at, true, None);
             }
         }
-        // Without a size it extends to the next function of the section, or to where the section is left.
+        // A function without a size ends at the next function of the section, or where the section changes.
         let mut end = label + 1;
         for (index, statement) in module.statements.iter().enumerate().skip(label + 1) {
             match statement.kind {
@@ -442,7 +446,7 @@ impl<'a> Facts<'a> {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
-                // Mach-O has no sizes. What follows the code is jump tables.
+                // Mach-O has no function sizes. The function ends here; what follows are jump tables.
                 Kind::Directive(directive)
                     if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
                 {
@@ -457,14 +461,14 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Splits the expression `a-b`.
+/// Splits an expression of the form `a-b`.
 fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut names = words(expression);
     let (end, start) = (names.next()?, names.next()?);
     (names.next().is_none() && expression.contains(&b'-')).then_some((end, start))
 }
 
-/// Directives that put bytes into the section, other than alignment.
+/// Whether a directive puts bytes into the section. Alignment does not count.
 pub(super) fn is_data(name: &[u8]) -> bool {
     matches!(
         name,

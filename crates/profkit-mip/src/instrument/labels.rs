@@ -1,9 +1,9 @@
-//! Names of the labels that the instrumenter makes.
+//! Makes the names of the labels that the instrumenter inserts.
 
-/// Prefix of all labels that this crate makes, after the target's prefix of local labels.
+/// The prefix of all labels that this crate makes. The target's prefix of local labels stands before it.
 pub(super) const LABEL: &str = "profkit_mip_";
 
-/// Names of the labels of one instrumented function.
+/// Makes the names of the labels for one instrumented function.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels {
     pub(super) prefix: &'static str,
@@ -16,32 +16,33 @@ impl Labels {
         format!("{}{LABEL}{what}{}", self.prefix, self.index)
     }
 
-    /// The function's start.
+    /// The label at the start of the function.
     pub fn start(self) -> String {
         self.name("f")
     }
 
-    /// The function's end.
+    /// The label at the end of the function.
     pub fn end(self) -> String {
         self.name("e")
     }
 
-    /// The start of a block. 0 is the first block that has a byte in the record.
+    /// The label at the start of a block. Block 0 is the first block that has a byte in the record.
     pub fn block(self, block: usize) -> String {
         format!("{}_{block}", self.name("b"))
     }
 
-    /// The function's record.
+    /// The label of the function's record.
     pub fn record(self) -> String {
         format!("{}{LABEL}r{}", self.data_prefix, self.index)
     }
 
-    /// The function's map entry, where that needs a label.
+    /// The label of the function's map entry, on targets where the entry needs a label.
     pub fn map(self) -> String {
         format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
-    /// A label for the back end itself, such as that of a cold stub. `what` must be none of f, e, r and b.
+    /// A label that a back end uses itself, such as the label of a cold stub. `what` must not be f, e, r or b, which
+    /// other labels use.
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }

@@ -1,9 +1,11 @@
-//! What the data of a file shows about its code: labels that tables refer to, and landing pads of exception tables.
+//! Collects what the data of a file shows about its code: the labels in jump tables, and the landing pads in exception
+//! tables.
 use super::functions::is_data;
 use crate::asm::{Directive, Kind, Module, Section, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A region whose calls may land elsewhere: from one label to another, and the landing pad's label.
+/// A region of code, from one label to another, and the landing pad that is executed if a call in the region throws an
+/// exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region<'a> {
     pub(super) start: &'a [u8],
@@ -11,18 +13,18 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// Facts from all data of a file.
+/// The facts from all data in a file.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
-    /// Labels that data of the program refers to, in jump tables and tables of label addresses.
+    /// The labels of code that occur in data of the program, such as jump tables and tables of label addresses.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For a label in data: the names that the data after it refers to, in order, up to the next label.
+    /// For each label in data: the names in the data after it, up to the next label.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
-    /// Regions by the label that they start at.
+    /// The regions with a landing pad, by the label at their start.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
-/// Sections whose references to code do not show where control can go.
+/// Whether references to code in this section are not jump targets, as in debug info.
 fn is_silent(section: &Section<'_>) -> bool {
     const NAMES: [&[u8]; 6] = [
         b".debug",
@@ -34,7 +36,7 @@ fn is_silent(section: &Section<'_>) -> bool {
     ];
     NAMES.iter().any(|name| section.name.starts_with(name))
         || section.name.starts_with(b"__DWARF")
-        // Such sections are not in memory when the program runs.
+        // A section without the flag `a` is not loaded when the program runs.
         || !section.flags.is_empty()
             && section.selector.0 == b".section"
             && !section.name.contains(&b',')
@@ -48,7 +50,7 @@ fn is_exception_table(section: &Section<'_>) -> bool {
 impl<'a> DataFacts<'a> {
     pub(super) fn gather(module: &Module<'a>) -> Self {
         let mut facts = DataFacts::default();
-        // Statements of several sections may alternate, so each section has its own last label.
+        // The file may switch between sections, so the last label of each section is kept.
         let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
         for (index, statement) in module.statements.iter().enumerate() {
             let Some(section) = module.section(statement.section) else {
@@ -77,8 +79,8 @@ impl<'a> DataFacts<'a> {
         facts
     }
 
-    /// Reads a call-site table, if one begins after this statement: `.uleb128 END-START`, label START, then four
-    /// values a call site, up to label END.
+    /// Reads a call-site table if one begins after this statement. It consists of `.uleb128 END-START`, the label
+    /// START, four values per call site, and the label END.
     fn call_sites(&mut self, module: &Module<'a>, index: usize) -> Option<()> {
         let at = |index: usize| module.statements.get(index).map(|s| s.kind);
         let Kind::Directive(length) = at(index)? else {
@@ -87,8 +89,8 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // The byte for the encoding of call sites precedes the length of the table. The byte for the encoding of types
-        // precedes another length.
+        // The length of a call-site table comes after a byte with the encoding of call sites. A byte with the encoding
+        // of types comes before another length.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };
@@ -132,7 +134,7 @@ impl<'a> DataFacts<'a> {
     }
 }
 
-/// Numbers, and the location counter.
+/// Whether a word is a number, or the location counter `.`.
 pub(super) fn is_number(word: &[u8]) -> bool {
     word == b"." || word.first().is_some_and(u8::is_ascii_digit)
 }

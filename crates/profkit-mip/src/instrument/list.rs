@@ -1,8 +1,8 @@
-//! Ignore lists, in the form of the sanitizers' special-case lists (clang's documentation, "Sanitizer special case
-//! list"): section `[mip]`, entries `fun:GLOB` and `src:GLOB`, each with an optional `=CATEGORY`.
+//! Reads ignore lists in the form of the sanitizers' special-case lists (clang's documentation, "Sanitizer special case
+//! list"). A list has a section `[mip]` with entries `fun:GLOB` and `src:GLOB`, each with an optional `=CATEGORY`.
 use std::fmt;
 
-/// What an entry of the list selects by.
+/// What the glob of an entry is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Function,
@@ -16,24 +16,23 @@ struct Entry {
     category: String,
 }
 
-/// Functions and sources that are not instrumented.
+/// A list of functions and source files that are not instrumented.
 ///
 /// | entry | meaning |
 /// |---|---|
-/// | `fun:GLOB` | functions with these symbols get no probe |
-/// | `src:GLOB` | functions of files that the compiler read under these names get no probe |
-/// | `…=block` | they get no block coverage |
-/// | `…=calls`, `…=function` | they get no probe in that mode |
+/// | `fun:GLOB` | functions whose symbol matches get no probe |
+/// | `src:GLOB` | functions get no probe if the path that the compiler got for the source file matches |
+/// | `…=block` | the functions get no block coverage |
+/// | `…=calls`, `…=function` | the functions get no probe in that mode |
 ///
-/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning, and `\\` precedes a character that
-/// stands for itself. Entries count if they stand before the first section, or in a section whose name is a glob that
-/// matches `mip`.
+/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. After `\\`, any character is an ordinary
+/// one. Entries are used if they stand before the first section, or in a section whose name is a glob that matches `mip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreList {
     entries: Vec<Entry>,
 }
 
-/// Why a list cannot be read: its name, the line, and the fault.
+/// The reason why an ignore list cannot be read: the name of the list, the line, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     file: String,
@@ -57,10 +56,10 @@ impl std::error::Error for ListError {}
 const SECTION: &[u8] = b"mip";
 
 impl IgnoreList {
-    /// Reads a list and adds it to this one. `file` is its name for messages.
+    /// Reads an ignore list and adds its entries. `file` is the name of the list in messages.
     ///
     /// # Errors
-    /// The first line that is wrong.
+    /// The first line that is not valid.
     pub fn add(&mut self, text: &[u8], file: &str) -> Result<(), ListError> {
         let mut ours = true;
         let mut named = false;
@@ -107,8 +106,8 @@ impl IgnoreList {
             let subject = match prefix {
                 b"fun" => Subject::Function,
                 b"src" | b"mainfile" => Subject::Source,
-                // Other tools have prefixes of their own. In a section for all tools they mean nothing here; in a
-                // section for MIP they are a mistake.
+                // Entries with the prefixes of other tools are ignored in a section for all tools. In a section for MIP
+                // they are an error.
                 _ if !named => continue,
                 _ => return Err(wrong("section [mip] can only hold entries fun: and src:")),
             };
@@ -133,7 +132,7 @@ impl IgnoreList {
         Ok(())
     }
 
-    /// Whether an entry of exactly this category names the function or its source.
+    /// Whether an entry with exactly this category excludes the function or its source file.
     pub fn has(&self, source: &[u8], function: &[u8], category: &str) -> bool {
         self.entries.iter().any(|entry| {
             entry.category == category
@@ -148,7 +147,7 @@ impl IgnoreList {
     }
 }
 
-/// One piece of a glob.
+/// A piece of a glob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Byte(u8),
@@ -179,7 +178,7 @@ fn glob(text: &[u8]) -> Result<Vec<Piece>, &'static str> {
                 at += 1;
             }
             b'[' => {
-                // A bracket that stands first is an ordinary character of the class.
+                // A `]` directly after the opening bracket is an ordinary character of the class.
                 let negated = matches!(text.get(at), Some(b'^' | b'!'));
                 let first = at + usize::from(negated);
                 let length = text
@@ -236,8 +235,8 @@ fn ranges(class: &[u8]) -> Result<Vec<(u8, u8)>, &'static str> {
     Ok(ranges)
 }
 
-/// Whether a glob matches all of a text. Time is at most the product of both lengths: the positions that are
-/// possible are kept as a set.
+/// Whether a glob matches a whole text. The time is at most the product of both lengths, because all possible positions
+/// in the text are followed at once.
 fn matches(glob: &[Piece], text: &[u8]) -> bool {
     let mut positions = vec![false; text.len() + 1];
     if let Some(first) = positions.first_mut() {
@@ -246,7 +245,7 @@ fn matches(glob: &[Piece], text: &[u8]) -> bool {
     advance(glob, text, positions).last() == Some(&true)
 }
 
-/// Takes one step: from a set of positions in the text to the positions after one piece of the glob.
+/// Returns the positions in the text that the pieces of the glob can reach from the given positions.
 fn advance(glob: &[Piece], text: &[u8], mut positions: Vec<bool>) -> Vec<bool> {
     for piece in glob {
         let mut next = vec![false; text.len() + 1];

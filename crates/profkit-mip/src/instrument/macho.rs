@@ -1,7 +1,9 @@
-//! What a Mach-O object gets after its text: records, map entries, the anchor, the mode word and the ring.
+//! Makes the text that is appended to assembly for Mach-O: records, map entries, the anchor, the mode word and the
+//! ring.
 //!
-//! Each record and each map entry is an atom of its own: its label begins with `l`, which the linker sees and the final
-//! symbol table does not. Map entries are live if what they name is, so that dead functions leave none behind.
+//! Each record and each map entry is an atom of its own. Its label begins with `l`; the linker sees such labels, but
+//! does not put them into the final symbol table. The linker keeps a map entry only if it keeps the function that the
+//! entry names.
 use super::backend::Backend;
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
@@ -9,7 +11,7 @@ use super::plan::Planned;
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// Whether a text is for Mach-O.
+/// Whether an assembly file is for Mach-O.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SIGNS: [&[u8]; 3] = [
         b"__TEXT,__text",
@@ -21,12 +23,12 @@ pub(super) fn shows(text: &[u8]) -> bool {
         .any(|sign| memchr::memmem::find(text, sign).is_some())
 }
 
-/// A C name as Mach-O spells it.
+/// Returns the symbol of a C name in Mach-O.
 fn global(name: &str) -> String {
     format!("_{name}")
 }
 
-/// Appends everything.
+/// Appends all data that the instrumented functions need.
 pub(super) fn tail(
     planned: &[Planned<'_>],
     backend: &dyn Backend,
@@ -55,8 +57,8 @@ fn map_section(out: &mut String) {
     );
 }
 
-/// The directives of a definition that the linker merges with definitions of the same name in other objects, and keeps
-/// although nothing refers to it.
+/// Writes the directives of a definition that the linker keeps although nothing refers to it. The linker merges it with
+/// definitions of the same name in other objects.
 fn kept(name: &str, align: usize, out: &mut String) {
     let _ = writeln!(
         out,
@@ -65,7 +67,7 @@ fn kept(name: &str, align: usize, out: &mut String) {
     );
 }
 
-/// What an image has only once: the anchor of the map, the mode word, the ring.
+/// Appends the items of which an image has only one: the anchor of the map, the mode word, the ring.
 fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();

@@ -1,22 +1,22 @@
-//! Instruments assembly: finds the functions and blocks of a compiler's output, puts a probe into each, and adds the
-//! records and map entries of docs/formats/mip.md. docs/formats/mip-code.md has the sequences and the reasons.
+//! Instruments assembly: finds the functions and blocks in the output of a compiler, inserts a probe into each, and adds
+//! the records and map entries of docs/formats/mip.md. docs/formats/mip-code.md lists the probes and explains them.
 //!
-//! Text is only ever inserted, on the lines that are there or after the last one, so that the assembler's messages
-//! and the debugger's lines stay those of the input.
+//! Text is inserted only into existing lines or after the last line, so that line numbers in the messages of assemblers
+//! and in debuggers stay the same.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`target`] | the targets that there is a back end for, and which one a file is for |
-//! | [`backend`] | what a back end must know and do |
-//! | `options` | what is asked for |
-//! | `functions` | which labels are functions, and where each ends |
-//! | `entry` | where a function's entry probe goes |
-//! | `labels` | names of the labels that are inserted |
-//! | `blocks`, `landing` | basic blocks with their successors; what tables in data say about them |
-//! | `plan` | what is put where, decided function by function |
-//! | `list` | ignore lists in the sanitizers' form |
-//! | `elf` | records, map entries and the rest of what an object gets once, for ELF |
-//! | `macho` | the same for Mach-O |
+//! | [`target`] | the supported targets, and the recognition of a file's target |
+//! | [`backend`] | the interface of the back ends |
+//! | `options` | the options of the instrumenter |
+//! | `functions` | finds the functions in a file and their ends |
+//! | `entry` | finds the place for the entry probe of a function |
+//! | `labels` | makes the names of the inserted labels |
+//! | `blocks`, `landing` | find the basic blocks and their successors, with the help of tables in data |
+//! | `plan` | decides for each function what is inserted where |
+//! | `list` | reads ignore lists in the sanitizers' form |
+//! | `elf` | writes records, map entries and everything that an object needs once, for ELF |
+//! | `macho` | writes the same items for Mach-O |
 //! | `x86_64` | the back ends for x86-64 |
 //! | `aarch64` | the back ends for AArch64 |
 //! | `arm` | the back end for 32-bit Arm |
@@ -57,19 +57,19 @@ use landing::DataFacts;
 use plan::Planner;
 use std::borrow::Cow;
 
-/// The result of instrumenting a file.
+/// The result of instrumenting an assembly file.
 #[derive(Clone, Debug)]
 pub struct Instrumented<'a> {
-    /// The assembly. It is the input itself if nothing was inserted.
+    /// The instrumented assembly. If nothing was inserted, it is the input.
     pub text: Cow<'a, [u8]>,
-    /// How many functions got a probe.
+    /// The number of functions that got a probe.
     pub functions: usize,
-    /// Functions without a probe, or with less than was asked for, each with the reason.
+    /// The functions that got no probe, or not all the probes that the options ask for, each with the reason.
     pub skipped: Vec<Skipped>,
 }
 
 impl Instrumented<'_> {
-    /// How many functions got no probe at all.
+    /// The number of functions that got no probe at all.
     pub fn skipped_functions(&self) -> usize {
         self.skipped
             .iter()
@@ -78,11 +78,11 @@ impl Instrumented<'_> {
     }
 }
 
-/// Instruments one assembly file. `file` is its name for messages.
+/// Instruments an assembly file. `file` is its name in messages.
 ///
 /// # Errors
-/// If the target is not known, the mode is not available for it, or the file was instrumented before. Assembly that is
-/// not understood is not an error: it stays unchanged, and functions that an insertion could break are skipped.
+/// If the target is unknown, the target does not support the mode, or the file was instrumented before. Assembly that
+/// cannot be interpreted is not an error: it stays unchanged, and functions that an insertion could break are skipped.
 pub fn instrument<'t>(
     text: &'t [u8],
     file: &str,
@@ -96,7 +96,7 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // The file has nothing to instrument, and nothing that shows the target: an empty translation unit.
+            // The file has nothing to instrument and nothing that shows its target: it comes from an empty source file.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(
@@ -137,7 +137,7 @@ pub fn instrument<'t>(
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
-    // Functions in one section of code share one section of records.
+    // Functions in the same code section share one section of records, so they are sorted by section.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     if module.statements.last().is_some_and(|it| it.context.intel) {
@@ -167,7 +167,7 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// The appended text begins on a line of its own.
+/// Returns the bytes to append, so that the appended text begins on a line of its own.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {
@@ -177,12 +177,12 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether the code uses the large code model, as clang 18 and later mark it.
+/// Whether a section shows that the code uses the large code model, as clang 18 and later do by its flags.
 fn is_large(section: &Section<'_>) -> bool {
     section.code && section.flags.contains(&b'l')
 }
 
-/// The name of the source file, as the compiler's `.file` says it.
+/// Returns the name of the source file from the compiler's directive `.file`.
 fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
     module.statements.iter().find_map(|statement| {
         let Kind::Directive(directive) = statement.kind else {
@@ -196,7 +196,7 @@ fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
     })
 }
 
-/// The reason why the whole file cannot be instrumented, if there is one.
+/// Checks whether the whole file must not be instrumented, and returns the reason as an error.
 fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {

@@ -1,45 +1,46 @@
-//! What the instrumenter records, and for which functions.
+//! The options of the instrumenter: what it records, and for which functions.
 use super::list::IgnoreList;
 use profkit_abi::mip::{mode, record};
 
-/// What the record of a function holds, apart from its blocks.
+/// What the record of a function contains for the entry of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Whether the function was entered.
+    /// The record shows whether the function was entered.
     Function(Counter),
-    /// How often it was called, and the order of first calls. With `return_addresses`, these are also sampled into a
-    /// ring that has this many slots.
+    /// The record contains the number of calls, and the position of the first call among the first calls of all
+    /// functions. With `return_addresses`, return addresses are also sampled into a ring.
     Calls {
-        /// Slots of the ring.
+        /// The number of entries in the ring of sampled return addresses; `None` if they are not sampled.
         return_addresses: Option<u32>,
     },
 }
 
-/// The instruction that marks a function as entered.
+/// The instruction that records the entry of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counter {
-    /// A store of 0.
+    /// The instruction stores 0 into a byte.
     #[default]
     Store,
-    /// A shift, which counts up to 8.
+    /// The instruction shifts a byte, which counts up to 8 calls.
     Unary,
 }
 
-/// Options of the instrumenter.
+/// The options of the instrumenter.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// What a record holds.
+    /// What a record contains for the entry of a function.
     pub mode: Mode,
-    /// Whether blocks are covered too.
+    /// Whether the record also shows which blocks were executed.
     pub blocks: bool,
-    /// Functions with fewer instructions are not instrumented.
+    /// The number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
-    /// With (groups, selected): only functions whose name's hash modulo the number of groups is the selected one.
+    /// The number of groups, and the selected group. Only functions of the selected group are instrumented: those whose
+    /// name has this hash modulo the number of groups. `None` selects all functions.
     pub group: Option<(u64, u64)>,
-    /// Functions that are not instrumented, by name or source.
+    /// The list of functions and source files that are not instrumented.
     pub ignore: Option<IgnoreList>,
-    /// The code model is large: the record may be out of reach of a 32-bit offset.
+    /// Whether the program uses the large code model, in which a record may be out of reach of a 32-bit offset.
     pub large_code_model: bool,
 }
 
@@ -57,7 +58,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The mode flags ([`mode`]) in the map entry of a function that got everything the options ask for.
+    /// Returns the mode flags ([`mode`]) for the map entry of a function in which all requested probes were inserted.
     pub fn flags(&self) -> u16 {
         let own = match self.mode {
             Mode::Function(Counter::Store) => mode::FUNCTION_COVERAGE,
@@ -72,7 +73,8 @@ impl Options {
         own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
     }
 
-    /// Size in bytes of the entry's part of a record. The byte of the first block follows it.
+    /// The size in bytes of the part of a record that belongs to the function's entry. The bytes of the blocks follow
+    /// it.
     pub fn entry_size(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,
@@ -80,7 +82,7 @@ impl Options {
         }
     }
 
-    /// Alignment of a record.
+    /// The alignment of a record in bytes.
     pub fn record_align(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,

@@ -1,4 +1,4 @@
-//! What objects of all formats get: records and map entries as data directives.
+//! Writes records and map entries as data directives, for objects of all formats.
 use super::backend::Backend;
 use super::options::Options;
 use super::plan::Planned;
@@ -22,7 +22,7 @@ pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut Stri
     }
 }
 
-/// One entry of the map, whose addresses and sizes are expressions.
+/// A map entry before it is written. Its addresses and sizes are assembler expressions.
 pub(super) struct Entry<'e> {
     pub(super) flags: u16,
     pub(super) record: &'e str,
@@ -33,7 +33,7 @@ pub(super) struct Entry<'e> {
     pub(super) name: &'e [u8],
 }
 
-/// One map entry, field by field in the order of [`map_entry`].
+/// Writes a map entry, field by field in the order of [`map_entry`].
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
     let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
@@ -67,7 +67,7 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     }
 }
 
-/// The map entry of a function.
+/// Writes the map entry of a function.
 pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mut String) {
     let start = plan.labels.start();
     entry(
@@ -87,7 +87,7 @@ pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mu
     );
 }
 
-/// Escapes a name for `.ascii`.
+/// Escapes a name for the directive `.ascii`.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {

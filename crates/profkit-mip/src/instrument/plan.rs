@@ -1,4 +1,4 @@
-//! Decides, function by function, what is inserted where.
+//! Decides for each function which text is inserted where.
 use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
@@ -11,28 +11,28 @@ use crate::asm::{Kind, Module, ObjectFormat, SectionId};
 use profkit_abi::mip::mode;
 use profkit_data::ids::NameRef;
 
-/// A function, or a part of one, that gets a record and a map entry.
+/// A function, or a part of a function, that gets a record and a map entry.
 #[derive(Debug)]
 pub(super) struct Planned<'a> {
-    /// Its symbol.
+    /// The symbol of the function or part.
     pub(super) name: &'a [u8],
-    /// The section of its code.
+    /// The section that contains the code.
     pub(super) section: SectionId,
-    /// Names of its labels.
+    /// The names of the labels that belong to the function or part.
     pub(super) labels: Labels,
-    /// Label after its last byte.
+    /// The label after the last byte of the code.
     pub(super) end: String,
-    /// Control-flow signature of the whole function.
+    /// The control-flow signature of the whole function.
     pub(super) signature: u32,
-    /// Mode flags.
+    /// The mode flags of the map entry.
     pub(super) flags: u16,
-    /// How many blocks have a byte in the record.
+    /// The number of blocks that have a byte in the record.
     pub(super) blocks: usize,
-    /// Code that stands out of the way.
+    /// Rarely executed code of the entry probe, which is placed after all other code.
     pub(super) cold: Option<String>,
 }
 
-/// The state of planning one file.
+/// The state while the insertions into one file are planned.
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
@@ -44,11 +44,11 @@ pub(super) struct Planner<'m, 'a> {
     pub(super) planned: Vec<Planned<'a>>,
     pub(super) edits: Edits,
     pub(super) skipped: Vec<Skipped>,
-    /// Functions that got a probe; parts are not counted.
+    /// The number of functions that got a probe. Parts of functions are not counted.
     pub(super) functions: usize,
 }
 
-/// Where code begins and ends: a function or a part.
+/// The code of a function or of a part: its label and its end.
 struct Range<'a> {
     name: &'a [u8],
     label: usize,
@@ -81,7 +81,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Plans one function, or notes why it is skipped.
+    /// Plans the insertions into one function, or records why the function is skipped.
     pub(super) fn function(&mut self, function: &'m Function<'a>) {
         if let Err(reason) = self.try_function(function) {
             self.skip(function, reason);
@@ -114,7 +114,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             .backend
             .entry(&self.site(function, labels, entry))
             .map_err(SkipReason::Target)?;
-        // All probes of a function are made before the first one is inserted: they come together or not at all.
+        // All block probes are made before anything is inserted, so that a function gets all of them or none.
         let graph = blocks::find(self.module, function, self.data, self.backend);
         let signature = graph.as_ref().map_or(0, Graph::signature);
         let mut probes = Vec::new();
@@ -169,7 +169,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Labels of the entry that follows the next `ahead` entries.
+    /// Returns the labels for a map entry that will be added after `ahead` other entries.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -188,7 +188,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// The block probes of a function, then those of each part.
+    /// Makes the block probes of a function, then those of each of its parts.
     fn block_probes(
         &self,
         function: &'m Function<'a>,
@@ -210,7 +210,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             if index == 0 && block.part == 0 {
                 continue;
             }
-            // Nothing of a function runs before its entry probe.
+            // A block cannot begin before the entry probe, because nothing in a function may be executed before it.
             if block.part == 0 && block.statement < entry {
                 return Err("a block begins before its entry probe".to_owned());
             }
@@ -235,8 +235,9 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Appends a stub to its function, after the unwind information, on the existing line. Mach-O has no subsections
-    /// that would move the stub after all code, and not every branch has a relocation for code of another symbol.
+    /// Inserts a stub at the end of its function, after the unwind information, without a new line. Mach-O has no
+    /// subsections that would place the stub after all code, and some branches cannot refer to a symbol in another
+    /// section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
@@ -248,7 +249,8 @@ impl<'m, 'a> Planner<'m, 'a> {
             let separator = self.backend.syntax().separator;
             let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
             if place.context.intel {
-                // Stubs are written in AT&T syntax. Only clang assembles Mach-O, and it has no `.intel_syntax prefix`.
+                // Stubs are written in AT&T syntax. Only clang assembles Mach-O, and clang has no `.intel_syntax
+                // prefix`.
                 lines.insert(0, ".att_syntax prefix");
                 lines.push(".intel_syntax noprefix");
             }
@@ -258,7 +260,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Puts the labels around a function or part, and its blocks' probes into it.
+    /// Inserts the labels around a function or part, and the probes of its blocks.
     fn range(
         &mut self,
         range: Range<'a>,
@@ -317,7 +319,7 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 }
 
-/// Whether the options ask for a function to be instrumented, by its name and size.
+/// Checks whether the options select a function, by its name and size. The error is the reason why they do not.
 fn selects(
     options: &Options,
     function: &Function<'_>,

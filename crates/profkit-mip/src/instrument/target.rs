@@ -1,27 +1,27 @@
-//! The targets that there is a back end for, and which one a file is for.
+//! The targets for which there is a back end, and the recognition of a file's target.
 use super::backend::Backend;
 use super::{aarch64, arm, macho, x86_64};
 use std::fmt;
 use std::str::FromStr;
 
-/// A target that there is a back end for.
+/// A target for which there is a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Target {
-    /// x86-64 with ELF.
+    /// The target is x86-64 with ELF.
     X86_64Elf,
-    /// AArch64 with ELF.
+    /// The target is AArch64 with ELF.
     Aarch64Elf,
-    /// 32-bit Arm with ELF: ARMv7 and later, A32 and T32.
+    /// The target is 32-bit Arm with ELF: ARMv7 and later, A32 and T32.
     ArmElf,
-    /// x86-64 with Mach-O.
+    /// The target is x86-64 with Mach-O.
     X86_64MachO,
-    /// AArch64 with Mach-O.
+    /// The target is AArch64 with Mach-O.
     Aarch64MachO,
 }
 
 impl Target {
-    /// All targets.
+    /// All targets for which there is a back end.
     pub const ALL: [Target; 5] = [
         Target::X86_64Elf,
         Target::Aarch64Elf,
@@ -30,7 +30,7 @@ impl Target {
         Target::Aarch64MachO,
     ];
 
-    /// Its usual triple.
+    /// Returns the usual triple of the target.
     pub fn triple(self) -> &'static str {
         match self {
             Target::X86_64Elf => "x86_64-unknown-linux-gnu",
@@ -41,7 +41,7 @@ impl Target {
         }
     }
 
-    /// Its back end.
+    /// Returns the back end of the target.
     pub fn backend(self) -> &'static dyn Backend {
         match self {
             Target::X86_64Elf => &x86_64::ELF,
@@ -62,7 +62,7 @@ impl fmt::Display for Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Understands a triple as compilers do (`x86_64-linux-gnu`, `x86_64-unknown-freebsd14`).
+    /// Parses a triple in the forms that compilers accept (`x86_64-linux-gnu`, `x86_64-unknown-freebsd14`).
     fn from_str(triple: &str) -> Result<Self, String> {
         let arch = triple.split('-').next().unwrap_or_default();
         let apple = triple.contains("-apple-") || triple.ends_with("-macho");
@@ -84,13 +84,15 @@ impl FromStr for Target {
     }
 }
 
-/// Finds the target that the assembly is for; `None` if the text does not show it.
+/// Recognises the target of an assembly file; `None` if the text does not show it.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // The first functions of a file are near its start, and the name of one register identifies the target.
+    // Only this many bytes are examined, because the first functions of a file are near its start, and the name of one
+    // register identifies the target.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
-    // 32-bit Arm is tried first: directives name it, and the syntax that it shares with AArch64 would match that too.
+    // 32-bit Arm is tested before AArch64: it has directives of its own, but some of its instructions also look like
+    // AArch64.
     if !mach_o && arm::shows(head) {
         Some(Target::ArmElf)
     } else if x86_64::shows(head) {
@@ -110,7 +112,7 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     }
 }
 
-/// Little-endian 32-bit Arm, by a triple's first word.
+/// Whether the first word of a triple means little-endian 32-bit Arm.
 fn is_arm(arch: &str) -> bool {
     let big = arch.starts_with("armeb") || arch.starts_with("thumbeb") || arch.ends_with("eb");
     (arch.starts_with("arm") && !arch.starts_with("arm64") || arch.starts_with("thumb")) && !big

@@ -36,13 +36,13 @@ fn graph_of(text: &str, target: Target) -> String {
         .join("\n")
 }
 
-/// A function with this body, whose first line is line 3.
+/// Returns the blocks of a function with this body. The body begins at line 3.
 fn body(text: &str) -> String {
     let text = format!(".type f,@function\nf:\n{text}\n.size f, .-f\n");
     graph_of(&text, Target::X86_64Elf)
 }
 
-/// The same for Mach-O.
+/// Returns the blocks of a Mach-O function with this body.
 fn mach_o_body(text: &str) -> String {
     let text = format!(".section __TEXT,__text,regular,pure_instructions\n_f:\n{text}\n");
     graph_of(&text, Target::X86_64MachO)
@@ -58,17 +58,17 @@ fn the_signature_of_an_if_is_the_published_one() {
 
 #[test]
 fn flow_of_control() {
-    // A loop from the start; a self-call; what no one reaches.
+    // The code has a loop that begins at the first block, a recursive jump, and an unreachable block.
     insta::assert_snapshot!(body(".L1:\ndec %edi\njne .L1\njmp f\nnop\nret"), @"f: 4[1, 0] 6[] 7[] 232469c9");
-    // A jump table, after other code of the function; two equal targets are one successor.
+    // The code has a jump table before other code of the function. Two equal targets in the table are one successor.
     insta::assert_snapshot!(body("leaq .LT(%rip), %rax\njmp *%rax\n.section .rodata\n.LT: .long .LA-.LT\n.long .LB-.LT, .LA-.LT\n.text\n.LA: nop\n.LB: ret\n.LC: ud2"), @"f: 3[1, 2] 9[2] 10[] 11[] a6afb9fd");
-    // Numeric labels, a tail call, a branch to another function.
+    // The code has numeric labels, a tail call, and a conditional branch to another function.
     insta::assert_snapshot!(body("1: dec %edi\nje 1b\njs 1f\njle g\njmp g\n1: ret"), @"f: 3[1, 0] 5[2, 4] 6[3] 7[] 8[] a41dbd39");
-    // A call that may land: the calls of a region each end a block.
+    // The code has calls with a landing pad. Each call in such a region ends a block.
     insta::assert_snapshot!(body(".LB: call g\ncall h\n.LE:\nret\n.LP: call k\nret\n.section .gcc_except_table,\"a\",@progbits\n.byte 0xff\n.byte 0x9b\n.uleb128 .LTT-.LTD\n.LTD: .byte 0x1\n.uleb128 .LCE-.LCB\n.LCB: .uleb128 .LB-f\n.uleb128 .LE-.LB\n.uleb128 .LP-f\n.uleb128 0x1\n.LCE:\n.LTT:\n.text"), @"f: 3[1, 3] 4[2, 3] 6[] 7[] 40255191");
-    // Inline assembly is one step; `asm goto` leaves it.
+    // Inline assembly belongs to one block, which `asm goto` ends.
     insta::assert_snapshot!(body("nop\n#APP\n1: jmp 1b\njne .L7\n#NO_APP\nnop\n.L7: ret"), @"f: 3[1, 2] 8[2] 9[] 70c9fa27");
-    // What no probe may be put into, and what is not understood.
+    // In these functions, probes must not be inserted, or the flow of control cannot be determined.
     insta::assert_snapshot!(body("lock\n.L1: incl (%rdi)\nje .L1\nret"), @"f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
     insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
     insta::assert_snapshot!(mach_o_body("lock\nL1: incl (%rdi)\nje L1\nret"), @"_f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
@@ -78,7 +78,7 @@ fn flow_of_control() {
     insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it contains a macro or a repeat block");
 }
 
-/// The lines of a file's functions with what mode `function` (or `calls`) puts into them.
+/// Returns the lines of a file into which a probe was inserted in mode `function` (or `calls`).
 fn made(text: &str, options: &Options) -> String {
     let made = instrument(text.as_bytes(), "in.s", Some(Target::X86_64Elf), options).unwrap();
     let out = String::from_utf8(made.text.into_owned()).unwrap();
@@ -99,13 +99,13 @@ fn where_the_entry_probe_goes() {
     insta::assert_snapshot!(at("endbr64\n.loc 1 2\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); ret");
     insta::assert_snapshot!(at("endbr64\n.L1: decl %edi\njne .L1\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .L1: decl %edi");
     insta::assert_snapshot!(at(".section __patchable_function_entries,\"awo\",@progbits,.LP\n.quad .LP\n.text\n.LP:\nnop\nnopl (%rax)\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); ret");
-    // Nops that nothing lists are code as any other.
+    // No-op instructions that no section lists as patchable are treated like other code.
     insta::assert_snapshot!(at("nop\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); nop");
     insta::assert_snapshot!(at("1: call *__fentry__@GOTPCREL(%rip)\nret"), @r##"
     1: call *__fentry__@GOTPCREL(%rip)
     movb $0, .Lprofkit_mip_r0(%rip); ret
     "##);
-    // After the frame that debuggers look for, but before what jumps come to.
+    // The probe comes after a frame setup that debuggers recognise, but not after a label that is a jump target.
     insta::assert_snapshot!(at("pushq %rbp\n.cfi_def_cfa_offset 16\nmovq %rsp, %rbp\n.cfi_def_cfa_register 6\n.loc 1 3\nleave\nret"), @"movb $0, .Lprofkit_mip_r0(%rip); .loc 1 3");
     insta::assert_snapshot!(at(".intel_syntax noprefix\npush rbp\nmov rbp, rsp\n.L1: dec edi\njne .L1\nret"), @"mov byte ptr [rip + .Lprofkit_mip_r0], 0; .L1: dec edi");
     let mach_o = |text: &str| {
@@ -115,7 +115,7 @@ fn where_the_entry_probe_goes() {
         String::from_utf8(made.text.into_owned()).unwrap()
     };
     insta::assert_snapshot!(mach_o("pushq %rbp\nmovq %rsp, %rbp\nretq").lines().nth(4).unwrap(), @"movb $0, l_profkit_mip_r0(%rip); retq; Lprofkit_mip_e0:");
-    // What comes after the file is in AT&T syntax.
+    // The appended text is in AT&T syntax.
     let intel = mach_o(".intel_syntax noprefix\nret");
     insta::assert_snapshot!(intel.lines().skip(3).take(3).collect::<Vec<_>>().join("\n"), @r"
     mov byte ptr [rip + l_profkit_mip_r0], 0; ret; Lprofkit_mip_e0:
@@ -156,7 +156,8 @@ fn what_is_skipped_is_said() {
     insta::assert_snapshot!(skipped(&format!("{}.org 64\n", function("f", "ret"))), @"0 made, 2: f is in a section with .org");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "ret"), function("f", "ret"))), @"0 made, 2: f has a label that is defined more than once; 6: f has a label that is defined more than once");
     insta::assert_snapshot!(skipped(&function("OUTLINED_FUNCTION_0", "ret")), @"0 made, 2: OUTLINED_FUNCTION_0 is a piece of other functions, outlined by LLVM");
-    // Two names of one place, a part of another place, and a function that has a part's name.
+    // The cases are: two names for one place, a part in another place, and a function whose name looks like that of a
+    // part.
     insta::assert_snapshot!(skipped(&function("f", ".type g,@function\ng: ret")), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "jmp .Lc"), function("f.cold", ".Lc: ret"))), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "call f.cold.1\nret"), function("f.cold.1", "ret"))), @"2 made,");

@@ -1,11 +1,11 @@
-//! A static library of one object file, in the format of GNU ar (System V): a symbol index, a name, the bytes. A linker
-//! takes the object only if something refers to a name in the index.
+//! Writes a static library with one object file in the format of GNU ar (System V): a symbol index, a name, the bytes.
+//! A linker uses the object only if something refers to a symbol in the index.
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const MEMBER: &str = "profkit_rt.o/";
 const HEADER_SIZE: usize = 60;
 
-/// Makes the bytes of the library.
+/// Returns the bytes of a static library with this object file and these symbols.
 pub fn archive(object: &[u8], symbols: &[&str]) -> Vec<u8> {
     let mut index_size = 4 + 4 * symbols.len();
     for symbol in symbols {
@@ -34,8 +34,8 @@ pub fn archive(object: &[u8], symbols: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// One member header: name, time, owner, group, mode and size in fixed columns. Time and owner are 0, so that the same
-/// input gives the same bytes.
+/// Writes the header of a member: name, time, owner, group, mode and size in columns of fixed width. Time and owner are
+/// 0, so that the same input always gives the same bytes.
 fn header(bytes: &mut Vec<u8>, name: &str, size: usize) {
     let mode = if name == MEMBER { "644" } else { "0" };
     let text = format!("{name:<16}{:<12}{:<6}{:<6}{mode:<8}{size:<10}`\n", 0, 0, 0);

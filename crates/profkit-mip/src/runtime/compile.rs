@@ -1,22 +1,22 @@
-//! Compiles the source of the MIP runtime with a rustc. The build script uses this file too.
+//! Compiles the source of the MIP runtime with rustc. The build script uses this file too.
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Why the runtime was not compiled.
+/// The reason why the MIP runtime could not be compiled.
 #[derive(Debug)]
 pub enum Error {
-    /// A file of the work folder cannot be written or read.
+    /// A file in the work folder cannot be written or read.
     Io(String, std::io::Error),
-    /// The compiler could not be started.
+    /// The compiler rustc could not be started.
     NoCompiler(String, std::io::Error),
-    /// The compiler works, but has no core library for the target.
+    /// The core library for the target is not installed.
     NoCore,
-    /// The compiler does not know the target.
+    /// This release of the compiler does not support the target.
     UnknownTarget,
-    /// Any other failure, with the compiler's messages.
+    /// Compiling failed for another reason. The variant holds the compiler's messages.
     Compiler(String),
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Compiles the runtime in `folder`, which is created, and returns the object file's bytes.
+/// Compiles the runtime in `folder`, which is created if necessary. Returns the bytes of the object file.
 ///
 /// # Errors
 /// See [`Error`].
@@ -77,7 +77,8 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
         .args(profkit_rt::COMPILE_FLAGS)
         .args(["--target", target]);
     if target.starts_with("aarch64") {
-        // Atomics in line, not by functions of libgcc. Old compilers only warn that they do not know the name.
+        // With this option the compiler generates atomic instructions instead of calls to libgcc. Old compilers do not
+        // know the option, but only warn about it.
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     command.arg("--extern").arg(external).arg("-o");
@@ -106,20 +107,21 @@ fn run(command: &mut Command, rustc: &OsStr, target: &str) -> Result<(), Error> 
     })
 }
 
-/// Removes the settings that the surrounding cargo makes for rustc; they are not meant for the runtime.
+/// Removes the environment variables by which a surrounding cargo configures rustc, because they must not apply to the
+/// runtime.
 fn without_cargo(command: &mut Command) {
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
         command.env_remove(name);
     }
 }
 
-/// Whether the compiler's list of targets is there and does not name this one.
+/// Whether the compiler prints a list of targets, and this target is not in it.
 fn lacks_target(rustc: &OsStr, target: &str) -> bool {
     printed(rustc, &["--print=target-list"])
         .is_some_and(|list| !list.lines().any(|known| known == target))
 }
 
-/// Whether the compiler's folder of libraries for the target holds no core library.
+/// Whether the compiler's library folder for the target contains no core library.
 fn lacks_core(rustc: &OsStr, target: &str) -> bool {
     let Some(folder) = printed(rustc, &["--print=target-libdir", "--target", target]) else {
         return false;
@@ -134,7 +136,7 @@ fn lacks_core(rustc: &OsStr, target: &str) -> bool {
     })
 }
 
-/// What rustc prints, unless it fails.
+/// Returns the output of rustc, or `None` if it fails.
 fn printed(rustc: &OsStr, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(rustc);
     without_cargo(command.args(arguments));
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_target_without_a_core_library() {
-        // Known to every rustc, and distributed for none: tier 3.
+        // Every rustc supports this tier 3 target, but its core library is never distributed.
         let error = failure("msp430-none-elf");
         assert!(matches!(error, Error::NoCore), "{error}");
     }

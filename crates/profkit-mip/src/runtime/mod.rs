@@ -1,5 +1,5 @@
-//! The runtime that instrumented programs are linked with. For the machine that this crate is built for, the runtime is
-//! part of the crate; for others the user's rustc compiles it.
+//! The MIP runtime, which is linked to instrumented programs. This crate contains it for the machine that the crate is
+//! built for. For other machines, the user's rustc compiles it.
 mod archive;
 mod compile;
 
@@ -14,42 +14,42 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The runtime for the machine that this crate is built for; empty if there is none.
+/// The object file of the runtime for the machine that this crate is built for; empty if there is none.
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
-/// That machine, as a Rust target.
+/// The Rust target of the machine that this crate is built for.
 const HOST: &str = env!("PROFKIT_HOST");
 
-/// Why there is no runtime.
+/// The reason why there is no runtime to link.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no runtime for the target.
+    /// The runtime does not support the target.
     NoRuntime {
-        /// The target as the caller named it.
+        /// The target as the caller gave it.
         target: String,
     },
-    /// It could not be compiled.
+    /// The runtime could not be compiled.
     Compile {
-        /// The target as Rust names it.
+        /// The target as rustc names it.
         target: &'static str,
-        /// The name or path of the rustc that was tried.
+        /// The name or path of the rustc that was used.
         rustc: String,
-        /// The compiler's failure.
+        /// The reason why compiling failed.
         error: CompileError,
     },
-    /// There is no folder for temporary files.
+    /// No folder for temporary files could be made.
     Folder(io::Error),
-    /// The library could not be written.
+    /// The static library could not be written.
     Write(OutputError),
 }
 
 impl Error {
-    /// Whether the request is wrong, and not something on this machine.
+    /// Whether the caller's request is wrong. If not, the problem is on this machine.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::NoRuntime { .. })
     }
 
-    /// The next step for the user.
+    /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoRuntime { .. } | Error::Folder(_) => None,
@@ -85,7 +85,7 @@ impl fmt::Display for Error {
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;
                 match error {
-                    // The build script, which shares the compiler's error, has no access to system_text.
+                    // The build script uses the error type of the compile module too, and cannot call `system_text`.
                     CompileError::NoCompiler(name, error) => {
                         write!(f, "cannot start {name}: {}", system_text(error))
                     }
@@ -106,7 +106,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Makes the static library of an object file of the runtime.
+/// Makes a static library from an object file of the runtime.
 pub fn library(object: &[u8]) -> Vec<u8> {
     archive::archive(
         object,
@@ -120,10 +120,10 @@ pub fn library(object: &[u8]) -> Vec<u8> {
     )
 }
 
-/// The object file of the runtime for a target; None is this machine.
+/// Returns the object file of the runtime for a target; `None` means this machine.
 ///
 /// # Errors
-/// If the target has no runtime or its compiler fails.
+/// If there is no runtime for the target, or compiling it fails.
 pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
     let asked = target.unwrap_or(HOST);
     let Some(target) = rust_target(asked) else {
@@ -150,10 +150,11 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
         })
 }
 
-/// The file of the static library for a target, for a link: in `folder` for this machine, in the user's cache for others.
+/// Returns the path of the static library to link for a target. For this machine it is written to `folder`; for other
+/// machines it is kept in the user's cache.
 ///
 /// # Errors
-/// As [`object()`], and if it cannot be written.
+/// The same as [`object()`], and if the library cannot be written.
 pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     let name = rust_target(target).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
@@ -177,7 +178,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
         if kept.exists() {
             return Ok(kept);
         }
-        // Without a cache folder, the runtime is compiled at each link.
+        // If there is no cache folder, the runtime is compiled for each link.
         if kept
             .parent()
             .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -192,13 +193,14 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Whether the object of one target serves the other: the runtime does not depend on the C library.
+/// Whether two targets can use the same object file. They can if they differ only in the C library, which the runtime
+/// does not use.
 fn same_object(a: &str, b: &str) -> bool {
     let architecture = |target: &str| target.split('-').next().map(str::to_owned);
     architecture(a) == architecture(b)
 }
 
-/// The Rust target for a triple of GCC, Clang or Rust. The C library that the triple names does not matter.
+/// Returns the Rust target for a triple of GCC, Clang or Rust. The C library in the triple is ignored.
 fn rust_target(triple: &str) -> Option<&'static str> {
     let architecture = triple.split('-').next().unwrap_or_default();
     let linux = triple.contains("-linux") && !triple.ends_with("x32") && !triple.contains("ilp32");

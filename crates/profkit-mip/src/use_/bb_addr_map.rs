@@ -1,31 +1,31 @@
-//! The section `.llvm_bb_addr_map`: which machine basic blocks a function has, by the ids that
-//! `-fbasic-block-sections=list=` wants, and where each begins.
+//! Reads the section `.llvm_bb_addr_map`. For each function it lists the machine basic blocks with their addresses and
+//! with the ids that are used in `-fbasic-block-sections=list=`.
 //!
-//! clang writes it with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (15 to 19).
-//! It is part of the assembly, as differences of labels, so that it is right after instrumenting too.
+//! clang writes the section with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (15
+//! to 19). In assembly it consists of differences of labels, so it stays correct when code is inserted.
 //!
-//! | version | LLVM | what changed |
+//! | version | LLVM | changes |
 //! |---|---|---|
-//! | 1 | 15, 16 | version, features, function address, number of blocks; each block: offset from the end of the one before, size, flags. The id is the block's number |
-//! | 2 | 17 to 19 | each block has its id first |
-//! | 3 | 20, 21 | the same, with call sites after the offset if feature bit 5 is set |
-//! | 4, 5 | 22 | features have two bytes in version 5 |
+//! | 1 | 15, 16 | a function has: version, features, address, number of blocks. A block has: offset from the end of the block before it, size, flags. The id is the number of the block |
+//! | 2 | 17 to 19 | each block begins with its id |
+//! | 3 | 20, 21 | if feature bit 5 is set, call sites follow the offset |
+//! | 4, 5 | 22 | the feature field has two bytes in version 5 |
 //!
-//! Facts: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; checked with the assembly of clang 15, 16, 19 and 22.
+//! Sources: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; compared with the assembly of clang 15, 16, 19 and 22.
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// Name of the section.
+/// The name of the section with the block address map.
 pub const SECTION: &str = ".llvm_bb_addr_map";
 
-/// The versions that are read.
+/// The versions of the section that can be read.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=5;
-/// From here on blocks have ids.
+/// The first version in which blocks have ids.
 const IDS: u8 = 2;
-/// From here on features have two bytes.
+/// The first version in which the feature field has two bytes.
 const WIDE_FEATURES: u8 = 5;
 
-// Feature bits (LLVM `BBAddrMap::Features`).
+// The feature bits (LLVM `BBAddrMap::Features`).
 const FUNCTION_COUNT: u16 = 1;
 const BLOCK_FREQUENCIES: u16 = 1 << 1;
 const BRANCH_PROBABILITIES: u16 = 1 << 2;
@@ -34,30 +34,31 @@ const NO_BLOCKS: u16 = 1 << 4;
 const CALL_SITES: u16 = 1 << 5;
 const KNOWN: u16 = (1 << 6) - 1;
 
-/// A machine basic block.
+/// A machine basic block of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BasicBlock {
-    /// Its id, as in lists of basic block sections.
+    /// The id of the block, as it is used in lists of basic block sections.
     pub id: u32,
-    /// Where it begins.
+    /// The address of the block's first byte.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size of the block in bytes.
     pub size: u64,
 }
 
-/// The blocks of a function, in the order of its layout.
+/// A function with its machine basic blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionBlocks {
-    /// The function's address.
+    /// The address of the function.
     pub address: u64,
-    /// Its blocks, in the order of their addresses.
+    /// The blocks of the function, in the order of their addresses.
     pub blocks: Vec<BasicBlock>,
 }
 
-/// Reads the section of a linked file with addresses of `address_size` bytes. It may hold zeroes of dropped functions.
+/// Reads the section of a linked file whose addresses have `address_size` bytes. The section may contain zeros in place
+/// of functions that the linker removed.
 ///
 /// # Errors
-/// At the first fault: entries have no length that would lead to the next one.
+/// The first fault. Reading cannot continue after it, because entries do not contain their length.
 pub fn read(section: &[u8], endian: Endian, address_size: usize) -> Result<Vec<FunctionBlocks>> {
     let mut cursor = Cursor::new(section, 0, endian);
     let mut functions = Vec::new();
@@ -102,7 +103,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     } else {
         1
     };
-    // Such an entry has no address either.
+    // An entry without ranges has no address either.
     if ranges == 0 {
         return Err(Error::new(ErrorKind::Malformed, "no range of blocks")
             .at(at)
@@ -128,7 +129,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             let start = address;
             if has(CALL_SITES) {
                 for _ in 0..cursor.uleb128()? {
-                    // Each offset counts from the block before, and the size from the last block.
+                    // The offset of a block begins at the end of the block before it.
                     address = address.wrapping_add(cursor.uleb128()?);
                 }
             }
@@ -147,7 +148,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             });
         }
     }
-    // Fields that profile-guided builds add are skipped.
+    // The fields that profile-guided builds add are skipped.
     if has(FUNCTION_COUNT) {
         cursor.uleb128()?;
     }

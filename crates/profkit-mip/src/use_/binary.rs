@@ -1,4 +1,4 @@
-//! What is needed of the instrumented binary: its map, the ids of its blocks, its build, its debug info.
+//! Reads the instrumented binary of a MIP profile: its map, the ids of its blocks, its build id, its debug info.
 use super::bb_addr_map::{self, FunctionBlocks};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
@@ -13,28 +13,28 @@ use profkit_object::symbolize::{DebugInfo, ProgramFiles};
 use std::fmt;
 use std::path::Path;
 
-/// Why a binary is of no use for a profile.
+/// The reason why a binary cannot be used with a profile.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BinaryError {
     /// The binary, or the file with its debug info, is damaged or cannot be read.
     Data(Error),
-    /// It has code for several architectures.
+    /// The file contains code for several architectures.
     SeveralArchitectures,
-    /// It has no MIP map: it was stripped, or not instrumented.
+    /// The binary has no MIP map: it was stripped, or was never instrumented.
     NoMap,
-    /// It has no section `.llvm_bb_addr_map`, which holds the block ids.
+    /// The binary has no section `.llvm_bb_addr_map`, which contains the ids of blocks.
     NoBlockIds,
-    /// A section cannot be read, with the reason.
+    /// A section of the binary cannot be read: its name, and the reason.
     Section(&'static str, object::Error),
-    /// It is another build than the profile's.
+    /// The binary has another build id than the profile.
     OtherBuild {
         /// The build id of the binary.
         found: BuildId,
         /// The build id in the profile.
         expected: BuildId,
     },
-    /// It has no debug info.
+    /// The binary has no debug info.
     NoDebugInfo,
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for BinaryError {
 
 impl std::error::Error for BinaryError {}
 
-/// The blocks of a binary: an empty profile of its map, and the ids that the compiler gave the blocks of its functions.
-/// These are what [`hot_blocks`](super::blocks::hot_blocks) takes.
+/// Reads the blocks of a binary. Returns an empty profile with the functions of the binary's map, and the ids that the
+/// compiler gave to the blocks. Pass both to [`hot_blocks`](super::blocks::hot_blocks).
 ///
 /// # Errors
 /// If the binary lacks the map or the ids, or one of them is damaged.
@@ -94,11 +94,11 @@ pub fn blocks_of(file: &BinaryFile) -> Result<(MipProfile, Vec<FunctionBlocks>),
     Ok((current, ids))
 }
 
-/// Checks that a binary is the build of a profile, and returns the address of its section of records. Without a build id
-/// on either side nothing can be checked.
+/// Checks that a binary and a profile have the same build id, and returns the address of the binary's record section.
+/// If one of them has no build id, the check is skipped.
 ///
 /// # Errors
-/// If it is another build.
+/// If the build ids differ.
 pub fn check_build(file: &BinaryFile, profile: &MipProfile) -> Result<Option<u64>, BinaryError> {
     let image = only_image(file)?;
     if let (Identity::BuildId(expected), Some(found)) = (&profile.identity, build_id(&image)?)
@@ -113,10 +113,11 @@ pub fn check_build(file: &BinaryFile, profile: &MipProfile) -> Result<Option<u64
     Ok(records_address(&image))
 }
 
-/// The files that a binary's code is symbolised with: itself, and its debug info, which may be in a file of its own.
+/// Opens the files that are needed to symbolise a binary: the binary itself, and its debug info, which may be in a
+/// separate file.
 ///
 /// # Errors
-/// If a file is damaged or cannot be read: its name, and what is wrong.
+/// The name of a file that is damaged or cannot be read, and the problem with it.
 pub fn program_files(binary: &Path, debug: Option<&Path>) -> Result<ProgramFiles, (String, Error)> {
     let files = ProgramFiles::open(binary, &DebugFolders::default())
         .map_err(|error| (path_text(binary), error))?;
@@ -128,7 +129,7 @@ pub fn program_files(binary: &Path, debug: Option<&Path>) -> Result<ProgramFiles
     }
 }
 
-/// Whether a symbolizer has the lines of the source, and not only symbols.
+/// Whether a symbolizer with these locations has source lines, and not only symbols.
 pub fn has_lines(found: DebugInfo) -> bool {
     matches!(found, DebugInfo::Binary | DebugInfo::DebugFile)
 }

@@ -1,24 +1,26 @@
-//! Lists of hot blocks for clang's `-fbasic-block-sections=list=`: executed blocks stay with the function, the others
-//! go to `FUNCTION.cold`.
+//! Makes lists of hot blocks for clang's option `-fbasic-block-sections=list=`. Executed blocks stay in the function;
+//! the others are moved to `FUNCTION.cold`.
 //!
-//! A map of MIP knows blocks by address; clang's list knows them by the ids of machine basic blocks. The section
-//! `.llvm_bb_addr_map` of the instrumented binary has both, so it joins them. clang numbers the blocks when it makes
-//! them. So a build of the same source, by the same compiler with the same options and the list, has the same ids.
+//! A MIP map contains the addresses of blocks. clang's list needs the ids of machine basic blocks. The section
+//! `.llvm_bb_addr_map` of the instrumented binary contains both. clang numbers the blocks when it makes them, so a
+//! build has the same ids if it uses the same source, compiler and options, apart from the list.
 use super::bb_addr_map::FunctionBlocks;
 use profkit_data::mip::{Function, MipProfile};
 use rustc_hash::FxHashMap;
 
-/// The form of the list.
+/// The version of clang's list format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// `!function` and `!!ids`: read by LLVM 12 and later. Its ids are those of the map in LLVM 15 and later.
+    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. Its ids are those in the block map of
+    /// LLVM 15 and later.
     V0,
-    /// `v1`, `f function` and `c ids`: LLVM 17 and later.
+    /// Lines of the form `v1`, `f function` and `c ids`, which LLVM 17 and later read.
     V1,
 }
 
 impl ListVersion {
-    /// The form to write for an LLVM release; `None` if that release writes a block map of another form.
+    /// Returns the list version to write for an LLVM release. `None` if this release writes an unsupported form of the
+    /// block map.
     pub fn of_release(release: u32) -> Option<Self> {
         match release {
             0..=14 => None,
@@ -28,45 +30,47 @@ impl ListVersion {
     }
 }
 
-/// The hot blocks of one function.
+/// The executed blocks of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotBlocks<'p> {
-    /// Its symbol.
+    /// The symbol of the function.
     pub name: &'p [u8],
-    /// The ids of the executed blocks, in the order of their layout. The entry is the first.
+    /// The ids of the executed blocks, in the order of the function's layout. The first is the entry block.
     pub ids: Vec<u32>,
-    /// How many blocks are not executed.
+    /// The number of blocks that were not executed.
     pub cold: usize,
-    /// Their size.
+    /// The size in bytes of the blocks that were not executed.
     pub cold_bytes: u64,
 }
 
-/// The hot blocks of all functions, and counts of the functions that are not listed.
+/// The executed blocks of all listed functions, and the numbers of functions that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList<'p> {
-    /// Functions with a block that no run executed.
+    /// The listed functions. Each has a block that no run executed.
     pub functions: Vec<HotBlocks<'p>>,
-    /// Functions whose blocks were all executed: there is nothing to split off.
+    /// The number of functions that are not listed because all their blocks were executed.
     pub whole: usize,
-    /// Functions that no run called. clang's list cannot mark a whole function as cold.
+    /// The number of functions that are not listed because no run called them. clang's list cannot mark a whole
+    /// function as cold.
     pub never_called: usize,
-    /// Functions that the binary no longer has.
+    /// The number of functions in the profile that the binary does not contain.
     pub missing: Vec<&'p [u8]>,
-    /// Functions whose blocks differ between the binary and the profile: the code changed.
+    /// The number of functions whose blocks differ between the binary and the profile, because the code changed.
     pub stale: Vec<&'p [u8]>,
-    /// Names that several functions have. A list cannot tell them apart.
+    /// The number of names that several functions have. A list cannot distinguish them.
     pub ambiguous: Vec<&'p [u8]>,
-    /// Functions without block coverage in the profile.
+    /// The number of functions that have no block coverage in the profile.
     pub without_blocks: usize,
-    /// Functions that `.llvm_bb_addr_map` does not list, or lists without a block at their start (other compilers,
-    /// assembly).
+    /// The number of functions that `.llvm_bb_addr_map` does not contain, or contains without a block at their start
+    /// (other compilers, assembly).
     pub without_ids: usize,
 }
 
-/// Makes the list. `current` is an empty profile of the binary's map, and `maps` is the binary's `.llvm_bb_addr_map`.
-/// The binary may be the build that the profile belongs to, or a later one.
+/// Makes a list of hot blocks. `current` is an empty profile with the functions of the binary's map, and `maps` is the
+/// binary's `.llvm_bb_addr_map`. The binary may be the build that the profile belongs to, or a later one.
 ///
-/// A function is listed if its control-flow signature and its number of blocks are those of the profile.
+/// A function is listed if its control-flow signature and its number of blocks are the same in the binary and the
+/// profile.
 pub fn hot_blocks<'p>(
     profile: &'p MipProfile,
     current: &MipProfile,
@@ -124,7 +128,8 @@ pub fn hot_blocks<'p>(
     list
 }
 
-/// The hot blocks of one function: `now` is its entry in the current map, and `map` has its blocks.
+/// Returns the executed blocks of a function. `now` is the function in the binary's map, and `map` contains its block
+/// ids.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,
@@ -134,7 +139,7 @@ fn of_function<'p>(
     if first.address != now.address {
         return None;
     }
-    // Blocks of MIP by their start; the entry is the first.
+    // The start of each MIP block, and whether it was executed. The first is the entry.
     let mut executed: Vec<(u64, bool)> = vec![(0, true)];
     executed.extend(
         now.blocks
@@ -150,7 +155,7 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // A block that MIP does not count separately runs together with the one before it.
+        // A machine block without a MIP block of its own is executed together with the one before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;
@@ -165,7 +170,7 @@ fn of_function<'p>(
 }
 
 impl BlockList<'_> {
-    /// The list as clang reads it.
+    /// Returns the list in the form that clang reads.
     pub fn write(&self, version: ListVersion) -> Vec<u8> {
         let mut out = Vec::new();
         if version == ListVersion::V1 {

@@ -1,4 +1,5 @@
-//! What stock compilers can use of a MIP profile: lists of hot blocks ([`blocks`]) and sample profiles ([`sample`]).
+//! Converts MIP profiles to inputs for unmodified compilers: lists of hot blocks ([`blocks`]) and sample profiles
+//! ([`sample`]).
 pub mod bb_addr_map;
 pub mod binary;
 pub mod blocks;

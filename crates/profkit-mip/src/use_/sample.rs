@@ -1,25 +1,25 @@
-//! A sample profile for LLVM's `-fprofile-sample-use`, made from a MIP profile and debug info.
+//! Makes a sample profile for LLVM's `-fprofile-sample-use` from a MIP profile and debug info.
 //!
-//! Every address of a function has the weight of its block, and a source line has the largest weight of its addresses,
-//! as in profiles made from samples. The weight of the entry is the number of calls if calls were counted, and else the
-//! number of runs that called the function. A block that ran in some of these runs has its share of that weight, and a
-//! block that never ran has 0.
+//! Every address of a function gets the weight of its block, and a source line gets the largest weight of its
+//! addresses, as in profiles made from samples. The weight of the entry is the number of calls if calls were counted.
+//! Otherwise it is the number of runs that called the function. A block that was executed only in some of these runs
+//! gets the same share of that weight. A block that was never executed gets 0.
 //!
-//! The result is a profile of [`profkit_data::sample`], which writes it in every encoding.
+//! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
 use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
 use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleProfile, Samples};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// How many addresses are symbolised at once. A larger number costs memory, some sixteen bytes each.
+/// The number of addresses that are symbolised at once. A larger number costs memory, about sixteen bytes per address.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
-/// Line offsets have 16 bits in LLVM's profiles (`FunctionSamples::getOffset`).
+/// The largest line offset in LLVM's sample profiles, which have 16 bits for it (`FunctionSamples::getOffset`).
 const OFFSET_MASK: u32 = 0xffff;
 
-/// Suffixes that GCC and LLVM append to a function's name when they copy or split it after they applied the source's
-/// profile.
+/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. The profile of the
+/// source is applied before that.
 const SUFFIXES: [&[u8]; 6] = [
     b".llvm.",
     b".cold",
@@ -29,22 +29,22 @@ const SUFFIXES: [&[u8]; 6] = [
     b".__part.",
 ];
 
-/// A sample profile, and counts of what it leaves out.
+/// A sample profile made from a MIP profile, and the numbers of functions and call edges that could not be used.
 #[derive(Clone, Debug, Default)]
 pub struct MadeProfile {
-    /// The profile.
+    /// The sample profile.
     pub profile: SampleProfile,
-    /// Called functions without any line in the debug info.
+    /// The number of called functions without any line in the debug info.
     pub without_lines: usize,
-    /// Called functions whose first line is unknown, although other lines are known. Line offsets count from the first
-    /// line.
+    /// The number of called functions whose first line is unknown, although other lines are known. Line offsets begin
+    /// at the first line.
     pub without_start: usize,
-    /// Call edges whose place in the source is not known.
+    /// The number of call edges whose source location is unknown.
     pub edges_without_lines: usize,
 }
 
-/// Makes a sample profile. The symbolizer must be of the binary that the profile belongs to, and should take names from
-/// the debug info ([`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) off).
+/// Makes a sample profile. The symbolizer must be that of the binary that the profile belongs to. It should read names
+/// from the debug info: [`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) should be off.
 pub fn sample_profile(
     profile: &MipProfile,
     symbolizer: &Symbolizer<'_>,
@@ -52,7 +52,8 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // A part has the signature of its function, which distinguishes it from others of that name.
+    // A part of a function has the same signature as the function, which distinguishes it from other functions of the
+    // same name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
@@ -96,7 +97,7 @@ pub fn sample_profile(
     made
 }
 
-/// The weight of a function's entry.
+/// Returns the weight of a function's entry.
 fn entry_weight(function: &Function) -> u64 {
     match function.modes.entry() {
         Some(EntryKind::Calls | EntryKind::Unary) => function.calls.max(1),
@@ -104,8 +105,8 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// The weight of the code from each offset up to the next. `whole` is the function itself, or the function that this is
-/// a part of.
+/// Returns the weights of the code in a function or part: each weight with the offset at which it begins. `whole` is
+/// the function itself, or the function to which the part belongs.
 fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     let entry = entry_weight(whole);
     let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
@@ -125,7 +126,7 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
 }
 
 impl MadeProfile {
-    /// Adds the lines of a function or part, whose addresses begin at index `first`.
+    /// Adds the source lines of a function or part. Its addresses begin at index `first`.
     fn add_function(
         &mut self,
         function: &Function,
@@ -136,7 +137,7 @@ impl MadeProfile {
         let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
-        // Many addresses share a frame.
+        // Many addresses have the same frame, so a frame is handled again only if its weight is larger.
         let mut done: FxHashMap<_, u64> = FxHashMap::default();
         for offset in 0..function.size {
             let after = weights.partition_point(|(start, _)| *start <= offset);
@@ -160,7 +161,7 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // The function itself has the head count, and it is counted even if it has no lines.
+            // The function itself (not a part) gets the head count. It is counted even if it has no lines.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));
@@ -176,15 +177,15 @@ impl MadeProfile {
         self.profile.intern(SampleName::Text(name))
     }
 
-    /// The samples of the function of this name. `None` for one name beyond 2^32.
+    /// Returns the samples of the function with this name. `None` if the table of names is full (2^32 names).
     fn function(&mut self, name: &[u8]) -> Option<&mut Samples> {
         let name = self.name(name)?;
         let index = self.profile.find_or_add(&[], name);
         self.profile.samples_mut(index)
     }
 
-    /// The position of a stack within the function of this name. `None` if a frame has no line, or the function's first
-    /// line is unknown.
+    /// Returns the samples and the source location for a call stack in the function with this name. `None` if a frame
+    /// has no line, or the first line of the function is unknown.
     fn place(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<(&mut Samples, Location)> {
         if stack
             .iter()
@@ -215,7 +216,7 @@ impl MadeProfile {
         let known = profile.edges.iter().filter_map(|edge| {
             let caller = &profile.functions[edge.caller?];
             let callee = &profile.functions[edge.callee];
-            // The call ends at the return address, so the address of its last byte is looked up.
+            // The call instruction ends at the return address, so the address of its last byte is symbolised.
             let address = profile
                 .address_of(caller, section)?
                 .wrapping_add(edge.call_site.into())
@@ -243,7 +244,7 @@ impl MadeProfile {
     }
 }
 
-/// Raises a line to at least this weight.
+/// Sets the weight of a source line, unless it is larger already.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
     samples.adding().add_line(location, 0, 1, &mut outcome);
@@ -257,7 +258,7 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// The sum of all counts, including those of inlined functions.
+/// Sets and returns the sum of all counts, including those of inlined functions.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body
@@ -276,8 +277,9 @@ fn location(frame: &Frame<'_>) -> Location {
     )
 }
 
-/// The base part of a discriminator. The other parts tell how often code was copied (LLVM `DebugInfoMetadata.h`). A 1
-/// bit stands for the base 0. A 0 bit is followed by five bits of the base and, if the next bit is set, by seven more.
+/// Returns the base part of a discriminator. Its other parts show how often the code was duplicated (LLVM
+/// `DebugInfoMetadata.h`). In the encoding, a 1 bit means base 0. A 0 bit is followed by five bits of the base and, if
+/// the next bit is set, by seven more.
 pub fn base_discriminator(discriminator: u32) -> u32 {
     if discriminator & 1 != 0 {
         return 0;
@@ -290,7 +292,7 @@ pub fn base_discriminator(discriminator: u32) -> u32 {
     }
 }
 
-/// The name by which the compiler knows the function when it applies the profile.
+/// Returns the name that the function has in the compiler when the compiler applies the profile.
 fn base_name(name: &[u8]) -> &[u8] {
     let cut = SUFFIXES.iter().filter_map(|suffix| {
         name.windows(suffix.len())

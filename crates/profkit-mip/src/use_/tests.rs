@@ -29,7 +29,7 @@ fn profile(functions: Vec<Function>) -> MipProfile {
     }
 }
 
-/// Blocks of 16 bytes.
+/// Makes a block map of a function whose blocks have 16 bytes each.
 fn map(address: u64, ids: &[u32]) -> FunctionBlocks {
     let block = |(number, &id): (u64, &u32)| BasicBlock {
         id,
@@ -67,7 +67,7 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
     for function in &mut new.functions {
         function.called_runs = 0;
         function.blocks.iter_mut().for_each(|block| block.runs = 0);
-        // The new build is elsewhere, and the second block of MIP begins later.
+        // In the new build the function has another address, and its second MIP block begins later.
         function.address += 0x10_000;
         if function.name == b"changed" {
             function.signature = 8;
@@ -108,7 +108,8 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
     assert_eq!(ListVersion::of_release(22), Some(ListVersion::V1));
 }
 
-/// A function of two blocks at 0x1000, as the assembly of clang 16 and 19 (version 2) and 22 (version 5) has it.
+/// Encoded maps of a function with two blocks at 0x1000. They were copied from the assembly of clang 16 and 19 (version
+/// 2) and 22 (version 5).
 const V2: &[u8] = &[2, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 8, 8, 3, 2, 6, 1];
 const V5: &[u8] = &[
     5, 32, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 8, 8, 3, 2, 1, 4, 2, 1,
@@ -140,7 +141,7 @@ fn block_ids_and_addresses_of_all_versions() {
         bb_addr_map::read(V5, Endian::Little, 8),
         Ok(vec![function.clone()])
     );
-    // Version 1 has no ids: blocks are numbered.
+    // In version 1 the id of a block is its number.
     let numbered = bb_addr_map::read(
         &[1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 2, 6, 1],
         Endian::Little,
@@ -175,7 +176,7 @@ fn damaged_maps_of_blocks() {
     insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"no range of blocks in function 0 of .llvm_bb_addr_map at offset 0x2: found 0, expected at least 1");
     insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"the data end too early in function 0 of .llvm_bb_addr_map at offset 0xe: found 0 bytes left, expected 1 bytes");
     insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"a block id that is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");
-    // Nor does any changed byte make it panic, or read more than there is.
+    // Changing any byte must not cause a panic, or more blocks than the section can contain.
     for place in 0..V5.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {
             let mut bytes = V5.to_vec();
@@ -185,7 +186,7 @@ fn damaged_maps_of_blocks() {
             assert!(blocks.sum::<usize>() <= V5.len());
         }
     }
-    // Every cut is an error or ends between two functions, and nothing panics.
+    // Cutting the section anywhere must give an error, except between two functions. It must never cause a panic.
     for end in 0..V5.len() {
         assert_eq!(
             bb_addr_map::read(&V5[..end], Endian::Little, 8).is_ok(),
@@ -197,7 +198,8 @@ fn damaged_maps_of_blocks() {
 
 #[test]
 fn base_parts_of_discriminators() {
-    // Values of LLVM's encoding: nothing, base 1, base 1 and factor 2, base 0 and factor 2, a long base.
+    // The values were made by LLVM's encoding: no discriminator, base 1, base 1 with factor 2, base 0 with factor 2,
+    // and a large base.
     assert_eq!(
         [0, 2, 2 | 4 << 7, 1 | 4 << 1, 0x7e].map(base_discriminator),
         [0, 1, 1, 0, 0x1f]

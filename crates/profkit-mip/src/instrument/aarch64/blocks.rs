@@ -1,4 +1,4 @@
-//! Probes for the blocks of a function, made together: each one needs to know the function around it.
+//! Makes the probes for all blocks of a function together, because each probe depends on the whole function.
 use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
@@ -9,31 +9,31 @@ use crate::instrument::functions::{Function, Part};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// One statement of the function, as text.
+/// A statement of the function, as text.
 struct Line {
-    /// Its index in the module.
+    /// The index of the statement in the module.
     index: usize,
     what: What,
 }
 
 enum What {
     Label(String),
-    /// An instruction or directive: its first word in lower case, and the rest.
+    /// An instruction or directive: its first word in lower case, and the text after it.
     Instruction(String, String),
     Directive(String, String),
-    /// A statement whose instructions are unknown: a macro, a repetition, an assignment.
+    /// A statement with unknown instructions: a macro, a repetition, an assignment.
     Other,
 }
 
-/// The function's statements.
+/// The statements of a function, or of a part of it.
 struct Body {
     lines: Vec<Line>,
-    /// Labels by their place in `lines`.
+    /// For each label, its index in `lines`.
     labels: FxHashMap<String, usize>,
 }
 
 impl Body {
-    /// The lines of one part; part 0 is the function itself.
+    /// Collects the statements of one part of a function. Part 0 is the function itself.
     fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
         let own = (function.label + 1, function.end, function.section);
         let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
@@ -70,7 +70,7 @@ impl Body {
             .ok()
     }
 
-    /// The instructions from a line on, as text, up to the first statement that is unknown.
+    /// Returns the instructions from line `from` on, up to the first statement with unknown instructions.
     fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
@@ -103,7 +103,7 @@ fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
     }
 }
 
-/// Directives that insert instructions whose registers cannot be seen.
+/// Whether a directive may insert instructions, whose registers would be unknown.
 fn may_be_code(name: &str) -> bool {
     matches!(
         name,
@@ -120,8 +120,8 @@ fn may_be_code(name: &str) -> bool {
     )
 }
 
-/// Makes probes for the blocks that start at the statements `starts`. The byte of the first block follows the entry's
-/// part of the record.
+/// Makes the probes for the blocks that begin at the statements `starts`. In the record, the bytes of the blocks follow
+/// the bytes of the entry.
 pub(super) fn probes(
     site: &Site<'_, '_>,
     part: usize,
@@ -160,8 +160,8 @@ pub(super) fn probes(
     Ok(BlockProbes { probes, replaced })
 }
 
-/// Finds a register that nothing in the function and its parts mentions, so that it cannot hold a value: x16 or x17.
-/// Callers may rely on any other register.
+/// Finds a register that the function and its parts never mention, so that it cannot hold a value. Only x16 and x17 are
+/// possible: callers may use any other register.
 fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     let lines = || bodies.iter().flat_map(|body| &body.lines);
     let known = lines().all(|line| match &line.what {
@@ -184,8 +184,8 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Data inside code is taken for a table, unless `.inst` writes it. Only hand-written assembly hides instructions in
-/// other data.
+/// Data between instructions is treated as a table, unless the directive is `.inst`. Only hand-written assembly encodes
+/// instructions in other data directives.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')
@@ -205,8 +205,8 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether code elsewhere belongs to this function. Then a register may be in use although the function does not name
-/// it.
+/// Whether the function jumps to code elsewhere that belongs to it. A register may then be in use although the function
+/// does not mention it.
 fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     bodies.iter().flat_map(|body| &body.lines).any(|line| {
         let What::Instruction(word, rest) = &line.what else {
@@ -228,12 +228,13 @@ fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     })
 }
 
-/// Whether a symbol is a piece of a function, by the names that compilers give.
+/// Whether a symbol has the form of the names that compilers give to parts of a function.
 fn is_part(name: &str) -> bool {
     name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
 }
 
-/// A linker optimisation hint refers to exactly the instruction after its label, so the probe goes before that label.
+/// A linker optimisation hint refers to the instruction directly after its label, so the probe is inserted before that
+/// label. Returns the index of the label.
 fn before_hints(body: &Body, from: usize) -> usize {
     let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
     let mut at = from;
@@ -243,9 +244,9 @@ fn before_hints(body: &Body, from: usize) -> usize {
     at
 }
 
-/// The line after the store-exclusive of the block that starts at line `from`. No other store may stand between the
-/// load-exclusive and the store-exclusive. A block that is entered runs to its end, so the probe may as well come after
-/// both.
+/// Returns the line after the store-exclusive in the block that begins at line `from`. No other store may stand between
+/// a load-exclusive and its store-exclusive. If a block is entered, it is executed to its end, so its probe may also be
+/// placed after the store-exclusive.
 fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     for (at, line) in body.lines.iter().enumerate().skip(from) {
         match &line.what {
@@ -272,7 +273,7 @@ fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     )
 }
 
-/// Whether a store-exclusive can be reached from a line without a load-exclusive or a call on the way.
+/// Whether a store-exclusive can be reached from line `from` without passing a load-exclusive or a call.
 fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
     let mut seen: FxHashSet<usize> = FxHashSet::default();
     let mut todo = vec![from];
@@ -311,7 +312,8 @@ fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
 }
 
 impl Body {
-    /// The line of a label, for a reference from a certain line: `1b` and `1f` mean the nearest label before and after.
+    /// Returns the line of the label that line `from` refers to. `1b` and `1f` mean the nearest label 1 before and
+    /// after the line.
     fn target(&self, label: &str, from: usize) -> Option<usize> {
         let number = label.strip_suffix(['b', 'f']).filter(|digits| {
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -328,7 +330,8 @@ impl Body {
     }
 }
 
-/// Finds what must be replaced in the function and its jump tables once the probes are inserted.
+/// Finds the branches and table entries of the function that must be replaced, because inserted probes increase
+/// distances.
 fn mend(
     site: &Site<'_, '_>,
     body: &Body,
@@ -390,11 +393,12 @@ fn mend(
     Ok(replaced)
 }
 
-/// Statements that may be a jump table of the function: data after its label, up to the next function.
+/// Returns the statements that may be a jump table of the function: labels and data after the function's label, up to
+/// the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {
-        // The tables of a function stand within it or after it, before the next one's code.
+        // The jump tables of a function are within it or after it, before the code of the next function.
         if index >= function.end
             && statement.section == function.section
             && matches!(statement.kind, Kind::Instruction(_))
@@ -412,7 +416,7 @@ fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What
 mod tests {
     use crate::instrument::{Options, Target, instrument};
 
-    /// The function's text with block coverage, or why it has none.
+    /// Returns the text of a function with block coverage, or the reason why it has none.
     fn instrumented(target: Target, text: &str) -> String {
         let options = Options {
             blocks: true,
@@ -439,7 +443,8 @@ mod tests {
 
     #[test]
     fn registers_of_blocks() {
-        // Free everywhere, dead on the way, and neither.
+        // The cases are: a register that the function never mentions, a register that is dead at the block, and no free
+        // register.
         insta::assert_snapshot!(elf("cbz x0, .L1\nmov x0, #1\n.L1:\nret"), @r"
         .type f,%function
         f: .Lf0:

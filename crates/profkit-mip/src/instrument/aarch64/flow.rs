@@ -1,8 +1,8 @@
-//! Which way AArch64 instructions lead the flow of control, by their names (Arm Architecture Reference Manual, C6.2).
+//! Classifies AArch64 instructions by their effect on the flow of control (Arm Architecture Reference Manual, C6.2).
 use crate::asm::{Instruction, words};
 use crate::instrument::backend::Flow;
 
-/// The flow of one instruction.
+/// Returns the effect of an instruction on the flow of control.
 pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..
@@ -20,7 +20,7 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// A branch to the last operand.
+/// Returns the flow of a conditional branch, whose target is its last operand.
 fn branch(operands: &[u8]) -> Flow<'_> {
     let last = operands
         .rsplit(|&byte| byte == b',')
@@ -29,7 +29,7 @@ fn branch(operands: &[u8]) -> Flow<'_> {
     words(last).next().map_or(Flow::Next, Flow::Branch)
 }
 
-/// `b.eq`, `bc.eq`, and `beq`, which GNU as and clang take too.
+/// Whether a mnemonic is a conditional branch: `b.eq`, `bc.eq`, or `beq`, which GNU as and clang also accept.
 fn is_conditional(mnemonic: &[u8]) -> bool {
     let condition = mnemonic
         .strip_prefix(b"b.")
@@ -68,7 +68,7 @@ fn is_conditional(mnemonic: &[u8]) -> bool {
     })
 }
 
-/// Number of a `hint`.
+/// Returns the number of a `hint` instruction.
 fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     if !instruction.mnemonic.eq_ignore_ascii_case(b"hint") {
         return None;
@@ -80,8 +80,8 @@ fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok()
 }
 
-/// Whether an indirect branch may land here when branch targets are guarded: `bti`, `paciasp`, `pacibsp`, by name or by
-/// hint.
+/// Whether the instruction is a valid target of indirect branches when branch protection is on: `bti`, `paciasp` or
+/// `pacibsp`, as mnemonic or as `hint`.
 pub(super) fn is_landing(instruction: &Instruction<'_>) -> bool {
     let names: [&[u8]; 3] = [b"bti", b"paciasp", b"pacibsp"];
     names
@@ -90,12 +90,11 @@ pub(super) fn is_landing(instruction: &Instruction<'_>) -> bool {
         || matches!(hint(instruction), Some(25 | 27 | 32 | 34 | 36 | 38))
 }
 
-/// `nop`.
 pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     instruction.mnemonic.eq_ignore_ascii_case(b"nop") || hint(instruction) == Some(0)
 }
 
-/// Whether the instruction opens an exclusive access (`ldxr` and its kin).
+/// Whether the instruction begins an exclusive access (`ldxr` and similar instructions).
 pub(super) fn is_load_exclusive(lower: &str) -> bool {
     matches!(
         lower,
@@ -103,7 +102,7 @@ pub(super) fn is_load_exclusive(lower: &str) -> bool {
     )
 }
 
-/// Whether the instruction ends an exclusive access by a store.
+/// Whether the instruction ends an exclusive access by a store (`stxr` and similar instructions).
 pub(super) fn is_store_exclusive(lower: &str) -> bool {
     matches!(
         lower,

@@ -1,9 +1,9 @@
 //! The back ends for AArch64: ELF (AAPCS64) and Apple's Mach-O.
 //!
-//! A probe at a function's entry uses x16 and x17, which every calling convention leaves to linkers. Inside a function,
-//! a block's probe needs one register. [`registers`] looks for one that is dead; if there is none, the probe saves and
-//! restores one. Instructions have four bytes, so inserted code may move the targets of short branches out of reach;
-//! [`reach`] mends that.
+//! A probe at the entry of a function uses x16 and x17, which every calling convention reserves for linkers. The probe of
+//! a block needs one register. [`registers`] finds one that is dead. If there is none, the probe saves and restores a
+//! register. Every instruction has four bytes, so inserted code may put the targets of short branches out of reach;
+//! [`reach`] replaces such branches.
 mod blocks;
 mod flow;
 mod reach;
@@ -15,25 +15,25 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
-/// AArch64 with one of the object formats.
+/// The back end for AArch64 with one of the object formats.
 #[derive(Debug)]
 pub(super) struct Aarch64 {
     format: ObjectFormat,
 }
 
-/// AArch64 ELF.
+/// The back end for AArch64 with ELF.
 pub(super) static ELF: Aarch64 = Aarch64 {
     format: ObjectFormat::Elf,
 };
 
-/// arm64 Mach-O.
+/// The back end for arm64 with Mach-O.
 pub(super) static MACH_O: Aarch64 = Aarch64 {
     format: ObjectFormat::MachO,
 };
 
-/// A file with more statements than this may have sections in which `cbz`, which reaches 1 MiB, does not reach the cold
-/// stubs after all code. Their probes use one more branch. The limit is a quarter of the reach, because block probes
-/// add to the code.
+/// The number of statements from which a section may be so large that `cbz`, which reaches 1 MiB, does not reach the
+/// cold stubs after all code. The probes then use one more branch. The number corresponds to a quarter of the reach,
+/// because block probes make the code longer.
 const NEAR: usize = 64 * 1024;
 
 /// Whether the cold stub of a function may be out of reach of a `cbz`.
@@ -96,7 +96,7 @@ impl Backend for Aarch64 {
     }
 }
 
-/// Whether a name belongs to a function that takes an argument in x16 or x17, or to a piece of another function.
+/// The beginnings of names of functions that get an argument in x16 or x17, or that are pieces of another function.
 const REGISTER_THUNKS: [&str; 4] = [
     "__llvm_slsblr_thunk_",
     "__call_indirect_",
@@ -123,7 +123,7 @@ fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Result<Sequence, String> 
     ))
 }
 
-/// Whether a text shows instructions of AArch64.
+/// Whether a text contains instructions of AArch64.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SIGNS: [&[u8]; 9] = [
         b"adrp",

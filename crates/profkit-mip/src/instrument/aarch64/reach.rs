@@ -1,57 +1,59 @@
-//! What must change in a function that grows. AArch64's short branches and the compilers' narrow jump tables have a
-//! limited reach, and no assembler lengthens them.
+//! Finds what must change in a function that becomes longer. AArch64's short branches and the compilers' narrow jump
+//! tables have a limited reach, and no assembler extends them.
 //!
-//! Positions are upper bounds: each alignment counts with its largest padding. So a branch may be lengthened that would
-//! just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`, `cbnz` and `b.cond` reach 1 MiB. Each becomes
-//! the opposite branch over a `b`. A table of bytes becomes a table of half-words, and its load changes too. If
-//! something cannot be mended, the function is left without block coverage and the reason is reported.
+//! Positions are upper bounds: each alignment counts with its largest padding. So a branch may be lengthened although
+//! it would just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`, `cbnz` and `b.cond` reach 1 MiB. A
+//! branch that is too short is replaced by the opposite branch, which skips a `b` to the target. A table of bytes is
+//! replaced by a table of half-words, together with its load. If something cannot be replaced, the function gets no
+//! block coverage and the reason is reported.
 
 use std::collections::{HashMap, HashSet};
 
 use super::registers;
 
-/// One statement of a function, or of a jump table after it.
+/// A statement of a function, or of a jump table after the function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece<'text> {
-    /// A label's name, without its colon.
+    /// The name of a label, without the colon.
     Label(&'text str),
-    /// An instruction or a directive: its first word in lower case, and the rest without comment.
+    /// An instruction or a directive: its first word in lower case, and the text after it without comments.
     Statement { word: &'text str, rest: &'text str },
-    /// Bytes that the instrumenter inserts here.
+    /// The number of bytes that the instrumenter inserts at this place.
     Inserted(u32),
 }
 
-/// A jump table whose entries are distances in instructions.
+/// A jump table whose entries are distances, counted in instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'text> {
-    /// Its label.
+    /// The label of the jump table.
     pub(super) label: &'text str,
-    /// Bytes of an entry: 1 or 2.
+    /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
-    /// Whether its load extends the sign. gcc's loads do; clang's tables count from the lowest target.
+    /// Whether the entries are signed. They are in gcc's tables. In clang's tables they are not, because distances
+    /// begin at the lowest target.
     pub(super) signed: bool,
-    /// Per entry: index of the line, the target label, and the label that the distance counts from.
+    /// For each entry: the index of its line, the target label, and the label at which the distance begins.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
-/// The replacements that keep a function's branches and tables within reach.
+/// The replacements after which all branches and tables of a function reach their targets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// New text for a piece.
+    /// The new texts of statements, by the index of the statement.
     pub(super) pieces: Vec<(usize, String)>,
-    /// New text for a line of a table.
+    /// The new texts of table entries, by the index of the line.
     pub(super) lines: Vec<(usize, String)>,
 }
 
-/// Reach of `tbz` and `tbnz`, in bytes.
+/// The reach of `tbz` and `tbnz` in bytes.
 const TEST_REACH: u32 = 32 * 1024 - 4;
-/// Reach of conditional branches, of `cbz` and `cbnz`, of `adr` and of literal loads.
+/// The reach in bytes of conditional branches, `cbz`, `cbnz`, `adr` and literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// The largest number of rounds. Each lengthened branch may push others out of reach; after the last round all branches
-/// are long.
+/// The largest number of rounds of lengthening. A lengthened branch may put the targets of others out of reach. In the
+/// last round all branches are lengthened.
 const ROUNDS: usize = 16;
 
-/// Reads the narrow jump tables of a file out of its lines.
+/// Finds the jump tables with entries of one or two bytes in the lines of a file.
 pub(super) fn tables<'text>(
     pieces: impl Iterator<Item = (usize, Piece<'text>)>,
 ) -> Vec<Table<'text>> {
@@ -68,7 +70,7 @@ pub(super) fn tables<'text>(
                 };
                 let entry = if width == 0 { None } else { entry(rest) };
                 let (Some((to, from, signed)), Some(name)) = (entry, label) else {
-                    // Alignment may stand between a label and its table.
+                    // Alignment directives may stand between a label and its table.
                     if !is_alignment(word) {
                         label = None;
                     }
@@ -92,7 +94,8 @@ pub(super) fn tables<'text>(
     tables
 }
 
-/// `(A-B)>>2` of clang, `(A - B) / 4` of gcc: the labels, and whether the entry is signed.
+/// Parses a table entry, `(A-B)>>2` of clang or `(A - B) / 4` of gcc. Returns the labels, and whether the entry is
+/// signed.
 fn entry(text: &str) -> Option<(&str, &str, bool)> {
     let (difference, scale) = text.trim().strip_prefix('(')?.split_once(')')?;
     let scale: String = scale.split_whitespace().collect();
@@ -110,10 +113,10 @@ fn is_alignment(word: &str) -> bool {
 }
 
 /// Finds the replacements that a function needs. `pieces` is the function with the inserted probes; `tables` are the
-/// tables of its file.
+/// jump tables of its file.
 ///
 /// # Errors
-/// The piece that cannot be mended, and why.
+/// The index of the statement that cannot be replaced, and the reason.
 pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (usize, String)> {
     let labels: HashMap<&str, usize> = pieces
         .iter()
@@ -188,7 +191,7 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
     Ok(fit)
 }
 
-/// Upper bounds for the positions of the pieces; the last one is the size of all.
+/// Returns upper bounds for the positions of all statements. The last one is the size of the function.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);
@@ -214,7 +217,7 @@ fn distance(positions: &[u32], one: usize, other: usize) -> u32 {
     at(one).abs_diff(at(other))
 }
 
-/// The largest size of a statement in bytes; `None` if it is unknown.
+/// Returns the largest possible size of a statement in bytes; `None` if it is unknown.
 fn size(word: &str, rest: &str) -> Option<u32> {
     let Some(directive) = word.strip_prefix('.') else {
         return Some(4);
@@ -238,7 +241,7 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// How far from a statement its last operand may be, and whether the statement can be lengthened.
+/// Returns the largest distance between a statement and its last operand, and whether the statement can be lengthened.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),
@@ -249,7 +252,7 @@ fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     }
 }
 
-/// The condition of a conditional branch, in either of its spellings.
+/// Returns the condition of a conditional branch (`b.eq` or `beq`).
 fn condition(word: &str) -> Option<&'static str> {
     let name = word.strip_prefix("b.").or_else(|| word.strip_prefix('b'))?;
     OPPOSITES
@@ -259,7 +262,7 @@ fn condition(word: &str) -> Option<&'static str> {
         .copied()
 }
 
-/// Conditions and their opposites.
+/// Pairs of opposite conditions.
 const OPPOSITES: [[&str; 2]; 9] = [
     ["eq", "ne"],
     ["cs", "cc"],
@@ -284,7 +287,7 @@ fn opposite(condition: &str) -> Option<&'static str> {
     })
 }
 
-/// The opposite branch over a `b` to the target.
+/// Returns the replacement of a branch: the opposite branch, which skips a `b` to the target.
 fn lengthened(word: &str, rest: &str) -> String {
     let (tested, target) = rest.rsplit_once(',').unwrap_or(("", rest));
     let over = match word {
@@ -305,7 +308,7 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Turns a table of bytes into one of half-words: its entries and every load from it.
+/// Replaces a table of bytes by a table of half-words: its entries and every load from it.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,
@@ -341,8 +344,8 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // Takes the nearest `adrp` before the load that sets the register. Schedulers put other instructions between the
-        // two.
+        // The `adrp` that sets the register is the nearest one before the `add`. Schedulers may put other instructions
+        // between the two.
         let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
@@ -366,8 +369,8 @@ fn widen(
     Ok(())
 }
 
-/// Replaces the byte load after `start` by a half-word load, if the table's address in register `base` can be used for
-/// nothing else.
+/// Replaces the byte load after `start` by a half-word load. Returns `None` if the table's address in register `base`
+/// may have other uses.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,
@@ -395,7 +398,7 @@ fn widen_load(
                 let inner = address.trim().strip_prefix('[')?.strip_suffix(']')?;
                 let mut parts = inner.split(',').map(str::trim);
                 if registers::number(parts.next()?)? != base_number {
-                    // A load from another table is fine if it does not change the base.
+                    // A load from another table is allowed if it does not change the register `base`.
                     if registers::number(value.trim()) == Some(base_number) {
                         return None;
                     }
@@ -439,24 +442,24 @@ fn widen_load(
     None
 }
 
-/// Whether the last register operand of `add` is register `number`, maybe extended or shifted.
+/// Whether the last register operand of an `add` is this register. The operand may be extended or shifted.
 fn uses(rest: &str, number: u8) -> bool {
     rest.split(',')
         .skip(2)
         .any(|operand| registers::number(operand.trim()) == Some(number))
 }
 
-/// Whether an instruction of the function or a table names the label.
+/// Whether an instruction of the function or a table uses the label as a target.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
-    // The label that a table counts from is named by `adr`; no jump has to lead there.
+    // The label at which a table's distances begin is used by `adr`, but it need not be a jump target.
     let by_table = |table: &Table<'_>| table.entries.iter().any(|(_, to, _)| *to == label);
     pieces.iter().any(|piece| {
         by_instruction(piece) && !matches!(piece, Piece::Statement { word: "adr", .. })
     }) || tables.iter().any(by_table)
 }
 
-/// Whether `text` has `symbol` as a whole word.
+/// Whether `text` contains `symbol` as a whole word.
 fn names(text: &str, symbol: &str) -> bool {
     text.match_indices(symbol).any(|(at, _)| {
         let is_part =
@@ -526,7 +529,8 @@ mod tests {
 
     #[test]
     fn a_long_branch_makes_others_long() {
-        // The second one is four bytes short of its reach until the first one grows.
+        // The second branch is four bytes short of its reach. When the first branch is lengthened, the second must be
+        // lengthened too.
         let text = ".L0:\ntbz w0, #3, .L1\n+32756\n.p2align 2\ntbz w1, #4, .L0\n+8\n.L1:";
         assert_eq!(fitted(text, "").unwrap().pieces.len(), 2);
         let text = ".L0:\ntbz w0, #3, .L1\n+32744\ntbz w1, #4, .L0\n.L1:";

@@ -1,17 +1,19 @@
 //! The effect of AArch64 instructions on the general registers, as far as block coverage needs it: which registers an
-//! instruction may read, which it always overwrites, and whether the next line runs next.
+//! instruction may read, which it always overwrites, and whether the next line is executed next.
 //!
-//! An unknown instruction counts as one that reads every register it names and may jump anywhere. So a mistake here
-//! costs eight bytes of text for saving a register, never the value of a register.
+//! An unknown instruction is assumed to read every register that it mentions, and to jump anywhere. So a missing entry
+//! in this module costs eight bytes of code for saving a register, but never destroys the value of a register.
 
-/// A set of general registers, one bit each; 31 (the zero register, the stack pointer) is never in it.
+/// A set of general registers, one bit each. Number 31 (the zero register or the stack pointer) is never in the set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registers(u32);
 
 impl Registers {
-    /// Registers that a call or a return may overwrite: linkers use x16 and x17 on the way.
+    /// The registers x16 and x17. Linkers use them between a caller and the called function, so a call or a return may
+    /// overwrite them.
     pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
-    /// Registers that may hold a block's address: x0 to x17. x18 belongs to the platform, the rest to the caller.
+    /// The registers that a probe may use for the address of a record: x0 to x17. x18 belongs to the platform, the
+    /// others to the caller.
     const USABLE: Self = Self(0x3_ffff);
 
     pub(super) const fn one(number: u8) -> Self {
@@ -30,7 +32,7 @@ impl Registers {
         Self(self.0 & !other.0)
     }
 
-    /// Chooses one of the dead registers: x16 or x17 first, then the one with the highest number.
+    /// Chooses a register from this set: x16 or x17 if possible, else the one with the highest number.
     pub(super) fn best(self) -> Option<u8> {
         let usable = self.0 & Self::USABLE.0;
         let is_in = |number: &u8| usable >> *number & 1 != 0;
@@ -38,7 +40,8 @@ impl Registers {
     }
 }
 
-/// The number of a general register by its name; `None` for anything else, the zero register and the stack pointer.
+/// Returns the number of a general register from its name. `None` for other names, and for the zero register and the
+/// stack pointer.
 pub(super) fn number(name: &str) -> Option<u8> {
     match name {
         "fp" => return Some(29),
@@ -54,7 +57,7 @@ pub(super) fn number(name: &str) -> Option<u8> {
     digits.parse().ok().filter(|&number| number <= 30)
 }
 
-/// Whether `text` may mean register `number`, under any of its names, even inside a symbol (`__llvm_slsblr_thunk_x16`).
+/// Whether `text` may mean register `number` by any of its names, even inside a symbol (`__llvm_slsblr_thunk_x16`).
 pub(super) fn mentions(text: &str, number: u8) -> bool {
     let found = text.split(['x', 'X', 'w', 'W']).skip(1).any(|rest| {
         let end = rest
@@ -74,7 +77,7 @@ pub(super) fn mentions(text: &str, number: u8) -> bool {
     }
 }
 
-/// All general registers that `text` names.
+/// Returns all general registers that `text` mentions.
 fn named(text: &str) -> Registers {
     text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'))
         .filter_map(number)
@@ -83,19 +86,19 @@ fn named(text: &str) -> Registers {
         })
 }
 
-/// Where control continues after an instruction.
+/// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// At the next instruction.
+    /// Execution continues with the next instruction.
     Here,
-    /// Outside, on a way where a linker or the caller may overwrite x16 and x17. Both are dead unless an instruction
-    /// read them before.
+    /// Execution leaves the function, and a linker or the caller may overwrite x16 and x17. Both registers are dead
+    /// unless an instruction has read them before.
     Out,
-    /// Unknown.
+    /// It is unknown where execution continues.
     Unknown,
 }
 
-/// The effect of one instruction.
+/// The effect of an instruction on registers and control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     pub(super) reads: Registers,
@@ -103,8 +106,8 @@ pub(super) struct Effect {
     pub(super) next: Next,
 }
 
-/// Mnemonics that overwrite their first operand completely and do not read it. Writing the 32-bit half clears the other
-/// half.
+/// The mnemonics of instructions that overwrite their first operand completely without reading it. Writing the lower 32
+/// bits of a register clears the upper 32 bits.
 const WRITES_FIRST: &[&str] = &[
     "adc", "adcs", "add", "adds", "adr", "adrp", "and", "ands", "asr", "asrv", "bic", "bics",
     "cinc", "cinv", "cls", "clz", "cneg", "csel", "cset", "csetm", "csinc", "csinv", "csneg",
@@ -118,23 +121,23 @@ const WRITES_FIRST: &[&str] = &[
     "fcvtns", "fcvtnu", "fcvtps", "fcvtpu",
 ];
 
-/// Loads of a pair: the first two operands are overwritten.
+/// The mnemonics of loads that overwrite their first two operands.
 const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
 
-/// Mnemonics that write no general register, except by write-back, which counts as reading.
+/// The mnemonics of instructions that write no general register, except by write-back, which counts as reading.
 const WRITES_NONE: &[&str] = &[
     "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
     "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
     "dmb", "dsb", "isb", "hint", "bti",
 ];
 
-/// The effect of the instruction `mnemonic operands`, in lower case.
+/// Returns the effect of an instruction. Its mnemonic and operands are in lower case.
 pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     let all = named(operands);
     if matches!(mnemonic, "bl" | "b") {
-        // A call reads its arguments, which linkers know nothing about. Registers that it overwrites may be preserved
-        // under another calling convention. A jump to a local label stays inside the function, so it does not make x16
-        // dead.
+        // A call may read any argument register. x16 and x17 hold no arguments, because linkers may overwrite them. A
+        // register that a call normally overwrites may be preserved under another calling convention. A jump to a local
+        // label stays inside the function, so it does not make x16 dead.
         let next = if mnemonic == "b" && is_local(operands.trim()) {
             Next::Unknown
         } else {
@@ -185,7 +188,8 @@ pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     }
 }
 
-/// Whether an operand is a vector or floating-point register, or a list of them. No branch has such an operand.
+/// Whether an operand is a vector or floating-point register, or a list of such registers. No branch has such an
+/// operand.
 fn is_vector(operand: &str) -> bool {
     let name = operand.trim_start_matches(['{', ' ']);
     let mut letters = name.chars();
@@ -195,15 +199,15 @@ fn is_vector(operand: &str) -> bool {
     ) && letters.next().is_some_and(|digit| digit.is_ascii_digit())
 }
 
-/// Whether a symbol is an assembler's local label: `.L…`, `L…`, or a number with its direction.
+/// Whether a symbol is a local label of the assembler: `.L…`, `L…`, or a number with `b` or `f`.
 pub(super) fn is_local(symbol: &str) -> bool {
     symbol.starts_with(".L")
         || symbol.starts_with('L')
         || symbol.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Finds a register that is dead before `instructions`: one of them overwrites it before any of them reads it. The
-/// instructions run in order until one of them jumps.
+/// Finds a register that is dead before `instructions`: one of the instructions overwrites it, and none before that one
+/// reads it. The instructions are executed in order up to the first jump.
 pub(super) fn dead_before<'text>(
     instructions: impl Iterator<Item = (&'text str, &'text str)>,
 ) -> Option<u8> {

@@ -1,19 +1,19 @@
-//! The code of probes. docs/formats/mip-code.md has their bytes.
+//! Makes the code of AArch64 probes. docs/formats/mip-code.md shows the bytes.
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
 use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// How code addresses data.
+/// How the code of probes refers to the address of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
-    /// The code holds whole addresses, because data may be farther away than 4 GiB.
+    /// Whether the code contains complete addresses, because data may be more than 4 GiB away.
     pub(super) large: bool,
 }
 
-/// The separator between statements of one line, with a space after it.
+/// Returns the text between two statements on one line: the separator and a space.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -29,7 +29,7 @@ impl Addressing {
         }
     }
 
-    /// The name of a global symbol in assembly.
+    /// Returns the name of a global symbol as it is written in assembly.
     fn global(self, name: &str) -> String {
         match self.format {
             ObjectFormat::Elf => name.to_owned(),
@@ -37,7 +37,8 @@ impl Addressing {
         }
     }
 
-    /// Statements that set a register to an address near `place`. [`low`](Self::low) is the rest to add.
+    /// Returns the statements that set a register to an address near `place`. The remaining offset is
+    /// [`low`](Self::low).
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
             ObjectFormat::Elf => place.elf(),
@@ -56,7 +57,7 @@ impl Addressing {
         ]
     }
 
-    /// The operand to add after [`page`](Self::page); `None` if nothing remains.
+    /// Returns the operand to add to the address from [`page`](Self::page). `None` if that address is complete.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
             ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),
@@ -65,7 +66,7 @@ impl Addressing {
         }
     }
 
-    /// The memory operand for a register that [`page`](Self::page) has set.
+    /// Returns the memory operand for `place`, given a register that was set by [`page`](Self::page).
     fn memory(self, register: &str, place: &Place) -> String {
         match self.low(place) {
             Some(low) => format!("[{register}, {low}]"),
@@ -73,7 +74,7 @@ impl Addressing {
         }
     }
 
-    /// Statements that set a register to the address of `place`.
+    /// Returns the statements that set a register to the address of `place`.
     fn address(self, register: &str, place: &Place) -> Vec<String> {
         let mut statements = self.page(register, place);
         statements.extend(
@@ -84,7 +85,7 @@ impl Addressing {
     }
 }
 
-/// A symbol with an offset.
+/// An address: a symbol plus an offset.
 #[derive(Clone, Debug)]
 struct Place {
     symbol: String,
@@ -111,10 +112,10 @@ impl Place {
     }
 }
 
-/// The probe at a function's entry. `far` tells whether the stub may be out of reach of a `cbz`.
+/// Makes the probe for the entry of a function. `far` is whether the cold stub may be out of reach of a `cbz`.
 ///
-/// x16 and x17 are dead at the entry under every calling convention, because a linker may use them on the way to any
-/// function. No other register is.
+/// The probe uses x16 and x17. Under every calling convention they are dead at the entry of a function, because a
+/// linker may use them in between caller and function. No other register is always dead there.
 pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> Sequence {
     let record = Place::new(site.labels.record());
     let page = addressing.page("x16", &record);
@@ -177,8 +178,9 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
     }
 }
 
-/// Calls a helper with the record's address in x16 and the function's return address on the stack. (A linker may
-/// overwrite x16 and x17 on the way.) Only these two registers change.
+/// Returns the statements that call a helper. The helper gets the record's address in x16, and the return address of
+/// the function on the stack: a linker may overwrite x16 and x17 before the helper is reached. Only these two registers
+/// are changed.
 fn call(helper: &str) -> [String; 3] {
     [
         "stp x16, x30, [sp, #-16]!".to_owned(),
@@ -187,9 +189,9 @@ fn call(helper: &str) -> [String; 3] {
     ]
 }
 
-/// The store that marks a block as run. It uses a register that is dead there, or saves one. Flags stay unchanged.
-/// Where a register is saved: bytes below the stack pointer belong to nobody on ELF systems; on Apple's systems the
-/// first 128 of them belong to the function.
+/// Makes the store that marks a block as executed. It uses a dead register, or saves and restores one. Flags stay
+/// unchanged. A saved register is stored below the stack pointer: on ELF systems those bytes are free; on Apple's
+/// systems the first 128 of them belong to the function and are skipped.
 pub(super) fn block(
     record: String,
     offset: usize,
@@ -217,18 +219,19 @@ pub(super) fn block(
     }
 }
 
-/// Apple's red zone, in bytes.
+/// The size in bytes of the red zone on Apple's systems: the bytes below the stack pointer that belong to the function.
 const RED_ZONE: usize = 128;
 
-/// Helper of the first call: takes the next ordinal for the record whose address is on the stack.
+/// The name of the helper for the first call of a function. It assigns the next ordinal to the record whose address is
+/// on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// The helper that samples return addresses. Each ring size has its own helper.
+/// Returns the name of the helper that samples return addresses. Each ring size has a helper of its own.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
 
-/// Begins a hidden helper function that the linker keeps once.
+/// Writes a hidden helper function, of which the linker keeps only one per image.
 fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
     let name = addressing.global(name);
     let _ = match addressing.format {
@@ -241,7 +244,7 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
             "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
         ),
     };
-    // A call from far away arrives here through a register.
+    // A distant call reaches the helper by a branch through a register, so the helper begins with `bti c`.
     out.push_str("\thint #34\n");
     for statement in body {
         let _ = writeln!(out, "\t{statement}");
@@ -252,7 +255,7 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
     }
 }
 
-/// The helpers that a mode calls.
+/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
@@ -271,8 +274,8 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record that has its ordinal keeps it. The helper comes here again after the count wrapped around, or when
-        // two threads make the first call at once.
+        // A record that already has its ordinal keeps it. The helper can be called again for the same record, after its
+        // count wrapped around or when two threads make the first call at the same time.
         line("cmn w9, #1"),
         line("b.ne 3f"),
     ];
@@ -306,7 +309,7 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     out
 }
 
-/// The helper that stores a return address into the ring.
+/// Writes the helper that stores a return address into the ring.
 fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let next = Place::new(addressing.global(symbol::RING_NEXT));
     let ring_place =
@@ -320,7 +323,8 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     }
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // After `paciasp` the return address is signed. `xpaclri` strips it on every processor, but works on x30 only.
+    // After `paciasp` the return address is signed. `xpaclri` removes the signature on every processor, but only from
+    // x30.
     body.extend(
         [
             "ldr x30, [sp, #40]",

@@ -1,8 +1,8 @@
-//! What instructions do, by their names (Intel SDM volume 2; GNU as manual, "i386-Mnemonics").
+//! Classifies x86-64 instructions by their names (Intel SDM volume 2; GNU as manual, "i386-Mnemonics").
 use crate::asm::{Instruction, words};
 use crate::instrument::backend::Flow;
 
-/// Prefixes that stand in front of a mnemonic as words of their own.
+/// Whether a word is a prefix that is written before a mnemonic.
 fn is_prefix(word: &[u8]) -> bool {
     matches!(
         word,
@@ -30,7 +30,8 @@ fn is_prefix(word: &[u8]) -> bool {
         || word.starts_with(b"{")
 }
 
-/// Splits a statement after its prefixes: mnemonic and operands. The mnemonic is empty for a prefix alone.
+/// Returns the mnemonic and the operands of a statement without its prefixes. If there are only prefixes, the mnemonic
+/// is empty.
 fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
     while is_prefix(mnemonic) {
@@ -41,7 +42,7 @@ fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
         let (word, rest) = operands.split_at(end);
         (mnemonic, operands) = (word, rest.trim_ascii_start());
     }
-    // Branch hints: `jne,pt`.
+    // A branch hint is part of the mnemonic: `jne,pt`.
     let mnemonic = mnemonic
         .split(|&byte| byte == b',')
         .next()
@@ -49,7 +50,7 @@ fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     (mnemonic, operands)
 }
 
-/// The flow of one instruction.
+/// Returns the effect of an instruction on the flow of control.
 pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let (mnemonic, operands) = plain(instruction);
     match mnemonic {
@@ -78,18 +79,19 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether the statement has prefixes only.
+/// Whether the statement consists of prefixes only.
 pub(super) fn is_prefix_alone(instruction: &Instruction<'_>) -> bool {
     is_prefix(instruction.mnemonic) && plain(instruction).0.is_empty()
 }
 
-/// Branches that only have an 8-bit offset.
+/// Whether an instruction is a branch that can only have an 8-bit offset.
 pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, _) = plain(instruction);
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// The label of a direct branch; `.` for a target given as a sum. `None` for an indirect branch.
+/// Returns the label of a direct branch. A target that is given as a sum is returned as `.`. `None` for an indirect
+/// branch.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;
@@ -97,7 +99,7 @@ fn direct(operands: &[u8]) -> Option<&[u8]> {
     let mut names = words(operands);
     let name = names.next()?;
     match names.next() {
-        // Intel syntax: `jmp qword ptr table`.
+        // In Intel syntax, an indirect branch looks like `jmp qword ptr table`.
         Some(second) if second.eq_ignore_ascii_case(b"ptr") => None,
         Some(_) => Some(b"."),
         None if is_register(name) || operands.first() == Some(&b'%') => None,
@@ -105,7 +107,7 @@ fn direct(operands: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// General registers, which Intel syntax writes without `%`.
+/// Whether a name is a general register, which Intel syntax writes without `%`.
 fn is_register(name: &[u8]) -> bool {
     matches!(
         name,
@@ -114,7 +116,7 @@ fn is_register(name: &[u8]) -> bool {
         if !digits.is_empty() && digits.len() <= 2 && digits.iter().all(u8::is_ascii_digit))
 }
 
-/// No-operations of any length.
+/// Whether an instruction is a no-op of any length.
 pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     match mnemonic {
@@ -131,13 +133,13 @@ pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// The call of `-mfentry`.
+/// Whether an instruction is the call that `-mfentry` adds.
 pub(super) fn is_entry_hook(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     matches!(mnemonic, b"call" | b"callq") && words(operands).any(|word| word == b"__fentry__")
 }
 
-/// `pushq %rbp` and `movq %rsp, %rbp`, in either syntax.
+/// Whether two instructions are `pushq %rbp` and `movq %rsp, %rbp`, in AT&T or Intel syntax.
 pub(super) fn is_frame_setup(first: &Instruction<'_>, second: &Instruction<'_>) -> bool {
     let squeezed = |operands: &[u8]| -> Vec<u8> {
         let kept = operands.iter().filter(|byte| !byte.is_ascii_whitespace());

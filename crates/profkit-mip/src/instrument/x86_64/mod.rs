@@ -1,7 +1,7 @@
 //! The back ends for x86-64 with ELF (System V) and with Mach-O.
 //!
-//! No probe changes a register, not even r10 (static chain) and r11, in which some calling conventions pass arguments.
-//! Probes change flags at a function's entry only, where no calling convention passes anything in them.
+//! No probe changes a register, not even r10 (static chain) and r11, because some calling conventions pass arguments in
+//! them. Only probes at the entry of a function change flags, because no calling convention passes anything in flags.
 mod flow;
 mod sequences;
 
@@ -10,18 +10,18 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 
-/// x86-64 with one of the object formats.
+/// The back end for x86-64 with one of the object formats.
 #[derive(Debug)]
 pub(super) struct X86_64 {
     format: ObjectFormat,
 }
 
-/// x86-64 ELF.
+/// The back end for x86-64 with ELF.
 pub(super) static ELF: X86_64 = X86_64 {
     format: ObjectFormat::Elf,
 };
 
-/// x86-64 Mach-O.
+/// The back end for x86-64 with Mach-O.
 pub(super) static MACH_O: X86_64 = X86_64 {
     format: ObjectFormat::MachO,
 };
@@ -81,8 +81,8 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Probes that find the return address through the stack pointer, or that report a push to the unwinder, must
-        // come first.
+        // Some probes read the return address relative to the stack pointer, or describe a push to the unwinder. They
+        // are only correct before the frame setup.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,
@@ -94,7 +94,7 @@ impl Backend for X86_64 {
     }
 
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
-        // The compiler adds a return; a naked function has its own in the inline assembly.
+        // A compiler adds a return instruction even to a naked function, whose inline assembly contains its own.
         flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
     }
 
@@ -124,7 +124,7 @@ impl Backend for X86_64 {
     }
 }
 
-/// One store per block, before its first statement.
+/// Makes the block probes: one store at the start of each block.
 fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     let first = site.options.entry_size();
     let probe = |(number, &start): (usize, &usize)| {
@@ -145,8 +145,8 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text has instructions of x86-64. A text with instructions that 32-bit x86 has too counts as x86-64, unless
-/// it uses the stack pointer of 32-bit x86.
+/// Whether a text contains instructions of x86-64. Instructions that 32-bit x86 also has count, unless the text uses
+/// the stack pointer of 32-bit x86.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",

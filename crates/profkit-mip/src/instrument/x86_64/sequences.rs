@@ -1,11 +1,11 @@
-//! The code of probes. docs/formats/mip-code.md has their bytes.
+//! Makes the code of x86-64 probes. docs/formats/mip-code.md shows the bytes.
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
 use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The address of the function's record plus an offset, as an expression.
+/// Returns an expression for the address of the function's record plus an offset.
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
         0 => record.to_owned(),
@@ -18,7 +18,8 @@ fn address(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// The same as a memory operand; Intel syntax also names its size.
+/// Returns a memory operand for the function's record plus an offset. In Intel syntax, it also contains the operand
+/// size.
 fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
     let address = address(record, intel, offset);
     if intel {
@@ -28,7 +29,7 @@ fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
     }
 }
 
-/// The probe at a function's entry.
+/// Makes the probe for the entry of a function.
 pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     if site.options.large_code_model {
         return large::entry(site);
@@ -72,7 +73,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // Each function has its stub in the file, so the stub is short: the helper finds the record by itself.
+            // Each function has a stub in the file, so the stub must be short: the helper that it calls finds the
+            // record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
@@ -82,7 +84,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// Directives that tell the unwinder about a push and a pop, if the function has unwind information.
+/// Returns the directives that describe a push and a pop to the unwinder. They are empty if the function has no unwind
+/// information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
@@ -91,11 +94,11 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     }
 }
 
-/// The large code model: the record may be anywhere, so its distance is a 64-bit constant.
+/// Probes for the large code model. The record may be anywhere, so its distance is a 64-bit constant.
 mod large {
     use super::{Counter, Mode, Sequence, Site, assign_ordinal, cfa, record, symbol};
 
-    /// Pushes rax and rcx, and loads the record's address into rax.
+    /// Returns code that pushes rax and rcx, and loads the address of the record into rax.
     fn load(site: &Site<'_, '_>, here: &str) -> String {
         let record = site.labels.record();
         let (down, _) = cfa(site);
@@ -110,7 +113,7 @@ mod large {
         }
     }
 
-    /// The probe at a function's entry.
+    /// Makes the probe for the entry of a function.
     pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
         let intel = site.intel();
         let here = site.labels.other("h");
@@ -133,11 +136,11 @@ mod large {
         let mut cold = None;
         if let Mode::Calls { .. } = site.options.mode {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
-            // The pops do not change the flags of the increment.
+            // The pops keep the flags that the increment has set.
             inline.push_str(&format!("; je {stub}; {back}:"));
             let (there, name) = (site.labels.other("t"), site.labels.record());
             let ordinal = symbol::ORDINAL;
-            // The helper may be out of reach, so the stub does its work.
+            // The helper may be out of reach, so the stub itself assigns the ordinal.
             cold = Some(format!(
                 "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${name}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
                 assign_ordinal("(%rsi)", &site.labels.other("o")),
@@ -148,8 +151,9 @@ mod large {
     }
 }
 
-/// Gives the record at rax the next ordinal, unless it has one already: that happens after 2^32 calls, or when two
-/// threads make the first call at once. Uses rax, rcx and rdx.
+/// Returns code that assigns the next ordinal to the record at rax. A record that already has an ordinal keeps it: this
+/// code is executed again after 2^32 calls, or when two threads make the first call at the same time. The code uses
+/// rax, rcx and rdx.
 fn assign_ordinal(ordinal: &str, done: &str) -> String {
     let (offset, never) = (record::ORDINAL_OFFSET, -1);
     format!(
@@ -157,7 +161,7 @@ fn assign_ordinal(ordinal: &str, done: &str) -> String {
     )
 }
 
-/// The store that marks a block as run. It changes no register and no flag, and does not use the stack.
+/// Makes the store that marks a block as executed. It changes no register and no flag, and does not use the stack.
 pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     let byte = memory(record, intel, "byte", offset);
     let covered = record::COVERED_BYTE;
@@ -168,7 +172,7 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// A C name as the object format spells it.
+/// Returns the symbol of a C name in the object format.
 fn global(name: &str, format: ObjectFormat) -> String {
     match format {
         ObjectFormat::Elf => name.to_owned(),
@@ -176,15 +180,18 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// Helper of the first call: takes the next ordinal for the record of the stub that calls it. It saves every register
-/// that it uses, because none is dead under every calling convention.
+/// The name of the helper for the first call of a function. It assigns the next ordinal to the record of the function
+/// whose stub calls it. It saves every register that it uses, because no register is dead under every calling
+/// convention.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Finds the record of the stub whose call returns to the address at `32(%rsp)`, into rax. Uses rcx, rdx and rsi.
+/// Code that loads the address of the record into rax. The stub whose call returns to the address at `32(%rsp)` belongs
+/// to that record. The code uses rcx, rdx and rsi.
 ///
-/// The stub's jump leads to the end of the probe, `incl record(%rip); je stub`, so that the increment has the record's
-/// offset. Both jumps have 8 or 32 bits as the assembler chose. A `je` of 8 bits is known by its target, the stub: if
-/// its two bytes were the upper half of 32 bits, those would be a distance of more than 2^16, and the 8 bits are less.
+/// The stub ends with a jump to the end of the probe, `incl record(%rip); je stub`, and the increment contains the
+/// offset of the record. The assembler gives both jumps 8 or 32 bits. If the two bytes before the end of the probe are
+/// an 8-bit `je` to the stub, the `je` has 8 bits: as the upper half of a 32-bit offset, these bytes would mean a
+/// distance of more than 2^16, but the stub is nearer.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax
@@ -209,12 +216,12 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// The helper that samples return addresses. Each ring size has its own helper.
+/// Returns the name of the helper that samples return addresses. Each ring size has a helper of its own.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
 
-/// Writes a hidden helper function that the linker keeps once.
+/// Writes a hidden helper function, of which the linker keeps only one per image.
 fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     let name = global(name, format);
     if format == ObjectFormat::MachO {
@@ -230,8 +237,8 @@ fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     );
 }
 
-/// The name of a symbol of the runtime. It is declared hidden in object formats where a symbol that is defined
-/// elsewhere can be hidden.
+/// Returns the name of a symbol in the runtime. The symbol is declared hidden if the object format allows this for
+/// symbols that are defined elsewhere.
 fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     if format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.hidden {name}");
@@ -239,7 +246,7 @@ fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     global(name, format)
 }
 
-/// The helpers that a mode calls.
+/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
@@ -271,7 +278,8 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
             ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
             ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
         };
-        // On the stack: rdx, rcx, our own return address, the caller's rax, and the return address to be sampled.
+        // The stack contains, from the top: rdx, rcx, the return address of this helper, the caller's rax, and the
+        // return address to be sampled.
         let slot = if slots.is_power_of_two() {
             format!("\tandl ${}, %ecx\n", slots - 1)
         } else {

@@ -1,4 +1,4 @@
-//! The counts and figures of the allocations with one call stack (LLVM's `MemInfoBlock`).
+//! The memory info block (LLVM's `MemInfoBlock`): statistics of all allocations that were made with one call stack.
 use crate::bytes::Cursor;
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -13,7 +13,7 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// All fields by ascending number, which is their order in raw files.
+            /// All fields in ascending order of their numbers, which is their order in raw files.
             pub const ALL: [Field; FIELD_COUNT] = [$(Field::$name,)*];
 
             /// The name of the field in LLVM's YAML.
@@ -23,7 +23,7 @@ macro_rules! fields {
                 }
             }
 
-            /// The size of the field in bytes, the same in raw and in indexed files.
+            /// The size of the field in bytes. It is the same in raw and in indexed files.
             pub fn width(self) -> usize {
                 match self {
                     $(Field::$name => $width,)*
@@ -33,19 +33,19 @@ macro_rules! fields {
     };
 }
 
-/// The number of fields that LLVM 22 has.
+/// The number of fields that a memory info block of LLVM 22 has.
 pub const FIELD_COUNT: usize = 27;
 
 fields! {
-    /// The number of allocations.
+    /// The number of allocations with this call stack.
     1 AllocCount 4;
-    /// The number of accesses to all allocations together.
+    /// The number of accesses, summed over all allocations.
     2 TotalAccessCount 8;
-    /// The number of accesses to the allocation that was accessed least.
+    /// The number of accesses to the least accessed allocation.
     3 MinAccessCount 8;
-    /// The number of accesses to the allocation that was accessed most.
+    /// The number of accesses to the most accessed allocation.
     4 MaxAccessCount 8;
-    /// The size of all allocations together, in bytes.
+    /// The size in bytes, summed over all allocations.
     5 TotalSize 8;
     /// The size of the smallest allocation, in bytes.
     6 MinSize 4;
@@ -68,37 +68,37 @@ fields! {
     /// The number of allocations that were freed on a different CPU than the one they were made on. Merging two blocks
     /// does not change this field.
     15 NumMigratedCpu 4;
-    /// The number of allocations that were made before the allocation counted before them was freed.
+    /// The number of allocations whose lifetime overlaps with that of the allocation that was counted before them.
     16 NumLifetimeOverlaps 4;
-    /// The number of allocations made on the same CPU as the allocation counted before them.
+    /// The number of allocations that were made on the same CPU as the allocation that was counted before them.
     17 NumSameAllocCpu 4;
-    /// The number of allocations freed on the same CPU as the allocation counted before them.
+    /// The number of allocations that were freed on the same CPU as the allocation that was counted before them.
     18 NumSameDeallocCpu 4;
-    /// Reserved for a hash of the type. Always 0 so far.
+    /// Reserved for a hash of the allocated type. LLVM always writes 0.
     19 DataTypeId 8;
-    /// The sum of the access densities of all allocations. An access density is accesses × 100 / bytes. Since raw
-    /// version 2.
+    /// The sum of the access densities of all allocations. The access density of an allocation is its accesses × 100 /
+    /// its bytes. The field exists from raw version 2.
     20 TotalAccessDensity 8;
     /// The lowest access density of an allocation.
     21 MinAccessDensity 4;
     /// The highest access density of an allocation.
     22 MaxAccessDensity 4;
-    /// The sum of the lifetime access densities of all allocations. A lifetime access density is access density × 1000
-    /// / lifetime in milliseconds. Since raw version 2.
+    /// The sum of the lifetime access densities of all allocations. The lifetime access density of an allocation is its
+    /// access density × 1000 / its lifetime in milliseconds. The field exists from raw version 2.
     23 TotalLifetimeAccessDensity 8;
     /// The lowest lifetime access density of an allocation.
     24 MinLifetimeAccessDensity 4;
     /// The highest lifetime access density of an allocation.
     25 MaxLifetimeAccessDensity 4;
-    /// The number of elements in the access histogram. Since raw version 4.
+    /// The number of elements in the access histogram. The field exists from raw version 4.
     26 AccessHistogramSize 4;
-    /// The address of the histogram in the process that wrote or read the file. It has no meaning outside that process;
-    /// profkit writes 0.
+    /// The address of the access histogram in the process that wrote or read the file. It has no meaning outside that
+    /// process; profkit writes 0.
     27 AccessHistogram 8;
 }
 
 impl Field {
-    /// The field with this number.
+    /// Returns the field with this number.
     pub fn from_id(id: u64) -> Option<Self> {
         let index = usize::try_from(id).ok()?.checked_sub(1)?;
         Field::ALL.get(index).copied()
@@ -126,22 +126,23 @@ impl Field {
     }
 }
 
-/// The list of fields that blocks have, in the order in which they are stored (LLVM's `MemProfSchema`).
+/// The list of fields that the memory info blocks of a file have, in the order in which they are stored (LLVM's
+/// `MemProfSchema`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema(Vec<Field>);
 
 impl Schema {
-    /// The schema of the first `count` fields.
+    /// Returns the schema of the first `count` fields.
     pub fn first(count: usize) -> Self {
         Schema(Field::ALL.iter().take(count).copied().collect())
     }
 
-    /// The schema of all fields that LLVM 19 and later have.
+    /// Returns the schema of all fields that LLVM 19 and later have.
     pub fn full() -> Self {
         Schema::first(FIELD_COUNT)
     }
 
-    /// The schema of the fields that a compiler needs for hints about hot and cold allocations (`getHotColdSchema`).
+    /// Returns the schema of the fields that a compiler needs to mark allocations as hot or cold (`getHotColdSchema`).
     pub fn hot_cold() -> Self {
         Schema(vec![
             Field::AllocCount,
@@ -151,7 +152,7 @@ impl Schema {
         ])
     }
 
-    /// The schema of these fields, in this order.
+    /// Makes the schema of these fields, in this order.
     pub fn of(fields: impl IntoIterator<Item = Field>) -> Self {
         Schema(fields.into_iter().collect())
     }
@@ -161,15 +162,15 @@ impl Schema {
         &self.0
     }
 
-    /// The size of a block in bytes.
+    /// The size in bytes of a memory info block with these fields.
     pub fn block_len(&self) -> usize {
         self.0.iter().map(|field| field.width()).sum()
     }
 
-    /// Reads a block.
+    /// Reads a memory info block.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the bytes end inside it.
+    /// [`ErrorKind::Truncated`] if the bytes end inside the block.
     pub fn read(&self, cursor: &mut Cursor<'_>) -> Result<MemInfoBlock> {
         let mut bytes = Cursor::new(
             cursor.take(self.block_len())?,
@@ -187,7 +188,7 @@ impl Schema {
         Ok(block)
     }
 
-    /// Appends a block. Fields that the block does not have are written as 0.
+    /// Appends a memory info block. Fields that the block does not have are written as 0.
     pub fn write(&self, block: &MemInfoBlock, out: &mut Vec<u8>) {
         for &field in &self.0 {
             let bytes = block.get(field).to_le_bytes();
@@ -195,7 +196,7 @@ impl Schema {
         }
     }
 
-    /// Reads the schema of an indexed section: the number of fields, then their numbers.
+    /// Reads the schema of a MemProf section: the number of fields, then their numbers.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if a field is unknown or listed twice.
@@ -236,7 +237,7 @@ impl Schema {
         Ok(Schema(fields))
     }
 
-    /// Appends the schema in the form of indexed sections.
+    /// Appends the schema as a MemProf section stores it.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.0.len() as u64).to_le_bytes());
         for field in &self.0 {
@@ -284,7 +285,7 @@ impl std::fmt::Debug for MemInfoBlock {
 }
 
 impl MemInfoBlock {
-    /// The value of a field; 0 if the block does not have the field.
+    /// Returns the value of a field, or 0 if the block does not have the field.
     pub fn get(&self, field: Field) -> u64 {
         self.values.get(field.index()).copied().unwrap_or(0)
     }
@@ -294,7 +295,7 @@ impl MemInfoBlock {
         self.fields & field.bit() != 0
     }
 
-    /// Sets a field. A value that is too large loses its high bits, as in LLVM's types.
+    /// Sets a field. If the value is too large for the field, its high bits are lost, as in LLVM.
     pub fn set(&mut self, field: Field, value: u64) {
         if let Some(slot) = self.values.get_mut(field.index()) {
             *slot = value & field.max();
@@ -302,7 +303,7 @@ impl MemInfoBlock {
         self.fields |= field.bit();
     }
 
-    /// The fields that the block has, in the order of their numbers.
+    /// Returns the fields that the block has, in ascending order of their numbers.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
         let fields = self.fields;
         Field::ALL
@@ -310,15 +311,15 @@ impl MemInfoBlock {
             .filter(move |field| fields & field.bit() != 0)
     }
 
-    /// Adds a block whose allocations came later than those of this block (LLVM's `MemInfoBlock::Merge`). For maxima,
-    /// the larger value is kept, whereas LLVM 14 and 15 keep the smaller one. Sums saturate at the width of their
-    /// field. A field that only one of the blocks has keeps its value.
+    /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
+    /// Of two maxima the larger is kept; LLVM 14 and 15 keep the smaller, which is a fault. A sum that is too large for
+    /// its field becomes the field's largest value. A field that only one of the blocks has keeps its value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
 
-    /// The same as [`add_later`](Self::add_later), for a `later` that is itself a sum of blocks. `start` describes the
-    /// first of these blocks.
+    /// Adds a memory info block as [`add_later`](Self::add_later) does, but `later` is itself a sum of several blocks.
+    /// `start` describes the first of these.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -332,8 +333,9 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // LLVM replaces the count of the later block's own first block by 0 or 1. Counts that were added to that
-            // block since are kept.
+            // In the first block of `later`, the count of its first allocation is replaced by a comparison with the
+            // last allocation of this block, as in LLVM. The counts of the blocks that were added to the first one are
+            // kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -373,26 +375,26 @@ impl MemInfoBlock {
     }
 }
 
-/// Facts about the first block of a sum that the sum itself no longer has. With them, sums of neighbouring blocks can
-/// be added in any grouping, with the same result.
+/// Facts about the first block of a sum that the sum no longer contains. They make it possible to add blocks in groups:
+/// the result does not depend on the grouping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The time of the first block's last allocation.
+    /// The `AllocTimestamp` of the first block: the time of its last allocation.
     pub alloc_timestamp: u64,
-    /// The CPU of the first block's last allocation.
+    /// The `AllocCpuId` of the first block: the CPU on which its last allocation was made.
     pub alloc_cpu: u64,
-    /// The CPU on which the first block's last allocation was freed.
+    /// The `DeallocCpuId` of the first block: the CPU on which its last allocation was freed.
     pub dealloc_cpu: u64,
-    /// The first block's `NumLifetimeOverlaps`.
+    /// The `NumLifetimeOverlaps` of the first block.
     pub overlaps: u64,
-    /// The first block's `NumSameAllocCpu`.
+    /// The `NumSameAllocCpu` of the first block.
     pub same_alloc_cpu: u64,
-    /// The first block's `NumSameDeallocCpu`.
+    /// The `NumSameDeallocCpu` of the first block.
     pub same_dealloc_cpu: u64,
 }
 
 impl Start {
-    /// The start of a sum whose first block is `block`.
+    /// Returns the facts about a sum whose first block is `block`.
     pub fn of(block: &MemInfoBlock) -> Self {
         Start {
             alloc_timestamp: block.get(Field::AllocTimestamp),

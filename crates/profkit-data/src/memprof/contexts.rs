@@ -1,25 +1,26 @@
-//! Makes records from contexts whose call stacks are addresses (LLVM's `RawMemProfReader::mapRawProfileToRecords`).
+//! Converts allocation contexts whose call stacks are addresses to function records (LLVM's
+//! `RawMemProfReader::mapRawProfileToRecords`).
 use super::block::MemInfoBlock;
 use super::profile::{AllocSite, CallSite, FrameId, MemProfile};
 use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 crate::id_type! {
-    /// The index of an address among all addresses in call stacks of contexts.
+    /// The index of an address in the list of all addresses that occur in call stacks.
     pub struct AddressId of "addresses of heap dumps";
 }
 
-/// The frames at one address, innermost first. All but the last are inlined.
+/// The frames at one address, innermost first. All frames except the last are inlined.
 pub type FrameList = Vec<FrameId>;
 
-/// The allocations with one stack of addresses.
+/// The allocations that were made with one call stack, given as addresses.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
-    /// The call stack, from the allocation outwards.
+    /// The addresses of the call stack, innermost first: the first one is the allocation.
     pub addresses: &'a [AddressId],
-    /// The counts and figures of the allocations.
+    /// The statistics of the allocations.
     pub block: MemInfoBlock,
-    /// The number of accesses to each part of the allocations; empty if the dump has no histograms.
+    /// The access histogram of the allocations; empty if the dump has no histograms.
     pub histogram: &'a [u64],
 }
 
@@ -49,7 +50,7 @@ pub fn build<'a>(
     frames: &IndexVec<AddressId, FrameList>,
     contexts: impl IntoIterator<Item = Context<'a>>,
 ) {
-    // The functions in order of first occurrence, each with its addresses in that order.
+    // The functions in the order of their first occurrence. Each has its addresses in the same order.
     let mut callers: Vec<(u64, Vec<AddressId>)> = Vec::new();
     let mut caller_numbers: FxHashMap<u64, usize> = FxHashMap::default();
     let mut called: FxHashSet<(u64, AddressId)> = FxHashSet::default();
@@ -92,7 +93,7 @@ pub fn build<'a>(
         }
     }
     for (function, addresses) in callers {
-        // Functions that allocate nothing themselves get a record, too.
+        // Functions that make no allocation themselves get a record too.
         profile.record_mut(function);
         for address in addresses {
             let stack = profile.add_stack(&frames[address]);

@@ -1,19 +1,19 @@
-//! Accesses to global data (LLVM's `DataAccessProf`, section version 4).
+//! The accesses to global data that a MemProf section of version 4 can have (LLVM's `DataAccessProf`).
 use crate::bytes::Cursor;
 use crate::names::{NameList, encode_blob_zlib};
 use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 
-/// A piece of global data: a symbol, or a string literal known by its hash.
+/// A piece of global data. It is a symbol, or a string literal that is known only by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Datum {
     /// The linkage name of a symbol.
     Symbol(Vec<u8>),
-    /// The hash of a string literal's content.
+    /// The hash of the string literal's content.
     Literal(u64),
 }
 
-/// The accesses to one piece of global data.
+/// A record of the accesses to one piece of global data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataRecord {
     /// The data that was accessed.
@@ -24,25 +24,25 @@ pub struct DataRecord {
     pub locations: Vec<(Vec<u8>, u32)>,
 }
 
-/// The accesses to global data, and the data that is known to be cold.
+/// All accesses to global data in a profile, and the global data that is known to be cold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataAccess {
-    /// The data that was accessed in samples.
+    /// One record for each piece of global data that samples accessed.
     pub records: Vec<DataRecord>,
-    /// Symbols that occur in no sample.
+    /// The symbols that occur in no sample, and are therefore cold.
     pub cold_symbols: Vec<Vec<u8>>,
-    /// Hashes of string literals that occur in no sample.
+    /// The hashes of the string literals that occur in no sample, and are therefore cold.
     pub cold_hashes: Vec<u64>,
 }
 
 impl DataAccess {
-    /// Whether there are neither records nor cold data.
+    /// Whether there are no accesses and no cold data.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.cold_symbols.is_empty() && self.cold_hashes.is_empty()
     }
 
-    /// Adds the data of another profile. Access counts of the same data are added up; locations and cold data are
-    /// joined. Data with samples in either profile is not cold.
+    /// Adds the accesses of another profile. Access counts of the same data are added up. Locations and cold data are
+    /// united. Data that samples of either profile accessed are not cold.
     pub fn add(&mut self, other: &DataAccess) {
         let places = self.records.iter().enumerate();
         let mut places: FxHashMap<Datum, usize> = places
@@ -81,7 +81,8 @@ impl DataAccess {
             .retain(|&hash| !places.contains_key(&Datum::Literal(hash)));
     }
 
-    /// Appends the section: strings, cold hashes, records (`DataAccessProfData::serialize`).
+    /// Appends the accesses as a MemProf section stores them: strings, hashes of cold data, records
+    /// (`DataAccessProfData::serialize`).
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let mut strings = StringIndex::default();
         for record in &self.records {
@@ -129,10 +130,11 @@ impl DataAccess {
         }
     }
 
-    /// Reads the section.
+    /// Reads the accesses from a MemProf section.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`], and the errors of decompressing the strings.
+    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`] if they are damaged, and the errors of decompressing the
+    /// strings.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let (named, cold) = (cursor.u64()?, cursor.u64()?);
         let len = cursor.u64()?;
@@ -199,7 +201,7 @@ impl DataAccess {
     }
 }
 
-/// Collects strings, in order of first occurrence.
+/// Collects strings in the order of their first occurrence.
 #[derive(Default)]
 struct StringIndex<'a> {
     list: Vec<&'a [u8]>,

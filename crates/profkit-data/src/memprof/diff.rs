@@ -1,17 +1,18 @@
-//! Compares two profiles, context by context.
+//! Compares two heap profiles, one allocation context at a time.
 use super::profile::{FrameId, MemProfile, StackId};
 use super::sites::Allocations;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
 
-/// The result of [`diff`]. In each profile, contexts with the same call stack are added up.
+/// The result of comparing two heap profiles ([`diff`]). Before the comparison, the contexts of each profile that have
+/// the same call stack are added up.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     /// The contexts that both profiles have, in the order of the new profile.
     pub both: Vec<Pair>,
-    /// The contexts that only the new profile has, in its order.
+    /// The contexts that only the new profile has, in the order of the new profile.
     pub appeared: Vec<Single>,
-    /// The contexts that only the old profile has, in its order.
+    /// The contexts that only the old profile has, in the order of the old profile.
     pub gone: Vec<Single>,
 }
 
@@ -22,18 +23,18 @@ pub struct Pair {
     pub old: Allocations,
     /// The context in the new profile.
     pub new: Allocations,
-    /// Whether the call stacks differ in lines, columns or inlining, as they do between two builds. Such contexts are a
-    /// pair because their call stacks have the same functions, and no other unpaired context has these.
+    /// Whether the call stacks differ in lines, columns or inlining, as they do between two builds. Such contexts are
+    /// paired if their call stacks have the same functions and no other unpaired context has these functions.
     pub moved: bool,
 }
 
-/// A context that only one profile has.
+/// A context that only one of the profiles has.
 #[derive(Clone, Copy, Debug)]
 pub struct Single {
-    /// The context in that profile.
+    /// The context in the profile that has it.
     pub context: Allocations,
-    /// Whether the other profile has unpaired contexts with the same functions. There are several candidates, so none
-    /// is chosen.
+    /// Whether the other profile has contexts with the same functions that have no partner either. Several pairs are
+    /// then possible, so none is made.
     pub ambiguous: bool,
 }
 
@@ -80,7 +81,7 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
         }
         old.stack_id(&scratch)
     };
-    // Look for the partner of each new context, in two passes.
+    // Find the partner of each new context, in two passes.
     let mut found: Vec<(Allocations, Option<Pair>)> = Vec::new();
     for sum in new.allocations_by_stack() {
         let partner = same_stack(sum.stack).and_then(|stack| unpaired.remove(&stack));
@@ -143,7 +144,7 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// Unpaired contexts of both profiles that have the same functions.
+/// The contexts without a partner, of both profiles, that have the same functions.
 #[derive(Default)]
 struct Candidates {
     old: usize,
@@ -152,7 +153,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// The old context, if there is exactly one old and one new context.
+    /// Returns the old context if there is exactly one old and one new context.
     fn only(&self) -> Option<Allocations> {
         match (self.old, self.new) {
             (1, 1) => self.first,
@@ -166,10 +167,10 @@ mod tests {
     use super::*;
     use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock};
 
-    /// Makes a profile with these contexts: functions with line offsets, and a size in bytes.
+    /// Makes a profile with these contexts. Each has functions with line offsets, and a size in bytes.
     fn profile(contexts: &[(&[(u64, u32)], u64)]) -> MemProfile {
         let mut profile = MemProfile::default();
-        // An unused frame in front makes the numbers of frames differ between the profiles.
+        // An unused first frame, so that the frames have different numbers in the two profiles.
         profile.add_frame(Frame {
             function: contexts.len() as u64 + 1000,
             ..Frame::default()
@@ -244,7 +245,7 @@ mod tests {
         let old = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 11), (9, 1)], 110)]);
         let new = profile(&[(&[(1, 12), (9, 1)], 120), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "+120? +130? -100? -110?");
-        // Once one context is paired exactly, the remaining two can only be a pair.
+        // If one context has an exact partner, only one old and one new context remain, so they are a pair.
         let new = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "100->100 110->130 moved");
         let new = profile(&[(&[(1, 13), (9, 1)], 130)]);

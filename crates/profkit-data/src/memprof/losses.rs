@@ -1,7 +1,7 @@
-//! Counts of what a form of heap profile cannot hold.
+//! Counts the parts of a heap profile that an output format cannot hold.
 use super::profile::MemProfile;
 
-/// Counts of what was left out of a file because its form cannot hold it.
+/// The number of parts that were left out of a file because its format cannot hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
@@ -17,7 +17,7 @@ impl Losses {
         *self == Self::default()
     }
 
-    /// The losses of a form that holds neither histograms nor names.
+    /// Returns the losses of a format that can hold neither histograms nor function names.
     pub(super) fn without_histograms_and_names(profile: &MemProfile) -> Self {
         let sites = profile
             .records()

@@ -1,7 +1,8 @@
 //! MemProf: heap profiles of programs built with clang's `-fmemory-profile`.
 //!
-//! Raw dumps contain addresses. Symbolising them makes a [`MemProfile`], which indexed profiles store in binary form
-//! and YAML as text. docs/formats/memprof.md has the byte tables and the versions.
+//! The raw dumps of a program contain addresses. Symbolising the addresses gives a [`MemProfile`], which can be stored
+//! in binary form in an indexed profile, or as text in YAML. docs/formats/memprof.md has the byte tables and the
+//! versions.
 mod block;
 mod contexts;
 mod data_access;

@@ -1,4 +1,4 @@
-//! The owned model of a MemProf profile.
+//! A MemProf profile in memory.
 use super::block::{Field, MemInfoBlock};
 use super::data_access::DataAccess;
 use crate::ids::NameRef;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 pub struct Frame {
     /// The hash of the function's name ([`guid`]).
     pub function: u64,
-    /// The line, counted from the line at which the function is declared. The number wraps around if the code stands
-    /// above that line.
+    /// The line, counted from the line at which the function is declared. If the code is above that line, the number
+    /// wraps around.
     pub line_offset: u32,
-    /// The column, from 1; 0 if unknown.
+    /// The column, from 1; 0 if it is not known.
     pub column: u32,
     /// Whether the function is inlined into the function of the next frame.
     pub is_inline: bool,
@@ -25,7 +25,7 @@ pub struct Frame {
 pub(super) const FRAME_LEN: usize = 17;
 
 impl Frame {
-    /// Encodes the frame for a file: function, line offset, column, inline flag.
+    /// Encodes the frame as a file stores it: function, line offset, column, inline flag.
     pub(super) fn encode(&self) -> [u8; FRAME_LEN] {
         let mut bytes = [0; FRAME_LEN];
         let parts: [&[u8]; 4] = [
@@ -41,20 +41,20 @@ impl Frame {
     }
 }
 
-/// A scheme by which files assign ids to frames and call stacks. The ids also decide how frames and call stacks are
-/// sorted.
+/// A scheme that gives ids to frames and call stacks in files. Frames and call stacks are sorted by these ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdScheme {
-    /// LLVM 15 to 19: the id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM 19's
-    /// `MemProf.h`), the id of a call stack a BLAKE3 hash. The order of tables is the order in LLVM's hash maps of
+    /// The scheme of LLVM 15 to 19. The id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM
+    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. Tables are in the order of LLVM's hash maps of
     /// these ids.
     Combined,
-    /// LLVM 20 and later: both ids are the first eight bytes of a BLAKE3 hash (`IndexedMemProfData.h`).
+    /// The scheme of LLVM 20 and later. The ids of frames and call stacks are the first eight bytes of a BLAKE3 hash
+    /// (`IndexedMemProfData.h`).
     Blake3,
 }
 
 impl IdScheme {
-    /// The id of a frame.
+    /// Returns the id of a frame.
     pub fn frame_id(self, frame: &Frame) -> u64 {
         match self {
             IdScheme::Blake3 => blake3_low(&frame.encode()),
@@ -75,7 +75,7 @@ impl IdScheme {
         }
     }
 
-    /// The id of a call stack, computed from the ids of its frames.
+    /// Returns the id of a call stack, which is computed from the ids of its frames.
     pub fn stack_id(self, frames: impl Iterator<Item = u64>) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for frame in frames {
@@ -108,35 +108,36 @@ crate::id_type! {
     struct RecordId of "records of a MemProf profile";
 }
 
-/// The allocations of one context: a call stack, and figures of the allocations made there.
+/// The allocations of one context: their call stack and their statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSite {
-    /// The call stack, from the allocation outwards.
+    /// The call stack, innermost frame first: the first one is the allocation.
     pub stack: StackId,
-    /// The counts and figures of the allocations.
+    /// The statistics of the allocations.
     pub block: MemInfoBlock,
-    /// The number of accesses to each eight bytes of the allocations. Only raw profiles of version 4 or later can have
-    /// it; otherwise empty.
+    /// The access histogram: the number of accesses to each eight bytes of the allocations. Only raw profiles from
+    /// version 4 can have it; otherwise it is empty.
     pub histogram: Vec<u64>,
 }
 
-/// A call that led to an allocation.
+/// A call that leads to an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSite {
     /// The frames at the call, innermost first.
     pub stack: StackId,
-    /// The hashes ([`guid`]) of the functions called there. Only version 4 has them; otherwise empty.
+    /// The hashes ([`guid`]) of the functions that are called here. Only sections of version 4 have them; otherwise the
+    /// list is empty.
     pub callees: Vec<u64>,
 }
 
-/// The allocations and calls of one function.
+/// The record of a function: its allocations, and its calls that lead to allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The hash of the function's name ([`guid`]).
     pub function: u64,
-    /// The allocations in the function.
+    /// The allocations in this function.
     pub alloc_sites: Vec<AllocSite>,
-    /// The calls in the function that led to allocations.
+    /// The calls in this function that lead to allocations.
     pub call_sites: Vec<CallSite>,
 }
 
@@ -167,8 +168,8 @@ pub struct MemProfile {
     record_ids: FxHashMap<u64, RecordId>,
     /// The accesses to global data, if the profile has them.
     pub data_access: Option<DataAccess>,
-    /// The names of functions, by hash. Names are known only if the profile was made from a program; LLVM's files
-    /// contain only hashes.
+    /// The names of functions by their hash. They are known only if the profile was made from a program, because LLVM's
+    /// files contain only hashes.
     pub names: FxHashMap<u64, Vec<u8>>,
 }
 
@@ -192,7 +193,7 @@ impl MemProfile {
         id
     }
 
-    /// The record of a function. An absent record is added without allocations and calls.
+    /// Returns the record of a function. If there is none, a record without allocations and calls is added.
     pub fn record_mut(&mut self, function: u64) -> &mut Record {
         let records = &mut self.records;
         let id = *self.record_ids.entry(function).or_insert_with(|| {
@@ -204,68 +205,69 @@ impl MemProfile {
         &mut records[id]
     }
 
-    /// The frames, in the order in which they were added.
+    /// Returns the frames in the order in which they were added.
     pub fn frames(&self) -> &IndexVec<FrameId, Frame> {
         &self.frames
     }
 
-    /// The call stacks, in the order in which they were added. The frames of each begin at the allocation and continue
-    /// outwards.
+    /// Returns the call stacks in the order in which they were added. Each begins with the frame of the allocation,
+    /// followed by its callers.
     pub fn stacks(&self) -> &IndexVec<StackId, Arc<[FrameId]>> {
         &self.stacks
     }
 
-    /// The indices of a stack's frames, from the allocation outwards.
+    /// Returns the indices of the frames of a call stack. The frame of the allocation is first, followed by its
+    /// callers.
     ///
     /// # Panics
-    /// If `stack` is not a stack of this profile.
+    /// If `stack` is not a call stack of this profile.
     pub fn frame_ids(&self, stack: StackId) -> &[FrameId] {
         &self.stacks[stack]
     }
 
-    /// The frames of a stack, from the allocation outwards.
+    /// Returns the frames of a call stack. The frame of the allocation is first, followed by its callers.
     ///
     /// # Panics
-    /// If `stack` is not a stack of this profile.
+    /// If `stack` is not a call stack of this profile.
     pub fn stack(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let frames = self.stacks[stack].iter();
         frames.map(|&frame| &self.frames[frame])
     }
 
-    /// The index of a frame, if the profile has it.
+    /// Returns the index of a frame, if the profile has the frame.
     pub fn frame_id(&self, frame: &Frame) -> Option<FrameId> {
         self.frame_ids.get(frame).copied()
     }
 
-    /// The index of the call stack with these frames, if the profile has it.
+    /// Returns the index of the call stack with these frames, if the profile has it.
     pub fn stack_id(&self, frames: &[FrameId]) -> Option<StackId> {
         self.stack_ids.get(frames).copied()
     }
 
-    /// The records, in the order in which they were added.
+    /// Returns the function records in the order in which they were added.
     pub fn records(&self) -> &[Record] {
         self.records.as_slice()
     }
 
-    /// The record of a function.
+    /// Returns the record of a function.
     pub fn record(&self, function: u64) -> Option<&Record> {
         let &id = self.record_ids.get(&function)?;
         Some(&self.records[id])
     }
 
-    /// Whether the profile has neither records nor accesses to global data.
+    /// Whether the profile has no function records and no accesses to global data.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.data_access.as_ref().is_none_or(DataAccess::is_empty)
     }
 
-    /// Whether any block has this field.
+    /// Whether any memory info block of the profile has this field.
     pub fn has_field(&self, field: Field) -> bool {
         let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
         sites.into_iter().any(|site| site.block.has(field))
     }
 
-    /// Returns the same profile with frames and stacks in the order of LLVM 19's hash maps. LLVM 19 passes them in this
-    /// order from its reader of raw profiles to its writer.
+    /// Returns the same profile with its frames and call stacks in the order of LLVM 19's hash maps. LLVM 19 uses this
+    /// order when it converts a raw profile.
     #[must_use]
     pub fn in_order_of_llvm_19(&self) -> MemProfile {
         let (frame_ids, stack_ids) = self.stored_ids(IdScheme::Combined);
@@ -285,7 +287,7 @@ impl MemProfile {
         ordered
     }
 
-    /// The ids of frames and call stacks in files.
+    /// The ids that files give to the frames and call stacks of a profile.
     pub(super) fn stored_ids(
         &self,
         scheme: IdScheme,
@@ -299,7 +301,7 @@ impl MemProfile {
         (frames, stacks)
     }
 
-    /// Adds a stack of another profile and returns its index here.
+    /// Adds a call stack of another profile. Returns its index in this profile.
     pub fn copy_stack(
         &mut self,
         other: &MemProfile,
@@ -313,8 +315,8 @@ impl MemProfile {
         self.add_stack(scratch)
     }
 
-    /// Adds the sites of another profile's record to the record of the same function. Sites with a call stack that is
-    /// already there are added too.
+    /// Adds the allocations and calls of another profile's function record to the record of the same function. They are
+    /// added even if the record already has the same call stack.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());
@@ -337,13 +339,13 @@ impl MemProfile {
     }
 }
 
-/// The hash of a function's linkage name, without the suffixes that later passes add: `.llvm.` and `.part.` with a
-/// number (`getCanonicalFnName` in `SampleProf.h`). `.__uniq.` stays.
+/// Returns the hash of a function's linkage name. Suffixes that later compiler passes add are removed first: `.llvm.`
+/// and `.part.` with a number (`getCanonicalFnName` in `SampleProf.h`). The suffix `.__uniq.` is kept.
 pub fn guid(linkage_name: &[u8]) -> u64 {
     NameRef::of(canonical_name(linkage_name)).0
 }
 
-/// The part of a linkage name that [`guid`] hashes.
+/// Returns the part of a linkage name that [`guid`] hashes.
 pub fn canonical_name(linkage_name: &[u8]) -> &[u8] {
     let mut name = linkage_name;
     for suffix in [b".llvm.".as_slice(), b".part."] {

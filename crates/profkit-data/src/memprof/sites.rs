@@ -1,23 +1,23 @@
-//! Lists the contexts of a profile, each once.
+//! Lists each allocation context of a profile once.
 use super::block::MemInfoBlock;
 use super::profile::{MemProfile, StackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The allocations with one call stack.
+/// The allocations that were made with one call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocations {
-    /// The call stack, from the allocation outwards.
+    /// The call stack, innermost frame first: the first one is the allocation.
     pub stack: StackId,
-    /// The counts and figures of the allocations.
+    /// The statistics of the allocations.
     pub block: MemInfoBlock,
 }
 
 impl MemProfile {
-    /// All contexts, each once, in the order of the records. A file repeats a context in the record of every function
-    /// that is inlined at its innermost address. A call stack that occurs several times in one record, as in dumps of
-    /// several runs, is several contexts.
+    /// Returns each allocation context once, in the order of the function records. Files repeat a context in the record
+    /// of every function that is inlined at its innermost address; these repetitions are skipped. If one record has the
+    /// same call stack several times, as after several runs, each is a context of its own.
     ///
-    /// Time and memory are proportional to the profile, however often a stack is used.
+    /// Time and memory are proportional to the size of the profile, even if one call stack is used many times.
     pub fn contexts(&self) -> Vec<Allocations> {
         let mut seen: FxHashSet<(StackId, u32)> = FxHashSet::default();
         let mut inlined = InlinedAt::default();
@@ -39,7 +39,8 @@ impl MemProfile {
         list
     }
 
-    /// All call stacks that allocate, each once, in the order of the records, with the sum of their contexts.
+    /// Returns each call stack that allocates once, in the order of the function records. Its statistics are the sum
+    /// over its contexts.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
         let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut list: Vec<Allocations> = Vec::new();
@@ -55,8 +56,8 @@ impl MemProfile {
     }
 }
 
-/// How often each function occurs among the frames of a stack's innermost address. Each stack is searched only once,
-/// because in a hostile file many records can refer to one long stack.
+/// Returns how often each function occurs among the frames at a call stack's innermost address. Each call stack is
+/// searched only once, because in a damaged file many records can refer to one very long stack.
 #[derive(Default)]
 struct InlinedAt {
     stacks: FxHashSet<StackId>,
@@ -88,7 +89,7 @@ mod tests {
         block
     }
 
-    /// A profile with one stack. Its first `inlined` frames are inlined into the last frame.
+    /// Makes a profile with one call stack, whose first `inlined` frames are inlined into the last frame.
     fn stack(inlined: u64) -> (MemProfile, crate::memprof::StackId) {
         let mut profile = MemProfile::default();
         let frames: Vec<FrameId> = (0..=inlined)
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(sums[0].block.get(Field::AllocCount), 2);
     }
 
-    /// If the whole stack were searched for each site, this would take 10^10 steps.
+    /// This would take 10^10 steps if the whole call stack were searched for each allocation.
     #[test]
     fn a_long_stack_named_from_many_sites_is_looked_through_once() {
         let (mut profile, stack) = stack(100_000);

@@ -1,35 +1,37 @@
-//! Decides which contexts are hot or cold, and computes the summary that version 4 stores.
+//! Decides which allocation contexts are hot or cold, and computes the summary of a MemProf section of version 4.
 use super::block::{Field, MemInfoBlock};
 use super::profile::MemProfile;
 use crate::Result;
 use crate::bytes::Cursor;
 use crate::index_vec::IndexVec;
 
-/// Whether a compiler treats a context as hot or cold.
+/// Whether a compiler treats an allocation context as hot or cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hotness {
-    /// Few accesses during a long lifetime.
+    /// The allocations have few accesses during a long lifetime.
     Cold,
-    /// Neither cold nor hot.
+    /// The context is neither cold nor hot.
     Warm,
-    /// Many accesses. Compilers use this only with `-memprof-use-hot-hints`.
+    /// The allocations have many accesses. Compilers use this only with `-memprof-use-hot-hints`.
     Hot,
 }
 
 /// The limits that decide whether a context is cold or hot (`getAllocType` in `MemProfCommon.cpp`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// A cold context has an average lifetime access density below this: accesses per byte and per second of lifetime.
+    /// The average lifetime access density of a cold context is below this limit. The unit is accesses per byte and per
+    /// second of lifetime.
     pub cold_density: f32,
-    /// The allocations of a cold context live at least this many seconds on average.
+    /// The average lifetime of the allocations of a cold context is at least this number of seconds.
     pub cold_lifetime: u32,
-    /// A hot context has an average lifetime access density above this.
+    /// The average lifetime access density of a hot context is above this limit. The unit is accesses per byte and per
+    /// second of lifetime.
     pub hot_density: f32,
 }
 
 impl Default for Thresholds {
-    /// LLVM's default limits: `-memprof-lifetime-access-density-cold-threshold`,
-    /// `-memprof-ave-lifetime-cold-threshold`, `-memprof-min-ave-lifetime-access-density-hot-threshold`.
+    /// Returns LLVM's default limits (`-memprof-lifetime-access-density-cold-threshold`,
+    /// `-memprof-ave-lifetime-cold-threshold`, `-memprof-min-ave-lifetime-access-density-hot-threshold`).
     fn default() -> Self {
         Thresholds {
             cold_density: 0.05,
@@ -40,10 +42,11 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Decides whether a context is hot or cold, with LLVM's arithmetic. Without `hot_hints`, no context is hot.
+    /// Returns whether a context is hot or cold, computed with LLVM's arithmetic. Without `hot_hints`, no context is
+    /// hot.
     pub fn hotness(&self, block: &MemInfoBlock, hot_hints: bool) -> Hotness {
         let average = |field| to_f32(block.get(field)) / to_f32(block.get(Field::AllocCount));
-        // Densities are stored multiplied by 100.
+        // A memory info block stores access densities multiplied by 100.
         let density = average(Field::TotalLifetimeAccessDensity) / 100.0;
         let lifetime = average(Field::TotalLifetime);
         if density < self.cold_density && lifetime >= to_f32(u64::from(self.cold_lifetime) * 1000) {
@@ -64,10 +67,11 @@ fn to_f32(number: u64) -> f32 {
     number as f32
 }
 
-/// The numbers of hot and cold contexts, and their largest sizes (LLVM's `MemProfSummary`).
+/// The summary of a heap profile: the numbers of hot and cold contexts, and the sizes of the largest ones (LLVM's
+/// `MemProfSummary`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSummary {
-    /// The number of contexts.
+    /// The number of allocation contexts.
     pub contexts: u64,
     /// The number of cold contexts.
     pub cold_contexts: u64,
@@ -82,8 +86,8 @@ pub struct MemProfSummary {
 }
 
 impl MemProfSummary {
-    /// Computes the summary of a profile. Each call stack counts once, with the figures of its first context, as in
-    /// LLVM's `MemProfSummaryBuilder`. No context is hot, because hot hints are off by default in LLVM.
+    /// Computes the summary of a profile. Each call stack counts once, with the statistics of its first context, as in
+    /// LLVM's `MemProfSummaryBuilder`. No context counts as hot, because LLVM does not mark hot contexts by default.
     pub fn of(profile: &MemProfile) -> Self {
         let mut summary = MemProfSummary::default();
         let mut seen = IndexVec::parallel_to(profile.stacks(), false);
@@ -119,7 +123,7 @@ impl MemProfSummary {
         ]
     }
 
-    /// Appends the summary in the form of version 4: the number of words, then the words.
+    /// Appends the summary as a section of version 4 stores it: the number of words, then the words.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&u32::try_from(FIELDS).unwrap_or(0).to_le_bytes());
         for word in self.words() {
@@ -127,8 +131,8 @@ impl MemProfSummary {
         }
     }
 
-    /// Reads the summary of version 4. Missing words are 0. Further words are skipped, because a later LLVM may add
-    /// some.
+    /// Reads the summary of a section of version 4. Missing words count as 0. Additional words, which a later LLVM may
+    /// write, are skipped.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let count = cursor.u32()?;
         let mut words = [0; FIELDS];

@@ -40,7 +40,7 @@ fn text(profile: &MemProfile) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Writes the section into a file of its own, at the offset at which it says it is.
+/// Writes the section to a file of its own, at the offset for which it was encoded.
 fn file_of(profile: &MemProfile, version: u32) -> (Vec<u8>, u64) {
     let section = encode(profile, &IndexedMemProfOptions::for_version(version, false)).unwrap();
     let mut file = vec![0; usize::try_from(section.offset).unwrap()];
@@ -67,7 +67,7 @@ fn every_version_says_again_what_it_was_told() {
         }
         let mut got = text(&again);
         if version < 2 {
-            // Versions 0 and 1 always have all fields, so they also have fields that are 0.
+            // Sections of version 0 and 1 always have all fields, also fields whose value is 0.
             let zero = |line: &str| line.starts_with("          ") && line.ends_with(" 0");
             got = got
                 .lines()
@@ -153,7 +153,7 @@ fn each_damage_of_a_section_has_its_message() {
             file[at + 32..at + 40].try_into().unwrap(),
         ))
         .unwrap();
-        // The first item of the stack table: change its first frame.
+        // Change the first frame of the first call stack in the table of call stacks.
         set(file, index + 2 + 16 + 8, 1);
     });
     say("data access beyond the file", 4, &|file, at| {
@@ -235,7 +235,7 @@ fn block(values: &[u32]) -> MemInfoBlock {
 
 #[test]
 fn the_maximum_is_the_larger_one() {
-    // LLVM 14 and 15 keep the smaller value for accesses and sizes.
+    // For the maximum of accesses and of sizes, LLVM 14 and 15 keep the smaller value.
     let mut one = block(&[1; 27]);
     one.add_later(&block(&[5; 27]));
     for field in [Field::MaxAccessCount, Field::MaxSize, Field::MaxLifetime] {

@@ -35,14 +35,15 @@ use crate::MemProfSection;
 use crate::Result;
 use crate::memprof::MemProfile;
 
-/// The offset at which a section that is not in a file begins. It is not 0, because offset 0 means "none" in tables.
+/// The offset that a section gets if it is not in a file. It is not 0, because offset 0 means "none" in the section's
+/// tables.
 const ALONE: u64 = 8;
 
-/// Reads a section that was cut out of its file. Returns the profile and the version of the section.
+/// Reads a MemProf section that was copied out of its file. Returns the profile and the version of the section.
 ///
 /// # Errors
-/// The same as [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets in errors count from the start of
-/// the section, plus 8.
+/// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets in errors count from the start
+/// of the section and are larger by 8.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
     let mut bytes = vec![0; 8];
     bytes.extend(crate::memprof_section::relocate(section, ALONE)?);

@@ -1,20 +1,20 @@
-//! The radix tree of call stacks.
+//! The radix tree in which a MemProf section stores call stacks.
 //!
-//! The tree is an array of 32-bit numbers. A call stack begins with its length; then come the numbers of its frames,
-//! from the allocation outwards. A negative number (in two's complement) is a jump: the rest of the stack is stored
-//! that many elements further on.
+//! The tree is an array of 32-bit numbers. A call stack begins with its length, followed by the numbers of its frames,
+//! innermost first. A negative number (in two's complement) is a jump: the rest of the call stack is stored that number
+//! of elements further on.
 use crate::index_vec::IndexVec;
 use crate::memprof::profile::{FrameId, IdScheme, MemProfile, StackId};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The order of frames and the tree of call stacks, laid out as LLVM does.
+/// The order of the frames, and the radix tree of call stacks, exactly as LLVM builds them.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// The frames of the profile, in the order of the file's array of frames.
+    /// The frames of the profile, in the order of the section's array of frames.
     pub frame_order: Vec<FrameId>,
-    /// The elements of the tree.
+    /// The elements of the radix tree.
     pub array: Vec<u32>,
-    /// The index in the tree at which each stack of the profile begins.
+    /// For each call stack of the profile, its index in the radix tree.
     pub positions: IndexVec<StackId, u32>,
 }
 
@@ -25,7 +25,8 @@ struct Stat {
 }
 
 impl Layout {
-    /// Lays out a profile (LLVM's `writeMemProfFrameArray`, `CallStackRadixTreeBuilder`).
+    /// Builds the order of the frames and the radix tree (LLVM's `writeMemProfFrameArray`,
+    /// `CallStackRadixTreeBuilder`).
     ///
     /// # Errors
     /// [`ErrorKind::CannotRepresent`] if the tree would have 2^31 elements or more.
@@ -52,7 +53,7 @@ impl Layout {
         for (number, &frame) in (0u32..).zip(&frame_order) {
             numbers[frame] = number;
         }
-        // Rank frames by their number of uses, then by id. Stacks are sorted by these ranks.
+        // Rank frames by the number of times that they are used, then by id. Call stacks are sorted by these ranks.
         let mut ranked = frame_order.clone();
         ranked.sort_unstable_by_key(|&frame| (stats[frame].count, ids[frame]));
         let mut ranks = IndexVec::parallel_to(frames, 0u32);
@@ -94,15 +95,16 @@ impl Layout {
 }
 
 struct Builder<'a> {
-    /// The number of each frame in the file's array of frames.
+    /// For each frame, its number in the section's array of frames.
     numbers: &'a IndexVec<FrameId, u32>,
-    /// The index in the tree of each frame of the previous stack, outermost first.
+    /// For each frame of the previous call stack, its index in the tree, outermost first.
     indexes: Vec<u32>,
 }
 
 impl Builder<'_> {
-    /// Appends a stack, outermost frame first, and returns the index of its length. `before` is the stack that was
-    /// appended before this one; the outermost frames that both have are shared.
+    /// Appends a call stack, whose frames are given outermost first. Returns the index of its length in the tree.
+    /// `before` is the call stack that was appended before this one; the outermost frames that both have are stored
+    /// once.
     fn add(&mut self, stack: &[FrameId], before: &[FrameId], array: &mut Vec<u32>) -> Result<u32> {
         let pairs = stack.iter().rev().zip(before.iter().rev());
         let common = pairs.take_while(|(one, two)| one == two).count();
@@ -134,11 +136,11 @@ fn place(index: usize) -> Result<u32> {
         })
 }
 
-/// Reads the stack that begins at an element of the tree. `frames` receives the numbers of its frames in the file's
-/// array of frames.
+/// Reads the call stack that begins at an element of the tree. `frames` receives the numbers of its frames in the
+/// section's array of frames.
 ///
 /// # Errors
-/// [`ErrorKind::Malformed`] if the stack leads out of the tree or is longer than the tree.
+/// [`ErrorKind::Malformed`] if the call stack leads out of the tree or is longer than the tree.
 pub(super) fn read_stack(
     array: &[[u8; 4]],
     start: u32,

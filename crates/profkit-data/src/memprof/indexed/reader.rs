@@ -42,15 +42,15 @@ pub struct IndexedMemProf<'data> {
     data_access: Option<u64>,
 }
 
-/// The tables from which call stacks are read.
+/// The tables from which a MemProf section's call stacks are read.
 #[derive(Clone, Debug)]
 enum Stacks<'data> {
-    /// Versions 0 to 2: a table of frames by id; in version 2, also a table of stacks by id.
+    /// The tables of versions 0 to 2: a table of frames by id; in version 2 also a table of call stacks by id.
     Tables {
         frames: HashTable<'data>,
         stacks: Option<HashTable<'data>>,
     },
-    /// Versions 3 and 4: an array of frames and a radix tree of stacks.
+    /// The tables of versions 3 and 4: an array of frames and a radix tree of call stacks.
     Tree {
         frames: &'data [u8],
         array: &'data [[u8; 4]],
@@ -59,11 +59,11 @@ enum Stacks<'data> {
 }
 
 const STRUCTURE: Structure = Structure::MemProfSection;
-/// The first word of a version 0 section is an offset, and at least this large. In later versions, it is the version
-/// number.
+/// The smallest possible first word of a version 0 section, which is an offset. From version 1, the first word is the
+/// version number and is smaller.
 const FIRST_OFFSET: u64 = 24;
 
-/// The version of a section, according to its first word.
+/// Returns the version of a section, which follows from its first word.
 pub fn section_version(first_word: u64) -> Option<u32> {
     match first_word {
         1..=4 => u32::try_from(first_word).ok(),
@@ -73,7 +73,7 @@ pub fn section_version(first_word: u64) -> Option<u32> {
 }
 
 impl<'data> IndexedMemProf<'data> {
-    /// Parses the header and schema of the section that begins at the absolute offset `start`. `file` may end after the
+    /// Reads the header and the schema of the section that begins at offset `start` of a file. `file` may end after the
     /// section.
     ///
     /// # Errors
@@ -173,20 +173,20 @@ impl<'data> IndexedMemProf<'data> {
         self.version
     }
 
-    /// The fields of the section's blocks.
+    /// The fields that the section's memory info blocks have.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The summary stored in the section. Only version 4 has one.
+    /// The summary that is stored in the section. Only version 4 has it.
     pub fn summary(&self) -> Option<MemProfSummary> {
         self.summary
     }
 
-    /// The accesses to global data. Only version 4 has them.
+    /// Returns the accesses to global data. Only version 4 has them.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// An error if the accesses are damaged.
     pub fn data_access(&self) -> Result<Option<DataAccess>> {
         let Some(offset) = self.data_access else {
             return Ok(None);
@@ -197,7 +197,7 @@ impl<'data> IndexedMemProf<'data> {
             .map_err(|error| error.within(Structure::DataAccess).within(STRUCTURE))
     }
 
-    /// Reads everything into an owned profile. The records are in the order of the section's hash table.
+    /// Reads the whole section into a profile. The function records are in the order of the section's hash table.
     ///
     /// # Errors
     /// The first error of any part.
@@ -213,8 +213,8 @@ impl<'data> IndexedMemProf<'data> {
         Ok(profile)
     }
 
-    /// Reads as much as possible and passes the errors to `report`. One error costs one function, or the rest of one
-    /// bucket of the hash table.
+    /// Reads the intact parts of the section and passes the errors to `report`. An error loses one function, or the
+    /// rest of one bucket of the hash table.
     pub fn to_profile_salvaging(&self, mut report: impl FnMut(Error)) -> MemProfile {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -232,19 +232,19 @@ impl<'data> IndexedMemProf<'data> {
     }
 }
 
-/// The state of reading records: the profile, and the frames and stacks that were already read.
+/// The state of reading function records: the profile, and the frames and call stacks that were already read.
 struct Reading<'a, 'data> {
     section: &'a IndexedMemProf<'data>,
     profile: MemProfile,
-    /// The stacks already read in versions 2 to 4, by id.
+    /// The call stacks that were already read, by id (versions 2 to 4).
     known: FxHashMap<u64, StackId>,
-    /// The frames already read in versions 0 to 2, by id.
+    /// The frames that were already read, by id (versions 0 to 2).
     frames: FxHashMap<u64, FrameId>,
-    /// A buffer for the frames of one stack, as numbers in the file's array of frames (versions 3 and 4).
+    /// A buffer for the frames of one call stack, as numbers in the section's array of frames (versions 3 and 4).
     in_array: Vec<u32>,
-    /// A buffer for the frames of one stack.
+    /// A buffer for the frames of one call stack.
     stack: Vec<FrameId>,
-    /// How many more frames may be read, in all call stacks together.
+    /// The number of frames that may still be read. It limits the total of all call stacks.
     budget: usize,
 }
 
@@ -317,7 +317,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         Ok(())
     }
 
-    /// Reads a call stack, or the id of a call stack, depending on the version.
+    /// Reads a call stack. Depending on the version, the section has its frames here or only its id.
     fn stack(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId> {
         let section = self.section;
         let at = cursor.offset();
@@ -393,8 +393,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Subtracts the frames of a call stack from the budget. The budget is needed because in a hostile file, many
-    /// stacks can share the same bytes.
+    /// Subtracts the frames of a call stack from the number that may still be read. This limit is needed because in a
+    /// damaged file, many call stacks can share the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
             Error::new(
@@ -441,7 +441,7 @@ fn parse_frame(bytes: &[u8], offset: u64) -> Result<Frame> {
     })
 }
 
-/// Reads the number of items that follow, each of at least `item_len` bytes.
+/// Reads the number of items that follow. Each item takes at least `item_len` bytes.
 fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
     let at = cursor.offset();
     let count = cursor.u64()?;

@@ -10,21 +10,21 @@ use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
 use crate::{Error, ErrorKind, Result};
 
-/// Options for writing a section.
+/// Options for writing a MemProf section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedMemProfOptions {
-    /// The version of the section, 0 to 4.
+    /// The version of the section to write, 0 to 4.
     pub version: u32,
-    /// The fields of the blocks.
+    /// The fields of the memory info blocks to write.
     pub schema: Schema,
-    /// The scheme by which frames and stacks get their ids and are sorted.
+    /// The scheme by which frames and call stacks get their ids and are sorted.
     pub ids: IdScheme,
 }
 
 impl IndexedMemProfOptions {
-    /// Options to write a version as the newest LLVM release that writes it does. With `full`, blocks have all fields;
-    /// versions 0 and 1 always have all fields.
+    /// Returns the options to write a version as the newest LLVM release that writes it does. With `full`, memory info
+    /// blocks have all fields. Versions 0 and 1 always have all fields.
     pub fn for_version(version: u32, full: bool) -> Self {
         let ids = match version {
             0 | 1 => IdScheme::Combined,
@@ -41,7 +41,8 @@ impl IndexedMemProfOptions {
         }
     }
 
-    /// The defaults of an LLVM release. `None` for LLVM 14 and earlier, whose indexed profiles have no such section.
+    /// Returns the options that an LLVM release uses by default. Returns `None` for LLVM 14 and earlier, whose indexed
+    /// profiles have no MemProf section.
     pub fn for_llvm(release: Release) -> Option<Self> {
         let (version, schema, ids) = match release.major {
             ..=14 => return None,
@@ -57,14 +58,14 @@ impl IndexedMemProfOptions {
         })
     }
 
-    /// Sets the scheme by which frames and stacks get their ids.
+    /// Sets the scheme by which frames and call stacks get their ids.
     #[must_use]
     pub fn ids(mut self, ids: IdScheme) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Sets the fields of the blocks.
+    /// Sets the fields of the memory info blocks.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = schema;
@@ -72,14 +73,15 @@ impl IndexedMemProfOptions {
     }
 }
 
-/// The offset for which a section is encoded before it is moved to its place. It is a multiple of 8, and not 0, because
-/// offset 0 means "none".
+/// The offset for which a section is encoded before it is moved to its position in a file. It is a multiple of 8. It is
+/// not 0, because offset 0 means "none".
 const BASE: u64 = 64;
 
-/// Encodes the section of a profile. The writer of indexed profiles then moves it to its place in the file.
+/// Encodes a profile as a MemProf section. The writer of indexed profiles moves the section to its position in the
+/// file.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the version does not exist, or if the profile is too large for the tables.
+/// [`ErrorKind::CannotRepresent`] if the version does not exist or the profile is too large for the tables.
 pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<MemProfSection> {
     let mut writer = Writer {
         profile,
@@ -111,7 +113,7 @@ struct Writer<'a> {
     profile: &'a MemProfile,
     options: &'a IndexedMemProfOptions,
     out: Vec<u8>,
-    /// The index of each stack in the radix tree (versions 3 and 4).
+    /// For each call stack, its index in the radix tree (versions 3 and 4).
     positions: IndexVec<StackId, u32>,
     frame_ids: IndexVec<FrameId, u64>,
     stack_ids: IndexVec<StackId, u64>,
@@ -197,7 +199,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Appends the hash table of records and returns the offset of its index.
+    /// Appends the hash table of function records. Returns the offset of its bucket index.
     fn records(&mut self) -> Result<u64> {
         let profile = self.profile;
         let lengths: Vec<u64> = profile
@@ -250,7 +252,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Appends a hash table whose keys are their own hashes.
+    /// Appends a hash table in which each key is its own hash.
     fn table(
         &mut self,
         keys: &[u64],

@@ -1,4 +1,4 @@
-//! The header of a dump.
+//! The header of a dump in a raw MemProf file.
 use crate::bytes::{Cursor, Endian};
 use crate::memprof::block::Schema;
 use crate::{Error, ErrorKind, Result};
@@ -7,29 +7,29 @@ use crate::{Error, ErrorKind, Result};
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The size of the header in bytes.
 pub const HEADER_LEN: usize = 48;
-/// The number of bytes that a segment reserves for its build id.
+/// The number of bytes that a segment has for its build id.
 pub(super) const BUILD_ID_LEN: usize = 32;
 
-/// A version of raw profiles.
+/// A version of raw MemProf profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
-/// The form of histogram elements in a dump.
+/// How a dump stores the elements of access histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// The version has no histograms.
+    /// The version has no access histograms.
     None,
-    /// Elements are 64-bit numbers.
+    /// The elements are 64-bit numbers.
     Words,
-    /// Elements are 16-bit floats.
+    /// The elements are 16-bit floating-point numbers.
     Floats,
 }
 
 impl Version {
-    /// The newest version.
+    /// The newest version of raw MemProf profiles.
     pub const NEWEST: Version = Version(5);
 
-    /// The version with this number, if it exists.
+    /// Returns the version with this number, if it exists.
     pub fn new(number: u64) -> Option<Self> {
         match number {
             1..=5 => u32::try_from(number).ok().map(Version),
@@ -53,7 +53,7 @@ impl Version {
         }
     }
 
-    /// The fields of a block in this version.
+    /// The fields that a memory info block has in this version.
     pub fn schema(self) -> Schema {
         Schema::first(match self.0 {
             1 => 19,
@@ -62,7 +62,8 @@ impl Version {
         })
     }
 
-    /// Whether a segment has the size of its build id, and the load address of its module in place of a file offset.
+    /// Whether a segment states the length of its build id. Such a segment has the load address of its module instead
+    /// of a file offset.
     pub fn has_build_id_size(self) -> bool {
         self.0 >= 3
     }
@@ -84,7 +85,7 @@ impl Version {
     }
 }
 
-/// A header whose offsets were checked against the size of the dump.
+/// The header of a dump. Its offsets were checked against the size of the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub version: Version,
@@ -95,7 +96,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `data`. `base` is the absolute offset of `data` in the file.
+    /// Reads the header at the start of `data`. `base` is the position of `data` in the file.
     pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
         let mut cursor = Cursor::new(data, base, Endian::Little);
         if data.len() < HEADER_LEN {

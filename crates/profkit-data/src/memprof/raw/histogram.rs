@@ -1,4 +1,5 @@
-//! The 16-bit floats of version 5's histograms: value = mantissa (low 12 bits) × 2^exponent (high 4 bits).
+//! The 16-bit floating-point numbers in the access histograms of raw version 5. The value is the mantissa (low 12 bits)
+//! × 2^exponent (high 4 bits).
 
 const MANTISSA_BITS: u32 = 12;
 const MAX_MANTISSA: u64 = (1 << MANTISSA_BITS) - 1;
@@ -10,8 +11,8 @@ pub fn decode_element(element: u16) -> u64 {
     mantissa << (element >> MANTISSA_BITS)
 }
 
-/// Encodes a value as LLVM 22's run-time library does: while the mantissa is too large it is halved, and halves are
-/// rounded up. The largest result is 4095 × 2^15.
+/// Encodes a value as LLVM 22's run-time library does. While the mantissa is too large, it is halved and rounded up.
+/// The largest result is 4095 × 2^15.
 pub fn encode_element(value: u64) -> u16 {
     let (mut mantissa, mut exponent) = (value, 0u32);
     while mantissa > MAX_MANTISSA && exponent < MAX_EXPONENT {

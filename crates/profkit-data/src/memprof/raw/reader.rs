@@ -1,4 +1,4 @@
-//! Reads raw dumps.
+//! Reads the dumps of raw MemProf files.
 use super::header::{BUILD_ID_LEN, Elements, Header, Version};
 use super::histogram::decode_element;
 use crate::bytes::{Cursor, Endian};
@@ -32,11 +32,11 @@ pub struct RawMemProf<'data> {
 }
 
 impl<'data> RawMemProf<'data> {
-    /// Parses the headers of all dumps in a file. At the first damage it stops; [`damage`](Self::damage) then returns
-    /// the error, and the dumps before it can be read.
+    /// Reads the headers of all dumps in a file. Stops at the first damage: [`damage`](Self::damage) then returns the
+    /// error, and the dumps before it can be read.
     ///
     /// # Errors
-    /// If not even the first header can be read.
+    /// An error if the first header cannot be read.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         if data.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty")
@@ -81,13 +81,13 @@ impl<'data> RawMemProf<'data> {
         &self.dumps
     }
 
-    /// The error at which parsing stopped before the end of the file.
+    /// The error at which reading the headers stopped before the end of the file; `None` if there was no error.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
     }
 }
 
-/// One dump. Its header was checked, but nothing else was read yet.
+/// One dump of a raw MemProf file. Only its header was read and checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDump<'data> {
     bytes: &'data [u8],
@@ -95,17 +95,17 @@ pub struct RawDump<'data> {
     header: Header,
 }
 
-/// A mapping of code in the profiled process.
+/// A segment: a mapping of code in the profiled process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// The first address of the mapping.
     pub start: u64,
-    /// The address after the last address of the mapping.
+    /// The address after the mapping's last byte.
     pub end: u64,
-    /// Up to version 2, the offset of the mapping in its file. From version 3 on, the load address of its module; 0 if
-    /// the module was loaded at the address it was linked for.
+    /// Up to version 2, this is the offset of the mapping in its file. From version 3 on, it is the load address of the
+    /// module, or 0 if the module was loaded at the address for which it was linked.
     pub offset: u64,
-    /// The build id of the module; empty if there is none. Files up to version 2 have none.
+    /// The build id of the module. It is empty if there is none, and always empty up to version 2.
     pub build_id: BuildId,
 }
 
@@ -115,7 +115,7 @@ impl<'data> RawDump<'data> {
         self.header.version
     }
 
-    /// The absolute offset of the dump in its file.
+    /// The offset of the dump in its file.
     pub fn offset(&self) -> u64 {
         self.base
     }
@@ -131,8 +131,8 @@ impl<'data> RawDump<'data> {
         Ok(cursor)
     }
 
-    /// Reads the number of items in a section. It is an error if the dump has no room for that many items of at least
-    /// `item_len` bytes.
+    /// Reads the number of items in a section. The number is an error if the dump cannot hold that many items of at
+    /// least `item_len` bytes.
     fn items(
         &self,
         offset: u64,
@@ -155,10 +155,10 @@ impl<'data> RawDump<'data> {
         Ok((cursor, count))
     }
 
-    /// The mappings of code.
+    /// Returns the segments: the mappings of code.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if a count or the size of a build id is impossible.
+    /// [`ErrorKind::Malformed`] if the number of segments or the length of a build id is impossible.
     pub fn segments(&self) -> Result<Vec<Segment>> {
         let version = self.version();
         let read = || {
@@ -183,8 +183,8 @@ impl<'data> RawDump<'data> {
                         .found(size)
                         .expected(format_args!("at most {BUILD_ID_LEN}")));
                 };
-                // Before version 3, a build id has no size, so the zeros at its end are removed. No release has written
-                // such an id.
+                // Before version 3 a segment does not state the length of its build id, so zeros at the end of the id
+                // are removed. No LLVM release wrote a build id there.
                 let id = match version.has_build_id_size() {
                     true => id,
                     false => {
@@ -207,7 +207,7 @@ impl<'data> RawDump<'data> {
         read().map_err(|error: Error| self.within(error, Structure::Segments))
     }
 
-    /// The blocks, each with the id of its stack.
+    /// Returns the memory info blocks, each with the id of its call stack.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the number of blocks is impossible.
@@ -225,10 +225,10 @@ impl<'data> RawDump<'data> {
         })
     }
 
-    /// The stacks, each with its id.
+    /// Returns the call stacks, each with its id.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the number of stacks is impossible.
+    /// [`ErrorKind::Malformed`] if the number of call stacks is impossible.
     pub fn stacks(&self) -> Result<Stacks<'data>> {
         let (cursor, left) = self
             .items(self.header.stacks, 16, "stacks")
@@ -249,18 +249,18 @@ impl<'data> RawDump<'data> {
     }
 }
 
-/// A block of a raw profile.
+/// A memory info block of a raw file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawBlock {
-    /// The id of its stack in the same dump.
+    /// The id of the block's call stack, which is in the same dump.
     pub stack_id: u64,
-    /// The counts and figures of the allocations.
+    /// The statistics of the allocations.
     pub block: MemInfoBlock,
-    /// The number of accesses to each part of the allocations; empty if the dump has no histograms.
+    /// The access histogram of the allocations; empty if the dump has no histograms.
     pub histogram: Vec<u64>,
 }
 
-/// Iterates over the blocks of a dump. It ends after an error.
+/// Iterates over the memory info blocks of a dump. The iteration ends after an error.
 #[derive(Clone, Debug)]
 pub struct Blocks<'data> {
     dump: RawDump<'data>,
@@ -270,7 +270,7 @@ pub struct Blocks<'data> {
 }
 
 impl Blocks<'_> {
-    /// The number of blocks that are left. It is never larger than the dump has room for.
+    /// The number of blocks that remain. The dump is large enough to hold them.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX)
     }
@@ -311,7 +311,7 @@ impl Blocks<'_> {
             };
         }
         if block.has(Field::AccessHistogram) {
-            // The field is an address in the profiled process, which has no meaning here.
+            // This field is an address in the profiled process and has no meaning in this one.
             block.set(Field::AccessHistogram, 0);
         }
         Ok(RawBlock {
@@ -335,7 +335,7 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// Iterates over the stacks of a dump. It ends after an error.
+/// Iterates over the call stacks of a dump. The iteration ends after an error.
 #[derive(Clone, Debug)]
 pub struct Stacks<'data> {
     dump: RawDump<'data>,
@@ -343,11 +343,11 @@ pub struct Stacks<'data> {
     left: u64,
 }
 
-/// The addresses of a stack as little-endian bytes, from the allocation outwards.
+/// The addresses of a call stack as little-endian bytes, innermost first.
 pub type Pcs<'data> = &'data [[u8; 8]];
 
 impl<'data> Stacks<'data> {
-    /// The number of stacks that are left. It is never larger than the dump has room for.
+    /// The number of call stacks that remain. The dump is large enough to hold them.
     pub fn remaining(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX)
     }
@@ -369,7 +369,7 @@ impl<'data> Stacks<'data> {
 }
 
 impl<'data> Iterator for Stacks<'data> {
-    /// The stack's id and its addresses.
+    /// Returns the id of the call stack and its addresses.
     type Item = Result<(u64, Pcs<'data>)>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! Writes raw dumps, for tests and to make files that older releases can read.
+//! Writes raw MemProf dumps, for tests and to make files that older LLVM releases can read.
 use super::header::{BUILD_ID_LEN, Elements, HEADER_LEN, MAGIC, Version};
 use super::histogram::encode_element;
 use super::reader::{RawBlock, Segment};
@@ -7,17 +7,17 @@ use crate::memprof::block::Field;
 use crate::memprof::losses::Losses;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// A mapping of code, for writing.
+/// A segment to write: a mapping of code in the profiled process.
 pub type SegmentToWrite = Segment;
 
-/// The contents of a dump.
+/// The contents of a dump to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpToWrite {
-    /// The mappings of code.
+    /// The segments: the mappings of code.
     pub segments: Vec<SegmentToWrite>,
-    /// The blocks, each with the id of its stack.
+    /// The memory info blocks, each with the id of its call stack.
     pub blocks: Vec<RawBlock>,
-    /// The id and the addresses of each stack.
+    /// The id and the addresses of each call stack.
     pub stacks: Vec<(u64, Vec<u64>)>,
 }
 
@@ -30,7 +30,7 @@ pub struct RawMemProfOptions {
 }
 
 impl RawMemProfOptions {
-    /// Options for a version, otherwise the defaults.
+    /// Returns the default options for a version.
     pub fn for_version(version: Version) -> Self {
         RawMemProfOptions { version }
     }

@@ -1,8 +1,8 @@
-//! MemProf profiles as YAML: the form that `llvm-profdata show --memory` of LLVM 20 and later prints for indexed
-//! profiles, and that its `merge` reads.
+//! MemProf profiles as YAML. LLVM 20 and later print indexed profiles in this form with `llvm-profdata show --memory`,
+//! and read it with `llvm-profdata merge`.
 //!
-//! A function is written as `0x` and its hash. When reading, it may also be a name, which is then hashed. All other
-//! values are as in the profile.
+//! A function is written as `0x` and its hash. A text may also have the function's name, whose hash is then used. All
+//! other values are those of the profile.
 mod reader;
 mod writer;
 

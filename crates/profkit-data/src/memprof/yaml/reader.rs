@@ -7,7 +7,7 @@ use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Result, Structure};
 use rustc_hash::FxHashSet;
 
-/// Whether a text should be read as a MemProf profile. As in LLVM, this is so for every text that begins with `---`.
+/// Whether a text should be read as a MemProf profile. As in LLVM, this holds for every text that begins with `---`.
 pub fn is_yaml(data: &[u8]) -> bool {
     data.starts_with(b"---")
 }
@@ -15,7 +15,7 @@ pub fn is_yaml(data: &[u8]) -> bool {
 /// Reads a profile.
 ///
 /// # Errors
-/// If the text is not YAML, or not a MemProf profile. The error has the line and column.
+/// An error if the text is not YAML or not a MemProf profile. The error states the line and column.
 pub fn parse(data: &[u8]) -> Result<MemProfile> {
     yaml::parse(data, Structure::MemProfYaml, document)
 }
@@ -36,7 +36,7 @@ fn document(mut events: Events<'_>) -> Result<MemProfile> {
     Ok(profile)
 }
 
-/// Reads a function: `0x` and a hash, or a name.
+/// Reads a function. It is `0x` and a hash, or a name.
 fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static str) -> Result<u64> {
     let scalar = events.scalar(what)?;
     let text = &*scalar.text;
@@ -235,13 +235,13 @@ fn data_access(events: &mut Events<'_>) -> Result<DataAccess> {
     Ok(data)
 }
 
-/// Reads the name of a symbol and makes it canonical, as LLVM's writer does.
+/// Reads the name of a symbol and makes it canonical, as LLVM's writer of data accesses does.
 fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
     let name = string(events, "a symbol")?;
     Ok(canonical_symbol(&name).to_vec())
 }
 
-/// Reads a text that a table of names can hold: it is not empty and does not contain the separator of names.
+/// Reads a text that a table of names can hold: the text must not be empty or contain the separator of names.
 fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     let scalar = events.scalar(what)?;
     let bytes = scalar.text.as_bytes();

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 /// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
-/// Inside `{ … }` or `[ … ]`, LLVM begins a new line before an item that would begin after this column.
+/// The column after which LLVM begins a new line before the next item inside `{ … }` or `[ … ]`.
 const WRAP_COLUMN: usize = 80;
-/// The column at which values begin, counted from their key.
+/// The column at which values begin. It is counted from the start of their key.
 const VALUE_COLUMN: usize = 16;
 
 /// Options for writing YAML. There are none yet.
@@ -25,8 +25,9 @@ impl YamlOptions {
     }
 }
 
-/// Writes a profile as one document, with the same bytes as LLVM. Accessed data are ordered by access count, largest
-/// first; cold data are sorted. Histograms and names of functions are left out, because LLVM's YAML cannot hold them.
+/// Writes a profile as one YAML document, with the same bytes as LLVM. Accessed data are in descending order of access
+/// counts; cold data are sorted. Access histograms and names of functions are left out, because LLVM's YAML cannot hold
+/// them.
 ///
 /// # Errors
 /// The errors of the sink.
@@ -66,7 +67,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a key at an indentation, padded up to the column of its value.
+    /// Writes a key at an indentation, and spaces up to the column of its value.
     fn key(&mut self, indent: usize, key: &str) {
         let width = VALUE_COLUMN.saturating_sub(key.len()).max(1);
         // Writing to a `String` never fails.
@@ -129,7 +130,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a list in brackets that begins at a column, and the line break after it.
+    /// Writes a list in brackets that begins at a column, and a line break after it.
     fn flow(&mut self, open: char, close: char, start: usize, items: impl Iterator<Item = String>) {
         self.out.push(open);
         self.out.push(' ');
@@ -191,7 +192,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a text in the form that LLVM chooses: without quotes, or in single or double quotes (`yaml::needsQuotes`).
+/// Writes a text in the form that LLVM chooses (`yaml::needsQuotes`): without quotes, or in single or double quotes.
 fn scalar(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let control = |c: char| c != '\t' && (c.is_control() || !c.is_ascii());

@@ -312,7 +312,7 @@ impl MemInfoBlock {
     }
 
     /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
-    /// Of two maxima the larger is kept; LLVM 14 and 15 keep the smaller, which is a fault. A sum that is too large for
+    /// Of two maxima the larger is kept; LLVM 14 and 15 keep the smaller. A sum that is too large for
     /// its field becomes the field's largest value. A field that only one of the blocks has keeps its value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));

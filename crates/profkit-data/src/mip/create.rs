@@ -1,10 +1,10 @@
-//! Makes an empty profile from a map.
+//! Makes a MIP profile without runs from a map.
 use super::map::MipMap;
 use super::model::{Block, Function, Identity, MipProfile, Width};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// Facts about a binary that its map does not contain.
+/// Facts about a binary that are not in its map.
 ///
 /// ```
 /// use profkit_data::mip::{ImageFacts, Width};
@@ -15,16 +15,16 @@ use crate::{Error, ErrorKind, Result, Structure};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageFacts {
-    /// The build id of the binary.
+    /// The build id of the binary; `None` if it is not known.
     pub build_id: Option<BuildId>,
     /// The width of addresses in the binary.
     pub width: Option<Width>,
-    /// The size of the record section in bytes.
+    /// The size of the binary's record section in bytes.
     pub section_size: Option<u64>,
 }
 
 impl ImageFacts {
-    /// No facts, for a map without its binary.
+    /// Returns facts that are all unknown, for a map whose binary is not available.
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,28 +51,29 @@ impl ImageFacts {
     }
 }
 
-/// An empty profile, and what was left out of it.
+/// A MIP profile without runs, and what was left out of it.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// The empty profile.
+    /// The profile. It has no runs.
     pub profile: MipProfile,
-    /// For each map entry that was left out, the reason.
+    /// For each map entry that was left out, an error with the reason.
     pub dropped: Vec<Error>,
-    /// The number of functions that share their record with another function: folded functions and aliases.
+    /// The number of functions that share their record with another function. These are aliases, and functions that the
+    /// linker merged because their code is identical.
     pub shared_records: u64,
 }
 
-/// The limit for record offsets if the size of the record section is unknown. No record section is this large; an entry
-/// whose record was dropped by the linker has a larger offset.
+/// The limit for record offsets if the size of the record section is not known. No record section is this large. If the
+/// linker removed a record, the map entry has a larger offset.
 const LARGEST_SECTION: u64 = 1 << 40;
 
 impl MipProfile {
-    /// Makes an empty profile of the functions in a map.
+    /// Makes a profile without runs from the functions in a map.
     ///
-    /// An entry is left out and reported if its record lies outside the record section or overlaps another record.
+    /// A map entry is left out and reported if its record is outside the record section or overlaps another record.
     ///
     /// # Errors
-    /// If the map is damaged. No entry of it is used then: the binary contains the undamaged map.
+    /// An error if the map is damaged. No entry of a damaged map is used, because the binary contains an intact copy.
     pub fn create(map: &MipMap<'_>, facts: &ImageFacts) -> Result<Created> {
         let mut profile = MipProfile {
             identity: match (map.identity(), &facts.build_id) {
@@ -145,7 +146,8 @@ fn name_of(function: &Function) -> Structure {
     Structure::Named(String::from_utf8_lossy(&function.name).into_owned())
 }
 
-/// Removes functions whose record overlaps another record. Returns how many functions share the record of another.
+/// Removes functions whose record overlaps another record. Returns the number of functions that share their record with
+/// another function.
 fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     let extent = |function: &Function| {

@@ -4,16 +4,16 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, v8};
 
-/// The kind of a MIP file.
+/// The kind of a MIP file: raw file, samples, map or profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MipKind {
-    /// A raw file (`.mipraw`): the records that runs wrote.
+    /// A raw file (`.mipraw`): the records that runs of a program wrote.
     Raw,
-    /// Return-address samples in a file of their own (`.mipret`).
+    /// A file of return-address samples (`.mipret`).
     ReturnAddresses,
-    /// A map (`.mipmap`): the functions of an image.
+    /// A map (`.mipmap`): the list of an image's functions. An image is an executable or a shared library.
     Map,
-    /// A profile (`.mip`).
+    /// A profile (`.mip`): the functions of an image and the counts of its runs.
     Profile,
 }
 
@@ -34,24 +34,26 @@ impl MipKind {
 pub enum Layout {
     /// Version 9.
     V9,
-    /// Version 8, the last layout of the original implementation.
+    /// Version 8 in the last layout (B) of the original implementation.
     V8B,
-    /// Version 8, the first layout of the original implementation. It has a shorter header and narrower map fields.
+    /// Version 8 in the first layout (A) of the original implementation. It has a shorter header and narrower map
+    /// fields.
     V8A,
 }
 
-/// The facts in the first bytes of a MIP file.
+/// What the first bytes of a MIP file state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
     /// The kind of the file.
     pub kind: MipKind,
     /// The version and layout of the file.
     pub layout: Layout,
-    /// The width of the target's addresses, if the file has it.
+    /// The width of the target's addresses; `None` if the file does not state it.
     pub width: Option<Width>,
 }
 
-/// Whether the data begin with MIP's magic. Maps of version 9 have no magic; see [`is_map`](super::is_map).
+/// Whether the data begin with the magic number of MIP files. Maps of version 9 have no magic number;
+/// [`is_map`](super::is_map) recognises them.
 pub fn has_magic(data: &[u8]) -> bool {
     data.starts_with(&MAGIC.to_le_bytes())
 }
@@ -59,10 +61,11 @@ pub fn has_magic(data: &[u8]) -> bool {
 /// Reads the kind, layout and address width of a file.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`].
+/// [`ErrorKind::BadMagic`], [`ErrorKind::UnsupportedVersion`], [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`] if
+/// the first bytes are not those of a MIP file.
 pub fn preamble(data: &[u8]) -> Result<Preamble> {
     read(data).map_err(|error| match error.kind() {
-        // The file has another format, so it has no header to name in the error.
+        // The file is not a MIP file, so the error must not say that it is in a MIP header.
         ErrorKind::BadMagic => error,
         _ => error.within(Structure::Header),
     })
@@ -128,7 +131,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
     }
 }
 
-/// The error for an offset to the data that neither layout of version 8 has.
+/// Returns the error for a header of version 8 whose offset to the data fits none of the layouts.
 fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
         Ok(in_b) => format!("{in_a:#x} at 0x14 and {in_b:#x} at 0x1c"),
@@ -166,7 +169,8 @@ fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
     }
 }
 
-/// The address width in the bits of the file type. `None` if no bit is set, as in profiles of version 8.
+/// Returns the address width that the bits of the file type state. Returns `None` if no bit is set, as in profiles of
+/// version 8.
 fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     let known = file_type::KIND_MASK | file_type::WIDTH_64 | file_type::WIDTH_32;
     match (
@@ -193,7 +197,7 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     }
 }
 
-/// The error for a file of another kind than expected.
+/// Returns the error for a file of another kind than expected.
 #[cold]
 pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
     let hint = match preamble.kind {

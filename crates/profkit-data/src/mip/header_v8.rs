@@ -1,17 +1,17 @@
-//! The header of version 8, which is the same in raw files, maps and profiles.
+//! The header of MIP version 8. It is the same in raw files, maps and profiles.
 use super::header::{Layout, MipKind, Preamble, other_kind, preamble};
 use super::model::{Modes, Width};
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{file_type, mode, v8};
 
-/// The header of version 8.
+/// The header of a version 8 file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeaderV8 {
     pub preamble: Preamble,
     pub modes: Modes,
     pub module_hash: u32,
-    /// The address of the records minus the address of the header, sign-extended. Only maps have it.
+    /// The distance from the header to the records in memory, sign-extended. Only maps state it.
     pub raw_section_offset: i64,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct HeaderV8 {
 const KNOWN_MODES: u16 = mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::CALLS;
 
 impl HeaderV8 {
-    /// Reads the header of a version 8 file. A file of another kind than `wanted` is an error.
+    /// Reads the header of a version 8 file. The result is an error if the file is of another kind than `wanted`.
     pub fn parse(data: &[u8], wanted: MipKind) -> Result<Self> {
         let preamble = preamble(data)?;
         if preamble.kind != wanted {
@@ -87,7 +87,7 @@ impl HeaderV8 {
         })
     }
 
-    /// The size of the header in bytes. The data begin after it.
+    /// The size of the header in bytes. The data follow the header.
     pub fn size(&self) -> usize {
         match self.preamble.layout {
             Layout::V8A => v8::header_a::SIZE,

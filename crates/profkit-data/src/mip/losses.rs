@@ -1,16 +1,16 @@
-//! Counts of what a version cannot hold.
+//! Counts the parts of a MIP profile that a version of the format cannot hold.
 use super::model::{Function, MipProfile};
 
-/// Counts of what was left out of a file because its version cannot hold it. Version 9 can hold everything.
+/// The number of parts that were left out of a file because its version cannot hold them. Version 9 can hold
+/// everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// The number of functions whose source location, or a part of it, was left out.
+    /// The number of functions whose source location was left out, wholly or partly.
     pub locations: u64,
-    /// The number of blocks for which the number of runs was left out. Only whether any run executed the block was
-    /// written.
+    /// The number of blocks whose number of runs was left out. The file states only whether any run executed the block.
     pub block_runs: u64,
-    /// The number of functions whose smallest ordinal was left out.
+    /// The number of functions whose smallest call ordinal was left out.
     pub order_minima: u64,
 }
 
@@ -20,7 +20,8 @@ impl Losses {
         *self == Self::default()
     }
 
-    /// The losses of writing version 8. `is_whole` returns whether the whole source location of a function is written.
+    /// Returns the losses of writing version 8. `is_whole` returns whether the complete source location of a function
+    /// is written.
     pub(super) fn of_version_8(profile: &MipProfile, is_whole: impl Fn(&Function) -> bool) -> Self {
         let mut losses = Losses::default();
         for function in &profile.functions {

@@ -1,4 +1,5 @@
-//! Maps: the functions of an image, and where their records are.
+//! MIP maps. A map lists the functions of an image (an executable or a shared library) and the position of each
+//! function's record.
 use super::entry::MapEntry;
 use super::header::{MipKind, has_magic, preamble};
 use super::map_v8::{self, EntryLayout};
@@ -11,13 +12,13 @@ use profkit_abi::mip::{map_entry, mode};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapReadOptions {
-    /// The address of the record section, if it is known from the binary. A map of version 9 with an anchor does not
-    /// need it.
+    /// The address of the record section, if it is known from the binary. It is not needed for a map of version 9 that
+    /// has an anchor entry, because the anchor states it.
     pub section_address: Option<u64>,
 }
 
 impl MapReadOptions {
-    /// No facts, for a map without its binary.
+    /// Returns facts that are all unknown, for a map whose binary is not available.
     pub fn new() -> Self {
         Self::default()
     }
@@ -30,7 +31,8 @@ impl MapReadOptions {
     }
 }
 
-/// A map: the section `__llvm_mipmap` of a linked image, or a file made from that section.
+/// A MIP map, which lists the functions of an image. It is the section `__llvm_mipmap` of an executable or a shared
+/// library, or a file made from that section.
 ///
 /// ```
 /// use profkit_data::mip::MipMap;
@@ -63,7 +65,7 @@ enum Form {
     },
 }
 
-/// Whether data look like a map of version 9. Such a map has no magic, so the first entry is checked.
+/// Whether data look like a map of version 9. Such a map has no magic number, so its first entry is checked.
 pub fn is_map(data: &[u8]) -> bool {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     cursor.remaining() >= map_entry::FIXED_SIZE
@@ -71,19 +73,19 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Reads the header of a map. A map of version 9 has no header; there, the anchor is searched. Nothing is
+    /// Opens a map. Reads its header, or in version 9, which has no header, searches for the anchor entry. No memory is
     /// allocated.
     ///
     /// # Errors
-    /// If the data are not a map, or if the anchor is missing or wrong.
+    /// An error if the data are not a map, or if the anchor entry is missing or wrong.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &MapReadOptions::new())
     }
 
-    /// The same as [`parse`](Self::parse), with facts from the binary.
+    /// Opens a map with facts from the binary.
     ///
     /// # Errors
-    /// The same as [`parse`](Self::parse), and an error if an anchor contradicts the binary.
+    /// The errors of [`parse`](Self::parse), and an error if the anchor entry contradicts the binary.
     pub fn parse_with(data: &'data [u8], options: &MapReadOptions) -> Result<Self> {
         Self::parse_inner(data, options.section_address)
             .map_err(|error| error.within(Structure::MipMap))
@@ -122,18 +124,18 @@ impl<'data> MipMap<'data> {
         })
     }
 
-    /// The identity by which raw files of the same image are found. In version 8 it is the module hash. In version 9
-    /// the map has none; the binary has a build id.
+    /// The identity that the map shares with the raw files of its image. In version 8 it is the module hash. A map of
+    /// version 9 has none; the binary has a build id instead.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The width of addresses, if the map has it.
+    /// The width of addresses; `None` if the map does not state it.
     pub fn width(&self) -> Option<Width> {
         self.width
     }
 
-    /// The version: 8 or 9.
+    /// The version of the map: 8 or 9.
     pub fn version(&self) -> u16 {
         match self.form {
             Form::V9 => profkit_abi::mip::VERSION,
@@ -141,12 +143,12 @@ impl<'data> MipMap<'data> {
         }
     }
 
-    /// The address of the record section. `None` for version 8.
+    /// The address of the record section; `None` in version 8.
     pub fn section_address(&self) -> Option<u64> {
         self.section_address
     }
 
-    /// Iterates over the entries, except anchors. The iterator ends after an error.
+    /// Iterates over the entries of the map, without anchor entries. The iteration ends after an error.
     pub fn entries(&self) -> Entries<'data> {
         let mut cursor = Cursor::new(self.data, 0, Endian::Little);
         if let Form::V8 { start, .. } = self.form {
@@ -162,8 +164,8 @@ impl<'data> MipMap<'data> {
     }
 }
 
-/// The address of the record section of a version 9 map, taken from its anchor. If the address is also known from the
-/// binary, both must be the same.
+/// Returns the address of the record section in version 9. The anchor entry of the map states it. If the address is
+/// also known from the binary, the two must be equal.
 fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let mut found = known;
@@ -172,7 +174,8 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
         let entry = match read_v9(&mut cursor) {
             Ok(Some(entry)) => entry,
             Ok(None) => break,
-            // If an anchor was found before the damage, the entries before the damage can be read.
+            // The map is damaged here. If an anchor entry came before the damage, the entries before the damage can be
+            // read.
             Err(_) if found.is_some() => break,
             Err(error) => return Err(error),
         };
@@ -206,7 +209,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     })
 }
 
-/// The fields of a version 9 entry as they are in the file.
+/// The fields of a version 9 map entry, as they are in the file.
 pub(super) struct EntryV9<'data> {
     modes: Modes,
     record: u64,
@@ -222,15 +225,16 @@ impl EntryV9<'_> {
         self.modes.0 == mode::ANCHOR
     }
 
-    /// Whether this can be the first entry of a map. The check is stricter than in reading, so that other data are not
-    /// taken for a map.
+    /// Whether this entry can be the first of a map. The check is stricter than the one in reading, so that other data
+    /// are not mistaken for a map.
     fn is_plausible(&self) -> bool {
         let anchor = self.is_anchor() && self.name.is_empty() && self.blocks.is_empty();
         anchor || self.modes.entry().is_some() && !self.name.is_empty()
     }
 }
 
-/// Reads the next entry of version 9. Zeros before it are skipped, because a linker may put them between sections.
+/// Reads the next entry of a version 9 map. Zero bytes before the entry are skipped, because a linker may put them
+/// between sections.
 fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> {
     let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     while cursor

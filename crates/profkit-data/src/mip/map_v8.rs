@@ -1,4 +1,4 @@
-//! Entries of version 8 maps: layout B for 64-bit and 32-bit targets, and layout A1.
+//! Reads the entries of version 8 maps: layout B for 64-bit and 32-bit targets, and layout A1.
 use super::entry::MapEntry;
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
@@ -7,7 +7,7 @@ use crate::bytes::Cursor;
 use crate::{Result, Structure};
 use profkit_abi::mip::v8::{map_entry_a1, map_entry_b32, map_entry_b64};
 
-/// The layout of an entry.
+/// The layout of a map entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryLayout {
     B64,
@@ -35,7 +35,7 @@ pub(super) fn parse(data: &[u8]) -> Result<(HeaderV8, EntryLayout)> {
     Ok((header, layout))
 }
 
-/// Reads the next entry. The file may end without the padding of its last entry.
+/// Reads the next map entry. At the end of the file, the padding of the last entry may be missing.
 pub(super) fn read_entry<'data>(
     cursor: &mut Cursor<'data>,
     layout: EntryLayout,
@@ -47,7 +47,7 @@ pub(super) fn read_entry<'data>(
         let padding = (layout.align() - over).min(cursor.remaining() as u64);
         cursor.take_u64(padding)?;
     }
-    // Zeros at the end are padding by the linker; an entry is longer than this.
+    // The remaining bytes are zeros, and too few for an entry: they are padding by the linker.
     if cursor.rest().iter().all(|&byte| byte == 0) && (cursor.remaining() as u64) < layout.align() {
         return Ok(None);
     }
@@ -64,7 +64,7 @@ fn read_fields<'data>(
 ) -> Result<MapEntry<'data>> {
     let offset = cursor.offset();
     let narrow = |cursor: &mut Cursor<'data>| Ok(i64::from(cursor.u32()?.cast_signed()));
-    // The address of the records, relative to the entry.
+    // The start of the records, relative to this map entry.
     let (start, record, function) = match layout {
         EntryLayout::B64 => (
             raw_section_offset.wrapping_sub(offset.cast_signed()),
@@ -80,12 +80,13 @@ fn read_fields<'data>(
     };
     let mut record = record.wrapping_sub(start);
     if layout == EntryLayout::B32 {
-        // A difference of 32-bit addresses is 32 bits wide and may have wrapped around.
+        // The difference of two 32-bit addresses has 32 bits. It may have wrapped around.
         record &= i64::from(u32::MAX);
     }
     let size = cursor.u32()?;
     let signature = cursor.u32()?;
-    // An entry can have blocks even without block coverage; the record then has no bytes for them.
+    // An entry lists its blocks even if the program was built without block coverage. The record then has no bytes for
+    // the blocks.
     let blocks = cursor.u32()?;
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
     let length = cursor.u32()?;

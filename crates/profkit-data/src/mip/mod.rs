@@ -1,4 +1,5 @@
-//! MIP profiles: coverage and call order of the functions of an image.
+//! MIP profiles: which functions of an image ran, and in which order they were first called. An image is an executable
+//! or a shared library.
 //!
 //! | file | what it is | module |
 //! |---|---|---|

@@ -19,36 +19,37 @@ use std::fmt;
 pub struct Modes(pub u16);
 
 impl Modes {
-    /// The record has one byte for whether the function was entered.
+    /// The record has one byte that shows whether the function was entered.
     pub const FUNCTION_COVERAGE: Modes = Modes(mode::FUNCTION_COVERAGE);
-    /// The record has one byte per non-entry block, for whether the block was executed.
+    /// The record has one byte for each block except the entry block. The byte shows whether the block was executed.
     pub const BLOCK_COVERAGE: Modes = Modes(mode::BLOCK_COVERAGE);
-    /// The record has the ordinal of the function's first call.
+    /// The record has the ordinal of the function's first call: its position in the order of all first calls.
     pub const FIRST_CALL: Modes = Modes(mode::FIRST_CALL);
-    /// The record has the number of calls.
+    /// The record has the number of calls of the function.
     pub const CALL_COUNT: Modes = Modes(mode::CALL_COUNT);
-    /// Return addresses of calls are sampled.
+    /// The program takes samples of the return addresses of calls.
     pub const RETURN_ADDRESSES: Modes = Modes(mode::RETURN_ADDRESSES);
-    /// The byte of function coverage counts calls from 0 to 8.
+    /// The byte of function coverage counts the calls from 0 to 8.
     pub const UNARY_COUNTER: Modes = Modes(mode::UNARY_COUNTER);
-    /// The function is a part of another function and is entered by jumps, not by calls. Only functions have this flag,
-    /// images do not.
+    /// The function is a part of another function, and is entered by jumps instead of calls. Only functions have this
+    /// flag; it is not set in the modes of an image.
     pub const PART: Modes = Modes(mode::PART);
-    /// The record has the number and the order of calls.
+    /// The record has the number of calls and the ordinal of the first call.
     pub const CALLS: Modes = Modes(mode::CALLS);
 
-    /// Whether all flags of `other` are set.
+    /// Whether these modes have all flags of `other`.
     pub fn contains(self, other: Modes) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags that are set in either of the two.
+    /// Returns the flags that are set in one of the two modes or in both.
     #[must_use]
     pub fn union(self, other: Modes) -> Modes {
         Modes(self.0 | other.0)
     }
 
-    /// The form of the part of a record that describes the function's entry. `None` if the flags contradict each other.
+    /// Returns how the record describes the function's entry: coverage, a unary counter, or calls. Returns `None` if
+    /// the flags contradict each other.
     pub fn entry(self) -> Option<EntryKind> {
         let unary = self.contains(Self::UNARY_COUNTER);
         let part = self.contains(Self::PART);
@@ -63,7 +64,7 @@ impl Modes {
         }
     }
 
-    /// The names of the set flags, as in YAML.
+    /// Returns the names of the set flags, as YAML has them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         MODE_NAMES
             .iter()
@@ -83,7 +84,7 @@ pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::PART, "Function Part"),
 ];
 
-/// The form of the part of a record that describes the function's entry.
+/// How a record describes that the function was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A byte that becomes 0 when the function is entered.
@@ -95,7 +96,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The size of this part in bytes.
+    /// The number of bytes in the record that describe the function's entry.
     pub fn size(self) -> u64 {
         match self {
             EntryKind::Coverage | EntryKind::Unary => record::COVERAGE_SIZE as u64,
@@ -104,20 +105,21 @@ impl EntryKind {
     }
 }
 
-/// Identifies the image of a raw file, map or profile.
+/// The identity of an image (an executable or a shared library). Raw files, maps and profiles state it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// The image's build id, empty if there is none or it is unknown. Used by version 9.
+    /// The build id of the image. It is empty if there is none or it is not known. Version 9 uses it.
     BuildId(BuildId),
-    /// A hash of the link unit's name, which is the same for all its builds. Used by version 8.
+    /// A hash of the name that the image was linked under. It is the same for all builds of the image. Version 8 uses
+    /// it.
     ModuleHash(u32),
 }
 
 impl Identity {
-    /// The identity of an image that nothing is known about.
+    /// The identity of an image of which nothing is known.
     pub const UNKNOWN: Identity = Identity::BuildId(BuildId(Vec::new()));
 
-    /// Whether nothing is known of the image.
+    /// Whether nothing is known about the image.
     pub fn is_unknown(&self) -> bool {
         *self == Self::UNKNOWN
     }
@@ -133,12 +135,12 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The width of addresses of the target.
+/// The width of the target's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// 32 bits.
+    /// Addresses have 32 bits.
     Bits32,
-    /// 64 bits.
+    /// Addresses have 64 bits.
     Bits64,
 }
 
@@ -147,25 +149,26 @@ crate::id_type! {
     pub struct FunctionId of "functions of a MIP profile";
 }
 
-/// A profile: the functions of one image, and counts of what runs of the image executed.
+/// A MIP profile: the functions of one image (an executable or a shared library), and counts of what its runs executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipProfile {
     /// The identity of the image.
     pub identity: Identity,
-    /// The width of the image's addresses, if it is known.
+    /// The width of the image's addresses; `None` if it is not known.
     pub width: Option<Width>,
-    /// The address of the record section, as the linker assigned it. If it is `None`, addresses of functions are
-    /// relative to the record section, as in version 8.
+    /// The address that the linker gave to the record section. If it is `None`, the addresses of functions are relative
+    /// to the record section, as in version 8.
     pub section_address: Option<u64>,
-    /// The size of the record section in bytes, if it is known. In version 8 it includes the header.
+    /// The size of the record section in bytes; `None` if it is not known. In version 8 it includes the header of the
+    /// section.
     pub section_size: Option<u64>,
-    /// The number of runs that were merged.
+    /// The number of runs that the profile sums up.
     pub runs: u64,
-    /// The functions, in the order of the map.
+    /// The functions in the order of the map.
     pub functions: IndexVec<FunctionId, Function>,
-    /// The sampled calls, sorted.
+    /// The call edges, which come from sampled calls. They are sorted.
     pub edges: Vec<CallEdge>,
-    /// Strings and source locations.
+    /// The source locations of functions, and the strings that they use.
     pub tables: Tables,
 }
 
@@ -185,7 +188,8 @@ impl Default for MipProfile {
 }
 
 impl MipProfile {
-    /// The modes of the functions, in the form of a raw file's header: without the flag [`Modes::PART`].
+    /// Returns the modes of the image, as the header of a raw file has them: the flags of all functions without
+    /// [`Modes::PART`].
     pub fn modes(&self) -> Modes {
         let all = self
             .functions
@@ -196,7 +200,8 @@ impl MipProfile {
         Modes(all.0 & !mode::PART)
     }
 
-    /// The number of functions, and how many of them are covered. Parts of functions are not counted.
+    /// Returns the number of functions, and the number of functions that were entered. Parts of functions are not
+    /// counted.
     pub fn function_counts(&self) -> (u64, u64) {
         let whole = self.functions.iter().filter(|function| !function.is_part());
         whole.fold((0, 0), |(all, covered), function| {
@@ -204,7 +209,7 @@ impl MipProfile {
         })
     }
 
-    /// Sets the profile to zero runs. The functions stay.
+    /// Sets all counts to zero, as if there were no runs. The functions are kept.
     pub fn clear_runs(&mut self) {
         self.runs = 0;
         self.edges.clear();
@@ -225,15 +230,15 @@ impl MipProfile {
         }
     }
 
-    /// The call edges of each callee, for a pass over the functions in their order.
+    /// Returns the call edges grouped by the called function. The caller must ask for the functions in ascending order.
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));
         EdgesByCallee { edges, next: 0 }
     }
 
-    /// The address of a function as the linker assigned it. `None` if it is relative to a record section of unknown
-    /// address.
+    /// Returns the address that the linker gave to a function. Returns `None` if the address is relative to a record
+    /// section whose own address is not known.
     pub fn address_of(&self, function: &Function, section: Option<u64>) -> Option<u64> {
         match self.section_address {
             Some(_) => Some(function.address),
@@ -242,44 +247,46 @@ impl MipProfile {
     }
 }
 
-/// A function, and counts of what runs executed in it.
+/// A function of a MIP profile, and the counts of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// The symbol name of the function.
     pub name: Vec<u8>,
-    /// The modes, which decide the layout of the function's record.
+    /// The mode flags, which decide the layout of the function's record.
     pub modes: Modes,
     /// The offset of the function's record in the record section, in bytes. In version 8, the section begins with its
     /// header.
     pub record_offset: u64,
-    /// The address of the function, see [`MipProfile::section_address`]. A relative address is stored as two's
-    /// complement.
+    /// The address of the function. It may be relative to the record section ([`MipProfile::section_address`]); a
+    /// negative distance is stored in two's complement.
     pub address: u64,
     /// The size of the function in bytes.
     pub size: u32,
-    /// The control-flow signature; 0 for a function of one block.
+    /// The control-flow signature: a hash of the function's blocks and jumps. It is 0 for a function of one block.
     pub signature: u32,
-    /// The number of runs whose records contained the function.
+    /// The number of runs whose raw files contain the function's record.
     pub raw_runs: u64,
     /// The number of runs in which the function was entered.
     pub called_runs: u64,
-    /// The number of calls; the sum saturates. With a unary counter, the real number may be higher. It is 0 with plain
-    /// coverage, which does not count calls.
+    /// The number of calls, at most the largest 64-bit number. If the record has a unary counter, the real number may
+    /// be higher. If it has plain coverage, calls are not counted and the number is 0.
     pub calls: u64,
-    /// The sum of the ordinals of first calls. `order_runs` runs contributed to it.
+    /// The sum of the ordinals of the first calls, over the `order_runs` runs that have an ordinal.
     pub order_sum: u64,
     /// The number of runs that contributed an ordinal to `order_sum`.
     pub order_runs: u64,
-    /// The smallest ordinal. `None` if there is none, or if it is unknown, as in version 8.
+    /// The smallest ordinal of a first call. It is `None` if no run has an ordinal, and in version 8, which does not
+    /// store it.
     pub order_min: Option<u32>,
-    /// The blocks, without the entry block.
+    /// The blocks of the function, without the entry block.
     pub blocks: Vec<Block>,
     /// The source location at which the function begins.
     pub location: Option<StackId>,
 }
 
 impl Function {
-    /// The size of the function's record in bytes, without padding. `None` if the modes contradict each other.
+    /// Returns the size of the function's record in bytes, without padding. Returns `None` if its mode flags contradict
+    /// each other.
     pub fn record_size(&self) -> Option<u64> {
         let blocks = if self.modes.contains(Modes::BLOCK_COVERAGE) {
             self.blocks.len() as u64 * record::BLOCK_SIZE as u64
@@ -289,23 +296,23 @@ impl Function {
         Some(self.modes.entry()?.size() + blocks)
     }
 
-    /// Whether it is a part of another function. Parts are entered by jumps, never by calls.
+    /// Whether this is a part of another function. Parts are entered by jumps instead of calls.
     pub fn is_part(&self) -> bool {
         self.modes.contains(Modes::PART)
     }
 
-    /// Whether any run entered the function. A part is entered by jumps, which are not counted; whether it was executed
-    /// can be seen from its blocks.
+    /// Whether any run called the function. A part of a function is entered by jumps, which are not counted here. The
+    /// blocks of the part show whether it was executed.
     pub fn is_covered(&self) -> bool {
         self.called_runs > 0
     }
 
-    /// The fields that distinguish functions of one image.
+    /// The fields that tell functions of one image apart.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }
 
-    /// Whether `other` is the same compiled function. Counts of runs are not compared.
+    /// Whether `other` is the same compiled function. The counts of the runs are not compared.
     pub fn same_code(&self, other: &Function) -> bool {
         let offsets = |function: &Function| function.blocks.len();
         self.key() == other.key()
@@ -321,30 +328,30 @@ impl Function {
     }
 }
 
-/// A block other than the entry block.
+/// A block of a function other than its entry block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// The offset of the block from the function's start, in bytes.
     pub offset: u32,
-    /// The number of runs that executed the block. In version 8 it is only 0 or 1.
+    /// The number of runs that executed the block. In version 8 it is 0 or 1.
     pub runs: u64,
 }
 
-/// The calls from one call site to one function.
+/// A call edge: the sampled calls from one call site to one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallEdge {
-    /// The calling function. `None` if the return address is in no known function: in another image, or in code without
-    /// instrumentation. All such calls of a function are one edge.
+    /// The calling function. It is `None` if the return address is in another image or in code without instrumentation.
+    /// All such calls to a function are one edge.
     pub caller: Option<FunctionId>,
-    /// The return address as an offset from the caller's start, in bytes; 0 if the caller is unknown.
+    /// The return address as an offset from the caller's start, in bytes. It is 0 if the caller is not known.
     pub call_site: u32,
     /// The called function.
     pub callee: FunctionId,
-    /// The number of samples; the sum saturates.
+    /// The number of samples, at most the largest 64-bit number.
     pub weight: u64,
 }
 
-/// The call edges of a profile, sorted by callee.
+/// The call edges of a profile, sorted by the called function.
 #[derive(Clone, Debug)]
 pub struct EdgesByCallee {
     edges: Vec<CallEdge>,
@@ -352,7 +359,7 @@ pub struct EdgesByCallee {
 }
 
 impl EdgesByCallee {
-    /// The edges to `callee`. Functions must be asked for in ascending order.
+    /// Returns the call edges to `callee`. Callers of this method must ask for functions in ascending order.
     pub fn of(&mut self, callee: FunctionId) -> &[CallEdge] {
         let rest = self.edges.get(self.next..).unwrap_or_default();
         let before = rest.partition_point(|edge| edge.callee < callee);

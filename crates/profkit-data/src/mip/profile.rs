@@ -1,4 +1,5 @@
-//! Profiles of version 9: header, build id, table of sections, sections, checksum.
+//! Reads and writes MIP profiles of version 9. A file has a header, the build id, a table of sections, the sections and
+//! a checksum.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::losses::Losses;
 use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
@@ -14,14 +15,14 @@ use twox_hash::XxHash3_64;
 /// The version of the format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileVersion {
-    /// Version 8 in layout B of the original implementation, for profiles made from its maps.
+    /// Version 8 in layout B of the original implementation. It is for profiles that were made from maps of version 8.
     V8,
-    /// Version 9, profkit's own.
+    /// Version 9, which was designed for profkit.
     #[default]
     V9,
 }
 
-// The fixed sizes of structures, see docs/formats/mip.md.
+// The sizes of the structures in the file (docs/formats/mip.md).
 const HEADER: usize = 64;
 const SECTION: u64 = 24;
 const FUNCTION: u64 = 88;
@@ -29,16 +30,16 @@ const BLOCK: u64 = 12;
 const EDGE: u64 = 24;
 const CHECKSUM: u64 = 8;
 const ALIGN: usize = 8;
-/// The value of a field that is unknown.
+/// The number that a field has if its value is not known.
 const UNKNOWN: u64 = u64::MAX;
 const NONE: u32 = u32::MAX;
-/// The longest build id that is accepted, in bytes. It is far longer than any build id that a linker makes.
+/// The maximum length of a build id in bytes. The build ids of linkers are much shorter.
 const LONGEST_ID: u32 = 4096;
 
 mod flag {
-    /// Header flag: the identity is a module hash of four bytes.
+    /// Header flag: the identity of the image is a module hash of four bytes.
     pub const MODULE_HASH: u32 = 1;
-    /// Header flag: addresses of functions are relative to the record section.
+    /// Header flag: the addresses of functions are relative to the record section.
     pub const RELATIVE: u32 = 2;
     pub const ALL: u32 = 3;
 }
@@ -53,7 +54,7 @@ const SECTIONS: [&str; 7] = [
     "stack entries",
 ];
 
-/// The facts in a profile's header.
+/// What the header of a profile states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileHeader {
     /// The version: 8 or 9.
@@ -65,10 +66,10 @@ pub struct ProfileHeader {
 impl MipProfile {
     /// Reads a profile of version 8 (layout B) or 9.
     ///
-    /// Memory is a small multiple of the size of the data.
+    /// The memory is a small multiple of the size of the file.
     ///
     /// # Errors
-    /// If the file is not a profile, is truncated, or is damaged. If the checksum is wrong, nothing is read.
+    /// An error if the file is not a profile, is truncated or is damaged. If the checksum is wrong, nothing is read.
     pub fn parse(data: &[u8]) -> Result<Self> {
         Self::parse_inner(data).map_err(within_profile)
     }
@@ -112,10 +113,10 @@ impl MipProfile {
         })
     }
 
-    /// Reads only the header of a profile, to find out its image. The checksum is not verified.
+    /// Reads only the header of a profile, to find out which image it belongs to. The checksum is not verified.
     ///
     /// # Errors
-    /// If the data do not begin with the header of a profile.
+    /// An error if the data do not begin with the header of a profile.
     pub fn parse_header(data: &[u8]) -> Result<ProfileHeader> {
         let inner = || {
             let preamble = preamble(data)?;
@@ -145,12 +146,12 @@ impl MipProfile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MipWriteOptions {
-    /// The version of the format. The default is the newest.
+    /// The version of the format to write. The default is the newest.
     pub version: ProfileVersion,
 }
 
 impl MipWriteOptions {
-    /// The defaults: the newest version.
+    /// Returns the default options: the newest version.
     pub fn new() -> Self {
         Self::default()
     }
@@ -201,7 +202,7 @@ pub fn write(
 
 fn within_profile(error: Error) -> Error {
     match error.kind() {
-        // The file has another format, so the error is not within a MIP profile.
+        // The file is not a MIP file, so the error must not say that it is in a MIP profile.
         ErrorKind::BadMagic => error,
         _ => error.within(Structure::MipProfile),
     }
@@ -217,7 +218,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the header and the identity with the padding after it.
+    /// Reads the header, the identity of the image and the padding after it.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.take(8)?;
         let at = cursor.offset();
@@ -285,7 +286,7 @@ impl Header {
     }
 }
 
-/// Checks the size and the checksum of the data, and finds the sections.
+/// Checks the size and the checksum of the file, and finds the sections.
 fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
@@ -383,7 +384,7 @@ fn read_section<'data>(
     Ok(())
 }
 
-/// Reads a section with `read`. Bytes left over after that are an error.
+/// Reads a section with the function `read`. If `read` leaves bytes over, the section is damaged.
 fn whole<'data, T>(
     mut cursor: Cursor<'data>,
     name: Structure,
@@ -421,7 +422,7 @@ fn read_functions(
         }
         Ok(read)
     })?;
-    // Blocks that belong to no function are an error.
+    // All blocks must belong to functions; blocks that are left over are an error.
     whole(blocks, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
 }
@@ -664,7 +665,7 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     sink.put(&out)
 }
 
-/// The number of a function in the file.
+/// Returns the number by which the file refers to a function.
 fn number(function: FunctionId) -> Result<u32> {
     let number = u32::try_from(function.index()).ok();
     let number = number.filter(|&number| number != NONE);

@@ -1,5 +1,5 @@
-//! Profiles of version 8, layout B, as the code of the original implementation writes them. Its documentation describes
-//! them differently.
+//! Reads and writes profiles of version 8, layout B. They have the form that the code of the original implementation
+//! writes; its documentation describes another one.
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};
@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use memchr::memchr;
 use rustc_hash::FxHashMap;
 
-/// The size of a function without blocks, in bytes.
+/// The size in bytes of a function without blocks, as the file stores it.
 const FUNCTION: usize = 8 + 8 + 8 + 4 + 4 + 4 + 4 + 8 + 8 + 4;
 const BLOCK: usize = 5;
 
@@ -49,7 +49,7 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         profile.functions.push(function);
         signatures.push(signature);
     }
-    // The number of runs is not stored. It is at least the largest number of runs that called a function.
+    // The file does not have the number of runs. It is at least the largest number of runs that called one function.
     for function in &mut profile.functions {
         function.raw_runs = profile.runs;
     }
@@ -75,7 +75,7 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     function.order_sum = cursor.u64()?;
     let kind = header.modes.entry();
     if kind == Some(EntryKind::Coverage) {
-        // With plain coverage, the number of calls only tells whether the function is covered.
+        // If the record has plain coverage, the stored number of calls is 1 for an entered function and 0 otherwise.
         function.called_runs = function.called_runs.max(function.calls.min(1));
         function.calls = 0;
     }
@@ -162,7 +162,7 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     Ok(())
 }
 
-/// Writes a profile that was read from version 8.
+/// Writes a profile in version 8. The profile must have been read from version 8 or made from a map of version 8.
 pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     let hash = match (&profile.identity, profile.section_address) {
         (Identity::ModuleHash(hash), None) => *hash,
@@ -230,7 +230,8 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     Ok(())
 }
 
-/// The number of calls as version 8 stores it. With plain coverage it is 1 if the function is covered, else 0.
+/// Returns the number of calls as version 8 stores it. With plain coverage it is 1 if the function was entered,
+/// otherwise 0.
 pub(super) fn call_count(function: &Function) -> u64 {
     match function.modes.entry() {
         Some(EntryKind::Coverage) => u64::from(function.is_covered()),

@@ -1,4 +1,4 @@
-//! Raw files, which runs of an instrumented image write.
+//! Reads and writes MIP raw files, which runs of an instrumented program write.
 use super::header::{Layout, MipKind, other_kind, preamble};
 use super::header_v8::HeaderV8;
 use super::losses::Losses;
@@ -9,17 +9,17 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
 use twox_hash::XxHash3_64;
 
-/// The identity of the image to which a part of a raw file belongs.
+/// The identity of the image (an executable or a shared library) to which a part of a raw file belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageId<'data> {
-    /// The build id, empty if the image has none. Used by version 9.
+    /// The build id of the image; empty if it has none. Version 9 uses it.
     BuildId(&'data [u8]),
-    /// A hash of the link unit's name. Used by version 8.
+    /// A hash of the name that the image was linked under. Version 8 uses it.
     ModuleHash(u32),
 }
 
 impl ImageId<'_> {
-    /// Copies the identity into an owned value.
+    /// Returns the identity as a value that does not borrow the file.
     pub fn to_identity(self) -> Identity {
         match self {
             ImageId::BuildId(id) => Identity::BuildId(BuildId(id.to_vec())),
@@ -28,41 +28,41 @@ impl ImageId<'_> {
     }
 }
 
-/// A sampled return address.
+/// A sample of a return address. It shows which function was called, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
-    /// The offset of the called function's record in the record section.
+    /// The offset in the record section of the called function's record.
     pub record_offset: u32,
     /// The return address minus the address of the record section, modulo 2^32.
     pub return_offset: u32,
 }
 
-/// The records of one run, or the sum of the records of several runs (a merge pool).
+/// A part of a raw file: the records of one run, or the sum of the records of several runs.
 #[derive(Clone, Debug)]
 pub struct RawPart<'data> {
     /// The offset of the part in the file.
     pub offset: u64,
-    /// The version: 8 or 9.
+    /// The version of the part: 8 or 9.
     pub version: u16,
     /// The identity of the image.
     pub id: ImageId<'data>,
-    /// The width of the target's addresses, if the file has it.
+    /// The width of the target's addresses; `None` if the file does not state it.
     pub width: Option<Width>,
-    /// The modes of the image.
+    /// The mode flags of the image.
     pub modes: Modes,
-    /// The number of runs whose records are added up.
+    /// The number of runs that the records sum up.
     pub runs: u32,
-    /// The record section. In version 8 it begins with its header.
+    /// The bytes of the record section. In version 8 it begins with its header.
     pub records: &'data [u8],
-    /// The size of the complete record section in bytes. `records` is shorter if the file is truncated.
+    /// The size of the complete record section in bytes. If the file is truncated, `records` is shorter.
     pub records_size: u64,
     samples: &'data [[u8; ring::SAMPLE_SIZE]],
-    /// The error that tells why `records` is shorter than `records_size`, if the file is truncated.
+    /// If the file is truncated: the error that explains why `records` is shorter than `records_size`.
     pub damage: Option<Error>,
 }
 
 impl<'data> RawPart<'data> {
-    /// The return-address samples, without empty slots.
+    /// Returns the return-address samples. Empty slots are skipped.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + use<'data> {
         self.samples.iter().filter_map(|sample| {
             let [a, b, c, d, rest @ ..] = *sample;
@@ -77,9 +77,9 @@ impl<'data> RawPart<'data> {
 
 /// Iterates over the parts of a raw file. A file can contain parts of several images and several runs.
 ///
-/// A truncated part is returned with the records that are there, and with the reason in [`RawPart::damage`]. A part
-/// with a wrong checksum is an error, because any of its bytes may be wrong. If the end of a wrong part is known, the
-/// next part follows after the error; otherwise the iterator ends.
+/// A truncated part is returned with the records that the file still has, and with the error in [`RawPart::damage`]. A
+/// part with a wrong checksum is an error, because any of its bytes may be wrong. If the end of that part is known, the
+/// next part follows after the error; otherwise the iteration ends.
 #[derive(Clone, Debug)]
 pub struct RawParts<'data> {
     cursor: Cursor<'data>,
@@ -89,7 +89,7 @@ pub struct RawParts<'data> {
 }
 
 impl<'data> RawParts<'data> {
-    /// Makes an iterator over the parts of a raw file. It reads nothing yet and allocates nothing.
+    /// Makes an iterator over the parts of a raw file. It does not read the file yet.
     pub fn new(data: &'data [u8]) -> Self {
         RawParts {
             cursor: Cursor::new(data, 0, Endian::Little),
@@ -124,7 +124,7 @@ impl<'data> RawParts<'data> {
         let preamble = match preamble(rest) {
             Ok(preamble) => preamble,
             Err(error) if start == 0 => return Err(error),
-            // Make the error anew: its offset counts from the start of this part.
+            // This makes a new error, because the offset in the old one counts from the start of this part.
             Err(error) => {
                 return Err(Error::new(error.kind(), error.message().to_owned())
                     .at(start)
@@ -202,7 +202,7 @@ impl<'data> RawParts<'data> {
         let covered = cursor.offset() - start;
         let at = cursor.offset();
         let stored = cursor.u64()?;
-        // From here on, the next part can be found even if this part has a fault.
+        // If an error occurs after this point, reading can continue with the next part.
         self.cursor = cursor;
         self.done = false;
         let covered = usize::try_from(covered).unwrap_or(usize::MAX);
@@ -304,7 +304,8 @@ impl<'data> Iterator for RawParts<'data> {
     }
 }
 
-/// Reads a raw file of version 8. It consists of the record section as it was in memory, with its header.
+/// Reads a raw file of version 8. Its contents are the record section of the program, copied from memory with its
+/// header.
 fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     let header = HeaderV8::parse(data, MipKind::Raw)?;
     Ok(RawPart {
@@ -333,18 +334,18 @@ impl RawWriteOptions {
     }
 }
 
-/// One part of a raw file, for writing: the records of a run of one image.
+/// One part of a raw file to write: the records of a run of one image.
 #[derive(Clone, Debug)]
 pub struct PartToWrite<'a> {
     /// The build id of the image.
     pub build_id: &'a [u8],
     /// The width of the target's addresses.
     pub width: Width,
-    /// The modes of the image.
+    /// The mode flags of the image.
     pub modes: Modes,
-    /// The number of runs whose records are added up.
+    /// The number of runs that the records sum up.
     pub runs: u32,
-    /// The record section.
+    /// The bytes of the record section.
     pub records: &'a [u8],
     /// The return-address samples.
     pub samples: &'a [Sample],
@@ -417,21 +418,21 @@ pub fn write_raw(
     Ok(Losses::default())
 }
 
-/// The part of one record that describes the function's entry.
+/// The first part of a function's record, which describes how the function was entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRecord {
     /// Whether the function was entered.
     pub called: bool,
-    /// The number of calls; 0 with plain coverage.
+    /// The number of calls; 0 if the record has plain coverage, which does not count calls.
     pub calls: u64,
-    /// The ordinal of the first call.
+    /// The ordinal of the function's first call; `None` if the record has none.
     pub ordinal: Option<u32>,
 }
 
-/// Decodes the count and the ordinal in a record of version 9.
+/// Decodes the number of calls and the ordinal of the first call in a record of version 9.
 ///
-/// If there is an ordinal but the count is "never", the count has wrapped around after 2^32 calls. If there is a count
-/// but the ordinal is "never", the run ended between the two writes.
+/// If only the ordinal was written, the number of calls has wrapped around after 2^32 calls. If only the number of
+/// calls was written, the run ended before it wrote the ordinal.
 #[inline]
 pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
     let never = record::INITIAL_WORD;

@@ -31,13 +31,13 @@ main at 0x48: record 0x21 address 0x110 size 0x30 signature 0x1111 modes 0x1 blo
     assert_eq!((map.version(), map.width()), (8, Some(Width::Bits64)));
 }
 
-/// The map of the format's published example in layout B, for a 32-bit target.
+/// The example map in the documentation of the original format: layout B, for a 32-bit target.
 fn narrow() -> ByteBuilder {
     let mut map = ByteBuilder::new(Endian::Little);
     map.u32(0x5049_4dfb).u16(8).label("type").u16(0x24);
     map.label("modes").u32(1).u32(0xdead_beef).u32(0xffff_fea0);
     map.u32(0).u32(0).label("data").u32(0x20);
-    // The records begin at -0x160 relative to the map, so at -0x180 relative to the entry at 0x20.
+    // The records begin 0x160 bytes before the map, so 0x180 bytes before the map entry, whose offset is 0x20.
     map.u32(0xffff_fea0)
         .u32(0xffff_ff80)
         .u32(0x10)
@@ -56,7 +56,7 @@ main at 0x3c: record 0x25 address 0x114 size 0x30 signature 0x1111 modes 0x1 blo
 ");
 }
 
-/// The functions of the published example in layout A1, in which each entry has its own offset to the records.
+/// The functions of the same example in layout A1. Each of its map entries has its own offset to the records.
 fn layout_a1() -> ByteBuilder {
     let mut map = ByteBuilder::new(Endian::Little);
     map.u32(0x5049_4dfb)
@@ -152,7 +152,7 @@ never at 0x110: record 0x18 address 0x401100 size 0x40 signature 0x1000 modes 0x
         MipMap::parse(&padded).unwrap().entries().count(),
         image.functions.len()
     );
-    // An entry whose size has 0 as its first byte.
+    // The size of this map entry is a number whose first byte in the file is 0.
     let long = made::MipImage::new(
         b"id",
         vec![made::MipFunction::new(
@@ -223,7 +223,8 @@ hint: use the map of the linked image, not of its object files
 fn functions_that_share_a_record_stay() {
     let image = mixed_image();
     let (offsets, _) = image.layout();
-    // The record of `never` is moved into the record of the unary counter. The two modes differ, so `never` is dropped.
+    // Move the record of the function `never` into the record of the unary counter. The modes of the two functions
+    // differ, so `never` is left out.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
     insta::assert_snapshot!(refused(&across), @"a record overlaps another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");

@@ -17,7 +17,7 @@ fn function(index: usize) -> FunctionId {
     FunctionId::from_index(index)
 }
 
-/// Returns an error's message and hint, and checks that the error has a location and a structure.
+/// Returns the message and the hint of an error. Checks that the error has a location and a structure.
 fn message(error: &Error) -> String {
     assert!(
         !error.structures().is_empty()
@@ -35,7 +35,7 @@ fn created(map: &[u8], facts: &ImageFacts) -> Result<Created> {
     MipProfile::create(&MipMap::parse(map)?, facts)
 }
 
-/// The profile of the test image `mixed` without any run.
+/// The profile of the test program `mixed` without any run.
 fn mixed() -> MipProfile {
     let image = mixed_image();
     let facts = ImageFacts::new()

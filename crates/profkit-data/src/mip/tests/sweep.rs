@@ -1,5 +1,5 @@
-//! Truncates a file of each kind at every byte, and flips every bit. The result must be an error with a location, or
-//! data that can be written and read again.
+//! Truncates a file of each kind at every byte, and flips every bit of it. Reading must give an error with a location,
+//! or data that can be written and read again.
 use super::*;
 use profkit_testkit::mip::with_checksum;
 

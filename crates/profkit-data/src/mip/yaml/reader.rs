@@ -9,10 +9,10 @@ use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// Reads a profile, and the version of its dialect.
+/// Reads a profile. Also returns the version of its YAML dialect.
 ///
 /// # Errors
-/// If the text is not YAML, or not a profile. The error has the line and column.
+/// An error if the text is not YAML or not a profile. The error states the line and column.
 pub fn parse(data: &[u8]) -> Result<(MipProfile, ProfileVersion)> {
     yaml::parse(data, Structure::MipYaml, document)
 }
@@ -22,13 +22,13 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers named by call edges. They are looked up when all functions are known.
+    /// The callers of the call edges, as the text names them. They are looked up after all functions were read.
     callers: Vec<Caller>,
 }
 
 /// The caller of a call edge, as the text names it.
 struct Caller {
-    /// The index of the edge, in the order of the text.
+    /// The index of the call edge in the order of the text.
     edge: usize,
     number: u32,
     name: Option<Vec<u8>>,
@@ -216,7 +216,8 @@ impl Document {
                 "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
                 "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
                 "Source Info" if nine => function.location = self.source(events)?,
-                // Version 8 has one source location per function in YAML; its binary profiles have none.
+                // The YAML of version 8 has one source location per function, but a version 8 profile has none. The
+                // location is skipped.
                 "Source Info" => {
                     events.mapping("Source Info", |events, key, _| {
                         events.scalar("Source Info")?;
@@ -423,7 +424,7 @@ fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
     }
 }
 
-/// Reads the blocks. The first one is the entry block and is left out.
+/// Reads the blocks of a function. The first one is the entry block, which is left out.
 fn blocks(
     events: &mut Events<'_>,
     nine: bool,

@@ -57,7 +57,7 @@ pub fn write(
     sink.put(writer.out.as_bytes())?;
     Ok(match version {
         ProfileVersion::V8 => Losses::of_version_8(profile, |function| {
-            // The location can be written whole if it has one frame without column and flags.
+            // Version 8 can state the location completely if it has one frame without column and flags.
             let mut frames = profile.tables.frames(function.location);
             let first = frames.next();
             first.is_some_and(|frame| frame.column == 0 && frame.flags == StackFlags::default())
@@ -240,13 +240,13 @@ impl Writer<'_> {
     }
 }
 
-/// Formats a number with lower-case `0x` and upper-case digits, without padding.
+/// Formats a number as hexadecimal, with lower-case `0x` and upper-case digits, without padding.
 fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// Formats a text as a YAML scalar: without quotes if it is then read back as the same text, otherwise in double
-/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character then stands for the byte with its number.
+/// Formats a text as a YAML scalar. It is written without quotes if YAML then reads the same text, otherwise in double
+/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character then is one byte with the character's number.
 fn text(bytes: &[u8]) -> String {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';
@@ -293,7 +293,7 @@ fn quote(letter: char, out: &mut String) {
 }
 
 impl Modes {
-    /// The flag with this name.
+    /// Returns the flag with this name.
     pub(super) fn of_name(name: &str) -> Option<Modes> {
         let mut names = super::super::model::MODE_NAMES.iter();
         names

@@ -1,4 +1,5 @@
-//! Writes the raw file of the image: to a temporary file that is then renamed, or into a merge pool.
+//! Writes the raw file of an image. The bytes go to a temporary file, which is then renamed. If the file is a merge
+//! pool, the counts of earlier runs are added.
 use crate::header::{build_id_padding, Header};
 use crate::image::{self, Range};
 use crate::name::{Facts, Name, NAME_MAX};
@@ -9,20 +10,20 @@ use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
 
-/// Set while a dump runs, so that only one dump uses the work area.
+/// Whether a dump is running. Only one dump at a time may use the work area.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The process whose calls the records hold.
+/// The id of the process whose calls are counted in the records.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether that process is a fork of another process with this runtime.
+/// Whether this process was forked from another process with this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
-/// Whether the lack of a build id was reported.
+/// Whether the missing build id was reported already.
 static REPORTED: AtomicBool = AtomicBool::new(false);
-/// How many temporary names were made.
+/// The number of names for temporary files that were made so far.
 static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
-/// Length of the pattern; 0 for the default. Stored after the pattern's bytes, with Release; loaded before them, with
-/// Acquire.
+/// The length of the file name pattern; 0 means the default pattern. It is stored with Release after the pattern's
+/// bytes were stored, and loaded with Acquire before they are loaded.
 static PATTERN_LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// A copy of the pattern as it was at start: programs may overwrite their environment.
+/// A copy of the file name pattern, made at start because programs may overwrite their environment.
 static mut PATTERN: [u8; NAME_MAX] = [0; NAME_MAX];
 static mut WORK: Work = Work {
     name: Name::EMPTY,
@@ -36,16 +37,16 @@ static mut WORK: Work = Work {
     },
 };
 
-/// The memory that a dump works with. It is static, because a signal handler's stack may be small.
+/// The buffers of a dump. They are static, because the stack of a signal handler may be small.
 struct Work {
     name: Name,
-    /// Holds the name of the folder first, and later the temporary name.
+    /// The name of the folder, and later the name of the temporary file.
     other: Name,
     line: Name,
     source: Source,
 }
 
-/// A file that is being written. With [`NO_FILE`] the bytes are hashed only, and not written.
+/// A file that is being written. With [`NO_FILE`] instead of a file, the bytes are only hashed.
 struct File(i32);
 
 const NO_FILE: i32 = -1;
@@ -100,7 +101,7 @@ impl Source {
         }
     }
 
-    /// The next byte of a file. An earlier pass has read the file to its end, so the byte is there.
+    /// Returns the next byte of a file. There always is one, because an earlier pass has read the file to its end.
     fn again(&mut self) -> u8 {
         match self.next() {
             Some(byte) => byte,
@@ -113,8 +114,8 @@ impl Source {
     }
 }
 
-/// Stores the process that the records belong to, and the pattern; null means no pattern. A dump on another thread at
-/// the same time uses the default pattern.
+/// Stores the id of this process and the file name pattern; a null pointer means the default pattern. If another thread
+/// dumps at the same time, it uses the default pattern.
 ///
 /// # Safety
 /// `pattern` is null or zero-terminated, and nobody changes it during the call. An image calls this only once.
@@ -124,8 +125,8 @@ pub unsafe fn start(pattern: *const u8) {
         return;
     }
     let mut length = 0;
-    // SAFETY: the caller promises that nobody else writes PATTERN, and nobody reads it while its length is 0. A pattern
-    // that does not fit gets a length that no name can have.
+    // SAFETY: the caller promises that nobody else writes PATTERN, and nobody reads it while its length is 0. For a
+    // pattern that is too long, the stored length is longer than any valid name.
     unsafe {
         while length < NAME_MAX && *pattern.add(length) != 0 {
             *addr_of_mut!(PATTERN).cast::<u8>().add(length) = *pattern.add(length);
@@ -135,39 +136,40 @@ pub unsafe fn start(pattern: *const u8) {
     PATTERN_LENGTH.store(length, Ordering::Release);
 }
 
-/// Notes that this process is a forked child: its records start anew, and its file gets a name of its own.
+/// Prepares a forked child for its own dump: its records start anew, and its file gets a name of its own.
 ///
 /// # Safety
 /// This process was forked, and it has not started a dump since. If BUSY is set, it was set by a thread of the parent,
-/// which the child does not have.
+/// which does not exist in the child.
 pub unsafe fn forked() {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
-    // The thread that was dumping is not in the child.
+    // A dump that was running belonged to a thread of the parent, which does not exist in the child.
     BUSY.store(false, Ordering::Release);
 }
 
-/// Writes the raw file: 0, or −1 after a line on stderr. None if a dump is running.
+/// Writes the raw file. Returns 0, or −1 after printing an error to stderr. Returns None at once if another dump is
+/// running.
 pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
         return None;
     }
-    // SAFETY: BUSY gives this call alone the work area.
+    // SAFETY: while BUSY is set, only this call uses the work area.
     let result = unsafe { dump_with(&mut *addr_of_mut!(WORK)) };
     BUSY.store(false, Ordering::Release);
     Some(result)
 }
 
-/// Waits until no other dump runs, then writes the raw file: 0, or −1 after a line on stderr.
+/// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
 pub fn dump() -> i32 {
     loop {
         if let Some(result) = dump_if_idle() {
             return result;
         }
         if PROCESS.load(Ordering::Relaxed) != sys::process() {
-            // SAFETY: the process was forked without a handler, while another thread was dumping; the child does not
-            // have that thread. The first call of `forked` stores the process id, so a second call in this process does
-            // not come here.
+            // SAFETY: the process was forked without calling the fork handler, while another thread of the parent was
+            // dumping; that thread does not exist in the child. `forked` stores the process id, so it is not called a
+            // second time in this process.
             unsafe { forked() };
         }
         sys::pause();
@@ -185,7 +187,7 @@ fn dump_with(work: &mut Work) -> i32 {
     let pattern = if length == 0 {
         DEFAULT_FILE_NAME.as_bytes()
     } else {
-        // SAFETY: `start` has written that many bytes, and nobody writes them after their number was stored.
+        // SAFETY: `start` has written this number of bytes. They are never written again after their number was stored.
         unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
     };
     let mut facts = Facts {
@@ -194,7 +196,8 @@ fn dump_with(work: &mut Work) -> i32 {
         program: image.program,
         address: records.address(),
         forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
-        // The process was forked without a handler, so the records still hold the parent's counts.
+        // If the process was forked without calling the fork handler, its records still contain the parent's counts,
+        // which must not be added to a pool.
         no_pool: process != PROCESS.load(Ordering::Relaxed),
     };
     let mut part = Part {
@@ -215,7 +218,7 @@ fn dump_with(work: &mut Work) -> i32 {
         let result = if work.name.pool {
             match work.add_to_pool(&mut part, process) {
                 Some(result) => result,
-                // A part that cannot go into the pool goes into a file of this process.
+                // These records cannot be added to a pool, so this process writes a file of its own.
                 None => {
                     facts.no_pool = true;
                     continue;
@@ -231,7 +234,7 @@ fn dump_with(work: &mut Work) -> i32 {
     }
 }
 
-/// The content of the file.
+/// The data of one image that a raw file contains.
 struct Part {
     records: Range,
     samples: Range,
@@ -264,7 +267,8 @@ impl Part {
         }
     }
 
-    /// Writes the whole part. If there is a pool, its values are added.
+    /// Writes the header, records, samples and checksum of the image to a file. If there is a pool, the counts in it
+    /// are added.
     fn emit(&self, file: i32, pool: Option<Pool>, source: &mut Source) -> Result<(), i32> {
         let mut stream = Stream::new(File(file));
         let records = self.records;
@@ -273,7 +277,7 @@ impl Part {
                 self.head(&mut stream, 1);
                 for range in [records, self.samples] {
                     for at in 0..range.length() {
-                        // SAFETY: below the length.
+                        // SAFETY: the index is below the length of the samples or records.
                         stream.push(unsafe { range.byte(at) });
                     }
                 }
@@ -286,14 +290,14 @@ impl Part {
                 }
                 if adding == Adding::Bytes {
                     for at in 0..records.length() {
-                        // SAFETY: below the length.
+                        // SAFETY: the index is below the length of the records.
                         stream.push(add_byte(source.again(), unsafe { records.byte(at) }));
                     }
                 } else {
                     let mut at = 0;
-                    // `add_to_pool` has checked that the pool holds a whole number of records.
+                    // `add_to_pool` has checked that the records consist of complete units of eight bytes.
                     while at + record::CALLS_SIZE <= records.length() {
-                        // SAFETY: a whole record lies below the length.
+                        // SAFETY: a complete unit of eight bytes lies below the length of the records.
                         let (count, ordinal) = unsafe {
                             (records.word(at), records.word(at + record::ORDINAL_OFFSET))
                         };
@@ -309,7 +313,8 @@ impl Part {
         stream.finish_with_checksum()
     }
 
-    /// Reads a pool to its end. Returns its number of runs if the pool is complete and belongs to this image.
+    /// Reads a pool file to its end. Returns the number of runs in it if the file is complete and belongs to this
+    /// image.
     fn runs_of(&self, source: &mut Source) -> Option<u32> {
         let mut stream = Stream::new(File(NO_FILE));
         let mut runs = [0; 4];
@@ -346,7 +351,7 @@ impl Part {
     }
 }
 
-/// A pool to which values can be added.
+/// A pool file with counts of earlier runs, which are added to those of this run.
 #[derive(Clone, Copy)]
 struct Pool {
     runs: u32,
@@ -354,12 +359,13 @@ struct Pool {
 }
 
 impl Work {
-    /// Writes a line to stderr. `number` is an error number, or 0 for none. Returns −1.
+    /// Prints an error about the raw file to stderr. `number` is an error number of the system, or 0 for none. Returns
+    /// −1.
     fn complain(&mut self, what: &[u8], number: i32) -> i32 {
         let line = &mut self.line;
         line.clear();
         line.extend(b"profkit: MIP profile ");
-        // Shortens the name so that the rest of the line fits.
+        // The file name is shortened so that the rest of the line fits.
         let mut room = 800;
         for &byte in self.name.as_bytes() {
             if room > 0 {
@@ -383,12 +389,13 @@ impl Work {
             line.push(b')');
         }
         line.push(b'\n');
-        // If this fails, there is nowhere to report it.
+        // An error of this write is ignored, because there is no other place to report it.
         let _ = sys::write(2, line.as_bytes());
         -1
     }
 
-    /// Adds the part to the pool of its name, and resets the counts. None means that the part needs a file of its own.
+    /// Adds the records to the pool file, and resets the counts. Returns None if the records must go into a file of
+    /// their own.
     fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
         let adding = adding(part.modes);
         let whole = adding == Adding::Bytes || part.records.length() % record::CALLS_SIZE == 0;
@@ -400,7 +407,7 @@ impl Work {
             return None;
         }
         self.other.folder_of(&self.name);
-        // SAFETY: names are zero-terminated.
+        // SAFETY: a `Name` is always zero-terminated.
         let folder = match unsafe { sys::open(self.other.as_ptr(), Open::Folder) } {
             Ok(folder) => folder,
             Err(number) => return Some(Err(number)),
@@ -417,15 +424,15 @@ impl Work {
         };
         let _ = sys::close(folder);
         if let Some(Ok(())) = result {
-            // The counts were added, so they must not be added again. Ordinals continue: those in the pool stay the
-            // earlier ones.
+            // The counts are reset so that they are not added twice. The next ordinal is not reset, so that ordinals
+            // already in the pool stay the earlier ones.
             part.records.fill(record::INITIAL_BYTE);
         }
         result
     }
 
     fn add_locked(&mut self, part: &Part, process: u32, adding: Adding) -> Option<Result<(), i32>> {
-        // SAFETY: names are zero-terminated.
+        // SAFETY: a `Name` is always zero-terminated.
         let file = match unsafe { sys::open(self.name.as_ptr(), Open::Read) } {
             Ok(file) => file,
             Err(error::NO_ENTRY) => return Some(self.write(part, process, None)),
@@ -448,11 +455,11 @@ impl Work {
         result
     }
 
-    /// Writes the part to its file, either whole or not at all.
+    /// Writes the raw file completely or not at all.
     fn write(&mut self, part: &Part, process: u32, pool: Option<Pool>) -> Result<(), i32> {
-        // SAFETY (all calls below): names are zero-terminated.
+        // SAFETY: a `Name` is always zero-terminated.
         if unsafe { sys::is_special(self.name.as_ptr()) } {
-            // SAFETY: as above.
+            // SAFETY: a `Name` is always zero-terminated.
             let file = unsafe { sys::open(self.name.as_ptr(), Open::Write) }?;
             let written = part.emit(file, pool, &mut self.source);
             let closed = sys::close(file);
@@ -466,9 +473,9 @@ impl Work {
                 self.other.too_long = false;
                 return Err(error::NAME_TOO_LONG);
             }
-            // SAFETY: as above.
+            // SAFETY: a `Name` is always zero-terminated.
             match unsafe { sys::open(self.other.as_ptr(), Open::Create) } {
-                // A killed process with the same process id left this file behind.
+                // The file was left by a killed process that had the same process id, so another name is tried.
                 Err(error::EXISTS) if tries < 100 => tries += 1,
                 other => break other?,
             }
@@ -479,11 +486,11 @@ impl Work {
             written = closed;
         }
         if written.is_ok() {
-            // SAFETY: as above.
+            // SAFETY: a `Name` is always zero-terminated.
             written = unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) };
         }
         if written.is_err() {
-            // SAFETY: as above.
+            // SAFETY: a `Name` is always zero-terminated.
             unsafe { sys::unlink(self.other.as_ptr()) };
         }
         written

@@ -1,5 +1,5 @@
-//! The C names of the runtime, and the code that runs it: constructor, destructor, fork and signal handlers.
-//! `profkit_abi::mip::symbol` has the names and their contracts.
+//! The functions of the runtime that have C names, and the code that runs them: constructor, destructor, fork handler
+//! and signal handler. `profkit_abi::mip::symbol` lists the names and documents the functions.
 use crate::dump;
 use crate::image;
 use crate::sys;
@@ -25,15 +25,16 @@ global_asm!(
     ".private_extern ___profkit_mip_ring_next",
 );
 
-/// The ordinal for the next function that is called for the first time.
+/// The next ordinal to assign. Functions get ordinals in the order of their first calls.
 #[no_mangle]
 pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDINAL);
 
-/// How many return addresses were sampled.
+/// The number of return addresses that were sampled so far.
 #[no_mangle]
 pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 
-/// The entry of the constructor in the image's list; it runs first. Instrumented objects refer to it.
+/// The entry for the runtime's constructor in the image's list of constructors. It is executed first. Instrumented
+/// objects refer to it, so that the runtime is linked.
 #[cfg_attr(
     not(any(target_os = "macos", target_os = "ios")),
     link_section = ".init_array.00000"
@@ -45,8 +46,8 @@ pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 #[no_mangle]
 pub static __profkit_mip_hook: extern "C" fn() = initialize;
 
-/// The entry of the destructor in the image's list; it runs last, after atexit handlers and the other destructors of
-/// the image.
+/// The entry for the runtime's destructor in the image's list of destructors. It is executed last, after atexit
+/// handlers and all other destructors of the image.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[link_section = ".fini_array.00000"]
 #[no_mangle]
@@ -54,16 +55,17 @@ pub static __profkit_mip_fini: extern "C" fn() = at_exit;
 
 /// Writes the raw file of the calling image now.
 ///
-/// Any thread may call it, at any time; a second caller waits for the first. It is not for signal handlers.
+/// Any thread may call this function at any time. If another call is running, it waits for that call. Signal handlers
+/// must not call it.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_dump() -> i32 {
     initialize();
     dump::dump()
 }
 
-/// Resets all records, samples and the ordinal to their values at start.
+/// Resets all records, samples and the next ordinal to their initial values.
 ///
-/// Any thread may call it at any time. Calls that other threads count during the reset may be lost or kept.
+/// Any thread may call this function at any time. Calls that other threads count during the reset may be lost or kept.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_reset() {
     __profkit_mip_ordinal.store(record::FIRST_ORDINAL, Ordering::Relaxed);
@@ -77,20 +79,22 @@ extern "C" fn at_exit() {
     dump::dump();
 }
 
-/// Runs in a forked child, whose records start anew: the parent writes its own counts.
+/// The fork handler, which is called in a forked child. The records of the child start anew, because the parent writes
+/// its own counts.
 extern "C" fn in_child() {
-    // SAFETY: this is the fork handler of the child, which has only this thread.
+    // SAFETY: the system calls this handler in the child, which has only this thread.
     unsafe { dump::forked() };
     __profkit_mip_reset();
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The handler that was registered for the signal before ours. It is stored with Release once the system passes three
-/// arguments to our handler, which can then pass them on.
+/// The handler that was registered for the signal before the runtime's handler. It is stored with Release after the
+/// system was set to pass three arguments to the runtime's handler, because these are passed on.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
-/// A signal handler that was registered with `SA_SIGINFO`: signal number, `siginfo_t`, `ucontext_t`. A handler that was
-/// registered without it uses the first argument only; C passes the others in registers, where they do no harm.
+/// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and
+/// `ucontext_t`. A handler registered without `SA_SIGINFO` uses only the first argument. C passes the others in
+/// registers, so they do no harm.
 type Handler = extern "C" fn(i32, *const u8, *const u8);
 
 extern "C" {
@@ -125,24 +129,25 @@ extern "C" fn initialize() {
 }
 
 extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
-    // If a dump is running, it may belong to this thread, so waiting for it could last forever.
+    // If a dump is already running, it is not waited for: the dump may belong to this thread, and waiting would last
+    // forever.
     let _ = dump::dump_if_idle();
-    // The program, or another image of the process, may have registered a handler before.
+    // Calls the handler that the program, or another image of the process, has registered before.
     let previous = PREVIOUS.load(Ordering::Acquire);
     if previous != 0 {
-        // SAFETY: `signal` returned this handler as the one before ours. After it was stored, the system calls our
-        // handler with three arguments.
+        // SAFETY: `signal` returned the address of this handler. When it was stored, the system was already set to pass
+        // three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };
     }
 }
 
-/// Reads a signal number in decimal; 0 for none.
+/// Parses a signal number in decimal. Returns 0 if there is none.
 ///
 /// # Safety
 /// `text` is null or zero-terminated.
 unsafe fn number_of(mut text: *const u8) -> i32 {
     let mut number = 0;
-    // SAFETY: the caller's promise; reading ends at the first byte that is not a digit.
+    // SAFETY: `text` is null or zero-terminated, and reading ends at the first byte that is not a digit.
     unsafe {
         while !text.is_null() && (*text).wrapping_sub(b'0') < 10 && number < 1000 {
             number = number * 10 + i32::from(*text - b'0');
@@ -152,26 +157,29 @@ unsafe fn number_of(mut text: *const u8) -> i32 {
     number
 }
 
+/// Registers the fork handler.
+///
 /// # Safety
-/// Called once, by the image's constructor.
+/// This is called once, by the image's constructor.
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 unsafe fn register_fork_handler() {
-    // SAFETY: any forked child may run this handler.
+    // SAFETY: the handler may be called in any forked child.
     unsafe { pthread_atfork(0, 0, in_child) };
 }
 
-// These symbols are imported weakly. glibc has the first in its shared library and the second only in an archive, which
-// a strong import would link in; musl has the second. A static program without either does not fork, or forks in a way
-// that `dump` notices by the process id.
+// The two functions that register fork handlers are imported weakly. glibc has `__register_atfork` in its shared
+// library, but `pthread_atfork` only in an archive, which a strong import would add to the program. musl has
+// `pthread_atfork`. A static program may contain neither: then it does not fork, or `dump` recognises the child by its
+// process id.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 
-/// Address of a function that another image may define, or 0.
+/// Returns the address of a function that another image may define, or 0 if none does.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 macro_rules! function {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: reads a GOT slot, which does not change.
+        // SAFETY: the code reads a GOT slot, which does not change.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             core::arch::asm!(
@@ -180,7 +188,7 @@ macro_rules! function {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above.
+        // SAFETY: the code reads a GOT slot, which does not change.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             core::arch::asm!(
@@ -190,7 +198,8 @@ macro_rules! function {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above. The word stands after the code that jumps over it.
+        // SAFETY: the code reads a GOT slot, which does not change. The word with the slot's offset stands among the
+        // instructions, and a branch skips it.
         #[cfg(target_arch = "arm")]
         unsafe {
             core::arch::asm!(
@@ -209,8 +218,10 @@ macro_rules! function {
     }};
 }
 
+/// Registers the fork handler.
+///
 /// # Safety
-/// Called once, by the image's constructor.
+/// This is called once, by the image's constructor.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 unsafe fn register_fork_handler() {
     type Register = extern "C" fn(usize, usize, extern "C" fn(), *mut u8) -> i32;
@@ -219,7 +230,7 @@ unsafe fn register_fork_handler() {
         address = function!("pthread_atfork");
     }
     if address != 0 {
-        // SAFETY: both functions take these arguments; the second one ignores the last argument. libc forgets the
+        // SAFETY: both functions accept these arguments; `pthread_atfork` ignores the last one. libc removes the
         // handler when the image is unloaded.
         let register = unsafe { core::mem::transmute::<usize, Register>(address) };
         register(0, 0, in_child, image::runtime_handle());

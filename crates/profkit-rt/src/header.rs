@@ -1,18 +1,18 @@
-//! The header of a raw file's part.
+//! Writes the header of a part in a raw file.
 use profkit_abi::mip::{file_type, raw_header, MAGIC, VERSION};
 
 /// The fields of a header that differ between images.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
-    /// All mode flags of the image, joined by or.
+    /// The bitwise OR of all mode flags in the image.
     pub modes: u32,
-    /// Length of the build id.
+    /// The length of the build id in bytes.
     pub build_id_length: u32,
-    /// Size of the return-address samples.
+    /// The size of the return-address samples in bytes.
     pub samples_size: u32,
-    /// How many runs were added up.
+    /// The number of runs whose counts were added up.
     pub runs: u32,
-    /// Size of the records.
+    /// The size of the records in bytes.
     pub records_size: u64,
 }
 
@@ -23,7 +23,7 @@ const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
 };
 
 impl Header {
-    /// The header's bytes.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn encode(&self) -> [u8; raw_header::SIZE] {
         let [m0, m1, m2, m3] = MAGIC.to_le_bytes();
@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// Zeroes after a build id of this length.
+/// Returns the number of padding bytes after a build id of this length.
 #[must_use]
 pub fn build_id_padding(length: usize) -> usize {
     length.wrapping_neg() % raw_header::BUILD_ID_ALIGN

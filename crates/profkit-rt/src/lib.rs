@@ -1,18 +1,18 @@
-//! The runtime that is linked into every image (program or shared library) with MIP instrumentation. At exit it writes
-//! the image's records as a raw file; docs/formats/mip.md says what the file holds and docs/mip-runtime.md how the
-//! runtime behaves.
+//! The MIP runtime, which is linked into every instrumented image (program or shared library). At exit it writes the
+//! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/mip-runtime.md the behaviour of
+//! the runtime.
 //!
-//! The crate is compiled in two ways. As a library it has the parts that need no platform, so that they can be tested.
-//! With `--cfg profkit_rt_object` it is the runtime: one object file, hidden C names, no panic, no allocation, no
-//! Rust library but `core`'s inlined functions. `profkit_rt_libc` makes it use libc where it would make system calls
-//! itself. [`COMPILE_FLAGS`] is how to compile it.
+//! The crate is compiled in two ways. As a library it contains the modules that do not depend on the platform, so that
+//! they can be tested. With `--cfg profkit_rt_object` it is the runtime: one object file with hidden C names, without
+//! panics, allocations and Rust libraries, except for inlined functions of `core`. With `profkit_rt_libc` it calls libc
+//! instead of making system calls itself. [`COMPILE_FLAGS`] are the options for compiling it.
 //!
-//! Size is what counts here: the object is part of every shipped instrumented program.
+//! The size of the object file is important, because every shipped instrumented program contains it.
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
-/// Modules that are public in the library, and private in the object file: there nothing may be global but the C names,
-/// or images of one process would share functions.
+/// These modules are public in the library and private in the object file. In the object file only the C names may be
+/// global symbols. Otherwise the images of one process would share functions.
 macro_rules! parts {
     ($($name:ident),*) => {
         $(
@@ -34,8 +34,8 @@ mod image;
 #[cfg(profkit_rt_object)]
 mod sys;
 
-/// The options for rustc that make the runtime's object file from [`source::FILES`]. Input, output, target and
-/// `--extern profkit_abi=…` must be added.
+/// The options with which rustc compiles [`source::FILES`] to the object file of the runtime. The caller adds input,
+/// output, target and `--extern profkit_abi=…`.
 pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
     "--crate-type=lib",
@@ -48,15 +48,16 @@ pub const COMPILE_FLAGS: &[&str] = &[
     "-Crelocation-model=pic",
     "-Cforce-unwind-tables=no",
     "-Cdebuginfo=0",
-    // Nothing is global but the C names, or images of one process would share functions.
+    // In the object file only the C names may be global symbols. Otherwise the images of one process would share
+    // functions.
     "-Cpasses=internalize,globaldce,default<Oz>",
     "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next",
 ];
 
-/// The source text of this crate. With it, the command alone can compile the runtime for another target.
+/// The source text of this crate, with which the profkit command can compile the runtime for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// Each file's path below the crate's `src`, and its text.
+    /// The source files of this crate: the path of each below `src`, and its text.
     pub const FILES: &[(&str, &str)] = &[
         ("lib.rs", include_str!("lib.rs")),
         ("dump.rs", include_str!("dump.rs")),

@@ -1,27 +1,29 @@
-//! The name of the raw file: a pattern, with replacements so that no two images or processes overwrite each other's
-//! files.
+//! Makes the name of the raw file from a pattern. Directives in the pattern are replaced, so that no two images or
+//! processes overwrite each other's files.
 
-/// The longest name, including its end mark.
+/// The size in bytes of the longest name, including its terminating zero.
 pub const NAME_MAX: usize = 1024;
 
-/// The values that replace the directives of a pattern.
+/// The values that replace the directives in a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// Process id.
+    /// The id of the process.
     pub process: u32,
-    /// Build id; empty when the image has none.
+    /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
-    /// Whether the image is the program, not a shared library.
+    /// Whether the image is the program itself and not a shared library.
     pub program: bool,
-    /// An address inside the image: it distinguishes images without build id.
+    /// An address inside the image. It distinguishes images that have no build id.
     pub address: usize,
-    /// Whether the process is a forked child. Its name must differ from its parent's, unless both use a pool.
+    /// Whether the process is a forked child. Its file must not have the name of its parent's file, unless both use a
+    /// pool.
     pub forked: bool,
-    /// Whether a pool cannot be used. Then each process needs a file of its own.
+    /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
     pub no_pool: bool,
 }
 
-// Written without core's own adaptors: these add landing pads, and each landing pad adds an unwind table.
+// These functions replace adaptors of core, which would need landing pads. Each landing pad adds an entry to the unwind
+// table.
 
 fn byte_or_zero(byte: Option<&u8>) -> u8 {
     match byte {
@@ -37,7 +39,7 @@ fn part(bytes: Option<&[u8]>) -> &[u8] {
     }
 }
 
-/// Which directives a pattern contains.
+/// The kinds of directives that a pattern contains.
 #[derive(Default)]
 struct Found {
     process: bool,
@@ -45,12 +47,12 @@ struct Found {
     pool: bool,
 }
 
-/// A name being built, zero-terminated.
+/// A zero-terminated file name that is being built.
 #[derive(Debug, Clone, Copy)]
 pub struct Name {
     bytes: [u8; NAME_MAX],
     length: usize,
-    /// Whether the pattern asked for a merge pool.
+    /// Whether the pattern contains a directive for a merge pool.
     pub pool: bool,
     /// Whether the name was too long.
     pub too_long: bool,
@@ -63,7 +65,7 @@ impl Default for Name {
 }
 
 impl Name {
-    /// An empty name.
+    /// A name without any bytes.
     pub const EMPTY: Self = Self {
         bytes: [0; NAME_MAX],
         length: 0,
@@ -71,33 +73,33 @@ impl Name {
         too_long: false,
     };
 
-    /// Empties it.
+    /// Removes all bytes of the name.
     pub fn clear(&mut self) {
         self.length = 0;
         self.pool = false;
         self.too_long = false;
     }
 
-    /// The bytes, without end mark.
+    /// The bytes of the name, without the terminating zero.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: length < NAME_MAX, see `push`.
+        // SAFETY: the length is always less than NAME_MAX, which `push` ensures.
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr(), self.length) }
     }
 
-    /// Pointer to the zero-terminated name.
+    /// A pointer to the zero-terminated name.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.bytes.as_ptr()
     }
 
-    /// Appends a byte; the last byte of the array stays zero.
+    /// Appends a byte. The last byte of the array always stays zero.
     pub fn push(&mut self, byte: u8) {
         if self.length + 1 >= NAME_MAX {
             self.too_long = true;
             return;
         }
-        // SAFETY: length + 1 < NAME_MAX.
+        // SAFETY: the length plus one is less than NAME_MAX.
         unsafe {
             let end = self.bytes.as_mut_ptr().add(self.length);
             *end = byte;
@@ -106,7 +108,7 @@ impl Name {
         self.length += 1;
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the name.
     pub fn extend(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.push(byte);
@@ -125,8 +127,8 @@ impl Name {
         self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
     }
 
-    /// Appends the build id in hex. An image without one appends a word instead, and a shared library also appends its
-    /// address, so that two libraries differ.
+    /// Appends the build id as hexadecimal digits. For an image without build id, a fixed word is appended; for a
+    /// shared library also its address, so that the names of two libraries differ.
     fn build_id(&mut self, facts: &Facts<'_>) {
         for &byte in facts.build_id {
             self.hex_digit(byte >> 4);
@@ -137,7 +139,8 @@ impl Name {
             if !facts.program {
                 let mut address = facts.address;
                 while address != 0 {
-                    // The lowest hex digit of the address, which is shifted right in each round.
+                    // In each round the lowest hexadecimal digit of the address is appended, and the address is shifted
+                    // right.
                     let [lowest, ..] = address.to_le_bytes();
                     self.hex_digit(lowest & 15);
                     address >>= 4;
@@ -146,13 +149,13 @@ impl Name {
         }
     }
 
-    /// Expands `pattern` into this empty name: `%p`, `%h`, `%m`, `%1m` to `%9m`, `%%`. Any other character after a
-    /// percent sign stays as it is, with the percent sign. If the pattern does not distinguish its writers, text is
-    /// inserted before the extension: the build id for a shared library, and the process id for a forked child or in
-    /// place of a pool.
+    /// Expands `pattern` into this empty name. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent
+    /// sign before any other character is copied together with the character. If the directives do not distinguish all
+    /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
+    /// for a forked child, or if a pool cannot be used.
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
-        // The directives of the pattern, and the start of its extension. A name whose only dot comes first has no
-        // extension.
+        // Finds the directives of the pattern and the start of its extension. A file name that only begins with a dot
+        // has no extension.
         let mut found = Found::default();
         let mut extension = pattern.len();
         let mut before = b'/';
@@ -227,7 +230,7 @@ impl Name {
         }
     }
 
-    /// Turns this name into that of the folder that holds `file`, with its end mark.
+    /// Sets this name to that of the folder that contains `file`.
     pub fn folder_of(&mut self, file: &Self) {
         self.length = 0;
         let mut slash = 0;
@@ -244,7 +247,7 @@ impl Name {
         }
     }
 
-    /// Turns this name into a temporary name beside `file`.
+    /// Sets this name to that of a temporary file in the folder of `file`.
     pub fn temporary_of(&mut self, file: &Self, process: u32, number: u32) {
         self.length = 0;
         self.too_long = false;

@@ -1,8 +1,8 @@
-//! The notes of an ELF file, among which the linker puts the build id.
+//! Reads the notes of an ELF file. The linker stores the build id in one of them.
 use profkit_abi::mip::raw_header;
 
 const NT_GNU_BUILD_ID: u32 = 3;
-/// Sizes of name and description, and the type.
+/// The size of a note's header: the sizes of name and description, and the type.
 const HEADER_SIZE: usize = 12;
 const NAME: &[u8; 4] = b"GNU\0";
 
@@ -13,13 +13,14 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     }
 }
 
-/// The notes that follow a name or description of `size` bytes and its padding. None if fewer bytes than `size` are
-/// left. This is checked first, because on a 32-bit machine a sum with `size` could wrap around.
+/// Skips a name or description of `size` bytes and its padding, and returns the bytes after it. None if fewer than
+/// `size` bytes are left. This is checked before adding the padding, because on a 32-bit machine that sum could wrap
+/// around.
 fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     if size > bytes.len() {
         return None;
     }
-    // The last note may lack its padding.
+    // The padding after the last note may be missing.
     let padded = (size + mask) & !mask;
     Some(match bytes.get(padded..) {
         Some(rest) => rest,
@@ -27,8 +28,8 @@ fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     })
 }
 
-/// The build id among the notes of a segment that is aligned to eight bytes, or to four. Empty if there is none. A
-/// build id that is too long for a raw file is cut.
+/// Finds the build id in a segment of notes, which are aligned to eight bytes or to four. Returns an empty slice if
+/// there is none. A build id that is too long for a raw file is cut.
 #[must_use]
 pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
@@ -50,7 +51,7 @@ pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
             None => return &[],
         };
         if kind == NT_GNU_BUILD_ID && named.get(..name) == Some(NAME) {
-            // `Ord::min` would bring a landing pad, and with it an unwind table.
+            // `Ord::min` is not used, because it would add a landing pad, and with it an unwind table.
             let length = if size < raw_header::BUILD_ID_MAX {
                 size
             } else {
@@ -72,7 +73,7 @@ mod tests {
     use profkit_abi::mip::raw_header;
     use std::vec::Vec;
 
-    /// A note that states these sizes, whatever it holds.
+    /// Makes a note whose header contains these sizes, even if they are wrong.
     fn note(name_size: u32, size: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [name_size, size, kind] {
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(build_id(&notes, false), b"");
         notes.extend(note(4, 5, 3, b"GNU\0build"));
         assert_eq!(build_id(&notes, false), b"build");
-        // The padding of the last note may be missing, as in the first case, or present, as in the second.
+        // The padding after the last note was missing above, and is present here. Both are accepted.
         notes.extend(b"\0\0\0");
         assert_eq!(build_id(&notes, false), b"build");
     }

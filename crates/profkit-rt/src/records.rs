@@ -1,19 +1,19 @@
-//! What the runtime can do with records without the map: reset them, and add those of two runs if the image's modes
-//! define their layout.
+//! Adds the records of two runs without the map. This is possible if the image's mode flags define the layout of its
+//! records.
 use profkit_abi::mip::{mode, record};
 
-/// How the records of an image can be added to those of another run of it.
+/// How the records of one run of an image can be added to those of another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adding {
-    /// Each byte by itself: coverage of functions and blocks, unary counters.
+    /// Each byte is added separately: coverage of functions and blocks, unary counters.
     Bytes,
-    /// In units of eight bytes: a count and an ordinal.
+    /// Each eight bytes are a count and an ordinal, which are added together.
     Calls,
-    /// Only the map says where a record starts.
+    /// The records cannot be added, because only the map shows where each record begins.
     Impossible,
 }
 
-/// How records are added, given each set of mode flags that the image has.
+/// Returns how the records of an image can be added, given all sets of mode flags that the image contains.
 pub fn adding(sets: &[u32]) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;
@@ -32,24 +32,26 @@ pub fn adding(sets: &[u32]) -> Adding {
     }
 }
 
-/// Adds the calls of two runs in a byte of coverage or a unary counter. The number of calls is eight minus the number
-/// of set bits, and it saturates. For a byte that is either 0xff or 0x00 the result means "covered in either run".
+/// Adds the calls of two runs in a coverage byte or a unary counter. The number of calls in such a byte is eight minus
+/// the number of set bits; sums above eight become eight. For coverage bytes, 0xff or 0x00, the result means "covered
+/// in either run".
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
     let calls = a.leading_zeros() + b.leading_zeros();
-    // The shift is at most 16, which clears all bits.
+    // The bits are shifted by at most 16, which clears all of them.
     let [byte, ..] = (u32::from(record::INITIAL_BYTE) >> calls).to_le_bytes();
     byte
 }
 
-/// Adds the counts of two runs. The number of calls is the stored value plus one, and the sum saturates.
+/// Adds the call counts of two runs. A stored value is the number of calls minus one. A sum that is too large becomes
+/// the largest count.
 #[must_use]
 pub fn add_count(a: u32, b: u32) -> u32 {
-    // A sum of no calls wraps to the value that stands for no call.
+    // If neither run has calls, subtracting one wraps to the stored value for no calls.
     a.wrapping_add(1).saturating_add(b.wrapping_add(1)).wrapping_sub(1)
 }
 
-/// Joins the first-call ordinals of two runs: the earlier one. "Never" counts as the latest.
+/// Returns the earlier of the first-call ordinals of two runs. The value for "never called" counts as the latest.
 #[must_use]
 pub fn add_ordinal(a: u32, b: u32) -> u32 {
     if a < b {

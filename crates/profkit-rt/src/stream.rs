@@ -1,34 +1,34 @@
-//! Writes bytes to a file in blocks and hashes them on the way. Other threads may change the records meanwhile; each
-//! byte is read once, so that the hash fits what is written.
+//! Writes bytes to a file in blocks, and computes their hash. Other threads may change the records at the same time.
+//! Each byte is therefore read only once, so that the hash is that of the written bytes.
 use crate::xxh3::{self, Accumulators, BLOCK, SHORT_MAX, STRIPE};
 
-/// The receiver of the blocks.
+/// A receiver of blocks of bytes.
 pub trait Sink {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// The system's error number.
+    /// The error number of the system.
     fn write(&mut self, bytes: &[u8]) -> Result<(), i32>;
 }
 
 const CHECKSUM: usize = 8;
 
-/// A hashing, buffering writer.
+/// A writer with a buffer that also computes the hash of all bytes.
 #[derive(Debug)]
 pub struct Stream<S> {
     sink: S,
-    /// The last stripe of the previous block, the current block, and room for the checksum.
+    /// The buffer: the last stripe of the previous block, the current block, and room for the checksum.
     buffer: [u8; STRIPE + BLOCK + CHECKSUM],
-    /// Number of bytes in the current block, at most `BLOCK`.
+    /// The number of bytes in the current block, at most `BLOCK`.
     filled: usize,
     total: u64,
     accumulators: Accumulators,
-    /// The first error; nothing is written after it.
+    /// The first error of the sink; 0 if there was none. Nothing is written after an error.
     error: i32,
 }
 
 impl<S: Sink> Stream<S> {
-    /// A stream that has received nothing.
+    /// Makes a stream that has received no bytes.
     pub const fn new(sink: S) -> Self {
         Self {
             sink,
@@ -40,28 +40,28 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Appends one byte.
+    /// Appends one byte to the stream.
     pub fn push(&mut self, byte: u8) {
         if self.filled >= BLOCK {
             self.flush_block();
         }
-        // SAFETY: filled < BLOCK now, and the buffer has STRIPE + BLOCK bytes.
+        // SAFETY: `filled` is less than BLOCK here, and the buffer has STRIPE + BLOCK bytes.
         unsafe { *self.buffer.as_mut_ptr().add(STRIPE + self.filled) = byte };
         self.filled += 1;
         self.total += 1;
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the stream.
     pub fn extend(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.push(byte);
         }
     }
 
-    /// Hashes and writes a full block that is not the last one.
+    /// Hashes and writes the current block, which is full. More bytes will follow.
     fn flush_block(&mut self) {
-        // SAFETY: the block is within the buffer; its last stripe does not overlap the first. No pointer is kept over
-        // the call of `write`, which borrows all of the stream.
+        // SAFETY: the block is within the buffer; its last stripe does not overlap the first stripe of the buffer. No
+        // pointer is kept during the call of `write`, which borrows the whole stream.
         unsafe {
             self.accumulators.block(self.buffer.as_ptr().add(STRIPE));
             self.write(BLOCK);
@@ -71,7 +71,7 @@ impl<S: Sink> Stream<S> {
         self.filled = 0;
     }
 
-    /// Writes the first `length` bytes of the block.
+    /// Writes the first `length` bytes of the current block.
     ///
     /// # Safety
     /// `length` is at most `BLOCK + CHECKSUM`.
@@ -79,17 +79,18 @@ impl<S: Sink> Stream<S> {
         if self.error != 0 {
             return;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `length` bytes are within the buffer.
         let bytes = unsafe { core::slice::from_raw_parts(self.buffer.as_ptr().add(STRIPE), length) };
         if let Err(error) = self.sink.write(bytes) {
             self.error = error;
         }
     }
 
-    /// The hash of all bytes, of which there are more than 16.
+    /// Returns the hash of all bytes. The stream must have received more than 16 bytes.
     fn hash(&self) -> u64 {
-        // SAFETY: the block holds `filled` bytes, with a stripe before it. An input of up to SHORT_MAX bytes was never
-        // flushed. `short` gets at least its minimum as length: the buffer is longer than that.
+        // SAFETY: the block has `filled` bytes, and a stripe stands before it. An input of up to SHORT_MAX bytes was
+        // never flushed. `short` gets a length of at least SHORT_MIN, even if fewer bytes were written: the buffer is
+        // longer than that.
         unsafe {
             let block = self.buffer.as_ptr().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {
@@ -101,13 +102,13 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Ends the input: writes the rest, and the checksum after it.
+    /// Ends the stream: writes the remaining bytes and the checksum.
     ///
     /// # Errors
     /// The first error of the sink.
     pub fn finish_with_checksum(&mut self) -> Result<(), i32> {
         let hash = self.hash();
-        // SAFETY: filled <= BLOCK, and the buffer has room for the checksum after the block.
+        // SAFETY: `filled` is at most BLOCK, and the buffer has room for the checksum after the block.
         unsafe {
             let end = self.buffer.as_mut_ptr().add(STRIPE + self.filled);
             end.cast::<[u8; CHECKSUM]>().write(hash.to_le_bytes());
@@ -120,7 +121,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Ends the input and returns its hash. Nothing more is written.
+    /// Ends the stream and returns the hash of all bytes. Nothing more is written.
     pub fn finish(&self) -> u64 {
         self.hash()
     }
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn published_vector() {
-        // What `xxhsum -H3` prints for this text.
+        // The expected hash is what `xxhsum -H3` prints for this text.
         let mut written = Vec::new();
         let mut stream = Stream::new(Bytes(&mut written));
         stream.extend(b"The quick brown fox jumps over the lazy dog");

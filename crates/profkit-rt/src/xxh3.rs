@@ -1,13 +1,14 @@
-//! XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes: a raw file's part is never shorter.
-//! Written from the algorithm's specification (doc/xxhash_spec.md of the xxHash project).
+//! Computes the hash XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes. The parts of a raw
+//! file are never shorter. The code was written from the algorithm's specification (doc/xxhash_spec.md of the xxHash
+//! project).
 
-/// Bytes that the accumulators take at once.
+/// The size of a stripe: the number of bytes that the accumulators process at once.
 pub const STRIPE: usize = 64;
-/// Bytes between two scramblings.
+/// The size of a block: the number of bytes between two scramblings of the accumulators.
 pub const BLOCK: usize = 1024;
-/// The longest input that [`short`] takes; a longer one goes through [`Accumulators`].
+/// The longest input that [`short`] can hash. A longer input needs [`Accumulators`].
 pub const SHORT_MAX: usize = 240;
-/// The shortest input that [`short`] takes.
+/// The shortest input that [`short`] can hash.
 pub const SHORT_MIN: usize = 17;
 
 const SECRET: [u8; 192] = [
@@ -39,20 +40,20 @@ const AVALANCHE: u64 = 0x1656_6791_9e37_79f9;
 /// # Safety
 /// Eight bytes at `at` are readable.
 unsafe fn word(at: *const u8) -> u64 {
-    // SAFETY: the caller's promise; an array of bytes has no alignment.
+    // SAFETY: the caller promises that eight bytes are readable; an array of bytes needs no alignment.
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
-/// Eight bytes of the secret. All callers pass constants or loop counters that stay inside; the bound makes it safe
-/// without a branch that could panic.
+/// Returns eight bytes of the secret. All callers pass constants or loop counters that are in range. The limit makes
+/// the access safe without a branch that could panic.
 fn secret(at: usize) -> u64 {
     let at = if at > SECRET.len() - 8 { 0 } else { at };
-    // SAFETY: at + 8 is within the table.
+    // SAFETY: `at` + 8 is not beyond the end of the secret.
     unsafe { word(SECRET.as_ptr().add(at)) }
 }
 
-/// The 128-bit product, with its halves joined by exclusive or. It is computed from parts, because 32-bit targets need
-/// a library for 128-bit multiplication.
+/// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product. The product is computed
+/// from parts, because 32-bit targets would need a library for 128-bit multiplication.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     const LOW: u64 = 0xffff_ffff;
     let low = (a & LOW) * (b & LOW);
@@ -68,27 +69,27 @@ fn avalanche(mut hash: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Mixes 16 bytes.
+/// Mixes 16 bytes of the input with the secret.
 ///
 /// # Safety
 /// Sixteen bytes at `at` are readable.
 unsafe fn mix(at: *const u8, secret_at: usize) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that sixteen bytes are readable.
     let (low, high) = unsafe { (word(at), word(at.add(8))) };
     multiply_fold(low ^ secret(secret_at), high ^ secret(secret_at + 8))
 }
 
-/// Hash of `length` bytes, [`SHORT_MIN`] to [`SHORT_MAX`] of them.
+/// Returns the hash of a short input: [`SHORT_MIN`] to [`SHORT_MAX`] bytes.
 ///
 /// # Safety
 /// `length` bytes at `input` are readable, and `length` is in that range.
 pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     let mut hash = (length as u64).wrapping_mul(PRIME64_1);
     if length <= 128 {
-        // Pairs of 16 bytes from both ends, as many as fit.
+        // Mixes pairs of 16 bytes, one from each end of the input.
         let mut pair = (length - 1) / 32;
         loop {
-            // SAFETY: 16 * (pair + 1) <= length, since pair = (length - 1) / 32 at most and length > 16.
+            // SAFETY: 16 * (pair + 1) <= length, because pair is at most (length - 1) / 32, and length > 16.
             let (first, last) = unsafe {
                 (
                     mix(input.add(16 * pair), 32 * pair),
@@ -106,18 +107,18 @@ pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     let mut at = 0;
     while at + 16 <= length {
         let secret_at = if at < 128 { at } else { at - 128 + 3 };
-        // SAFETY: at + 16 <= length.
+        // SAFETY: at + 16 <= length, so the bytes are within the input.
         hash = hash.wrapping_add(unsafe { mix(input.add(at), secret_at) });
         at += 16;
         if at == 128 {
             hash = avalanche(hash);
         }
     }
-    // SAFETY: length > 128.
+    // SAFETY: length > 128, so the bytes are within the input.
     avalanche(hash.wrapping_add(unsafe { mix(input.add(length - 16), 136 - 17) }))
 }
 
-/// State of a long hash.
+/// The state of the hash of a long input.
 #[derive(Debug, Clone, Copy)]
 pub struct Accumulators([u64; 8]);
 
@@ -128,19 +129,19 @@ impl Default for Accumulators {
 }
 
 impl Accumulators {
-    /// The state before any input.
+    /// The state before any input was processed.
     pub const NEW: Self = Self([
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
     ]);
 
-    /// Takes one stripe with the secret from `secret_at`.
+    /// Adds one stripe of the input, mixed with the secret from `secret_at`.
     ///
     /// # Safety
     /// [`STRIPE`] bytes at `stripe` are readable.
     unsafe fn stripe(&mut self, stripe: *const u8, secret_at: usize) {
         let accumulators = self.0.as_mut_ptr();
         for lane in 0..8 {
-            // SAFETY: lane < 8; the caller's promise; lane ^ 1 < 8.
+            // SAFETY: lane < 8 and lane ^ 1 < 8, and the caller promises that the stripe is readable.
             unsafe {
                 let value = word(stripe.add(8 * lane));
                 let key = value ^ secret(secret_at + 8 * lane);
@@ -152,23 +153,23 @@ impl Accumulators {
         }
     }
 
-    /// Takes `count` stripes from the start of a block.
+    /// Adds the first `count` stripes of a block.
     ///
     /// # Safety
     /// `count` stripes at `block` are readable; `count` is at most 16.
     unsafe fn stripes(&mut self, block: *const u8, count: usize) {
         for index in 0..count {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that `count` stripes are readable.
             unsafe { self.stripe(block.add(STRIPE * index), 8 * index) };
         }
     }
 
-    /// Takes a whole block that is not the end of the input.
+    /// Adds a complete block that is not the end of the input.
     ///
     /// # Safety
     /// [`BLOCK`] bytes at `block` are readable.
     pub unsafe fn block(&mut self, block: *const u8) {
-        // SAFETY: a block is 16 stripes.
+        // SAFETY: the caller promises that a block is readable, and a block has 16 stripes.
         unsafe { self.stripes(block, BLOCK / STRIPE) };
         let mut secret_at = 128;
         for value in &mut self.0 {
@@ -179,13 +180,13 @@ impl Accumulators {
         }
     }
 
-    /// Processes the last `length` bytes, 1 to [`BLOCK`], of an input of `total` bytes, and returns the hash.
+    /// Adds the last `length` bytes, 1 to [`BLOCK`], of an input of `total` bytes, and returns the hash.
     ///
     /// # Safety
-    /// `length` bytes at `rest` are readable, and the [`STRIPE`] bytes before their end too (they may belong to the
-    /// previous block).
+    /// `length` bytes at `rest` are readable, and so are the [`STRIPE`] bytes before their end, which may belong to the
+    /// previous block.
     pub unsafe fn finish(mut self, rest: *const u8, length: usize, total: u64) -> u64 {
-        // SAFETY: the stripes end before the last byte; the last stripe ends with it.
+        // SAFETY: the complete stripes end before the last byte, and the last stripe ends with the last byte.
         unsafe {
             self.stripes(rest, length.wrapping_sub(1) / STRIPE);
             self.stripe(rest.wrapping_add(length).wrapping_sub(STRIPE), 192 - 64 - 7);

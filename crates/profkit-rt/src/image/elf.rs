@@ -1,8 +1,9 @@
-//! ELF: the linker's `__start_` and `__stop_` symbols give the bounds of sections; the program headers give the rest.
+//! Reads an ELF image in memory. The linker's `__start_` and `__stop_` symbols are the bounds of sections; the program
+//! headers contain everything else.
 //!
 //! The symbols are hidden and addressed relative to the program counter, so that they need no GOT slot and no dynamic
-//! relocation. In a position-independent image GNU ld refuses such an address if the symbol may be missing. So the
-//! runtime itself has an empty piece of each section.
+//! relocation. In a position-independent image, GNU ld rejects such an address if the symbol may be undefined. So the
+//! runtime contains an empty piece of each section.
 use super::{Facts, Range};
 use crate::notes;
 use core::arch::{asm, global_asm};
@@ -24,7 +25,7 @@ weak_hidden!(
     "__dso_handle"
 );
 
-// An empty piece of each section, which makes the linker define the section's bounds.
+// The runtime contains an empty piece of each section, so that the linker defines the bounds of the section.
 global_asm!(
     ".pushsection __llvm_mipraw, \"awR\", %progbits",
     ".popsection",
@@ -34,11 +35,11 @@ global_asm!(
     ".popsection",
 );
 
-/// Address of a symbol of this image.
+/// Returns the address of a symbol of this image.
 macro_rules! address {
     ($name:literal) => {{
         let address: *mut u8;
-        // SAFETY: this computes an address; it does not change memory or flags.
+        // SAFETY: the code computes an address; it does not change memory or flags.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             asm!(
@@ -47,7 +48,7 @@ macro_rules! address {
                 options(pure, nomem, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above.
+        // SAFETY: the code computes an address; it does not change memory or flags.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             asm!(
@@ -57,7 +58,8 @@ macro_rules! address {
                 options(pure, nomem, nostack, preserves_flags)
             );
         }
-        // SAFETY: as above. The word stands after the code that jumps over it.
+        // SAFETY: the code computes an address; it does not change memory or flags. The word with the address stands
+        // among the instructions, and a branch skips it.
         #[cfg(target_arch = "arm")]
         unsafe {
             asm!(
@@ -78,31 +80,31 @@ macro_rules! address {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!("profkit's runtime knows x86-64, AArch64 and 32-bit Arm");
 
-/// All records of this image, in one section as the linker joined them.
+/// Returns all records of this image. The linker has joined them to one section.
 pub fn records() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipraw"),
         address!("__stop___llvm_mipraw"),
     );
-    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe { Range::between(start, end) }
 }
 
-/// The ring of return addresses.
+/// Returns the ring of sampled return addresses.
 pub fn ring() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipring"),
         address!("__stop___llvm_mipring"),
     );
-    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe { Range::between(start, end) }
 }
 
-/// The sets of mode flags.
+/// Returns all sets of mode flags in this image.
 pub fn modes() -> &'static [u32] {
     let start: *mut u8 = address!("__start___llvm_mipmode");
     let end: *mut u8 = address!("__stop___llvm_mipmode");
-    // SAFETY: the linker's bounds of a section of aligned words that nobody writes.
+    // SAFETY: these are the linker's bounds of a section of aligned words that nobody writes.
     unsafe {
         core::slice::from_raw_parts(
             start.cast(),
@@ -111,7 +113,7 @@ pub fn modes() -> &'static [u32] {
     }
 }
 
-/// The address by which libc knows this image.
+/// The address by which libc identifies this image.
 pub fn runtime_handle() -> *mut u8 {
     address!("__dso_handle")
 }
@@ -150,41 +152,41 @@ const DT_FLAGS_1: usize = 0x6fff_fffb;
 const DF_1_PIE: usize = 0x0800_0000;
 const PF_R: u32 = 4;
 
-/// Reads a value of the image's headers.
+/// Reads a value from the headers of the image.
 ///
 /// # Safety
-/// A value of this type stands at `base + offset`.
+/// There is a value of this type at `base + offset`.
 unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that there is a value of this type.
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
 }
 
-/// Facts about the image's memory from the program headers.
+/// The program headers of the image, and the address at which it was loaded.
 #[derive(Clone, Copy)]
 struct Segments {
-    /// The first program header.
+    /// The address of the first program header.
     first: *const u8,
-    /// Bytes from one program header to the next.
+    /// The number of bytes from one program header to the next.
     stride: usize,
     count: usize,
-    /// The address in memory that stands for address 0 of the file's headers.
+    /// The address in memory that corresponds to address 0 in the headers.
     base: usize,
 }
 
 impl Segments {
-    /// The bytes of a segment's file contents, in memory. None unless a loaded segment contains them: the linker also
-    /// writes headers for parts that exist in the file alone, and tools change files after linking.
+    /// Returns the contents of a segment in memory. None unless the segment is inside a loaded segment: linkers also
+    /// write headers for parts that exist only in the file, and tools change files after linking.
     ///
     /// # Safety
     /// The headers are those of an image in memory.
     unsafe fn loaded(self, segment: *const u8) -> Option<&'static [u8]> {
-        // SAFETY: the caller's promise; what is inside a loaded segment is readable.
+        // SAFETY: the caller promises that the headers are valid; everything inside a loaded segment is readable.
         unsafe {
             let address = get::<usize>(segment, at::ADDRESS);
             let size = get::<usize>(segment, at::FILE_SIZE);
             for index in 0..self.count {
                 let other = self.first.add(index * self.stride);
-                // An address before the segment wraps around to an offset beyond its end.
+                // For an address before the segment, the offset wraps around and is too large.
                 let offset = address.wrapping_sub(get::<usize>(other, at::ADDRESS));
                 let room = get::<usize>(other, at::FILE_SIZE);
                 if get::<u32>(other, 0) == PT_LOAD
@@ -201,17 +203,18 @@ impl Segments {
     }
 }
 
-/// Reads the image's headers. An image without an ELF header in memory (a linker script of its own) has no build id, and
-/// counts as the program.
+/// Reads the headers of the image. If the ELF header is not in memory (because of an unusual linker script), the image
+/// has no build id and is treated as the program.
 pub fn facts() -> Facts {
     let header: *const u8 = address!("__ehdr_start");
     let mut facts = Facts {
         build_id: &[],
         program: true,
     };
-    // SAFETY: the linker's symbol marks the ELF header where there is one, with the program headers in the same
-    // segment. Otherwise it is null in a program at a fixed address and the image's first byte in others. The program
-    // loader has used the headers of the loaded segments, so these are right; the others are checked against them.
+    // SAFETY: the linker's symbol is the address of the ELF header if the header is in memory, and then the program
+    // headers are in the same segment. If not, it is null in a program at a fixed address, and the first byte of other
+    // images. The program loader has used the headers of the loaded segments, so these are right; the other headers are
+    // checked against them.
     unsafe {
         if header.is_null() || get::<[u8; 4]>(header, 0) != *b"\x7fELF" {
             return facts;
@@ -225,7 +228,7 @@ pub fn facts() -> Facts {
         };
         for index in 0..segments.count {
             let segment = segments.first.add(index * segments.stride);
-            // The first loaded segment starts with the header.
+            // The first loaded segment begins with the ELF header.
             if get::<u32>(segment, 0) == PT_LOAD && get::<usize>(segment, at::OFFSET) == 0 {
                 segments.base = (header as usize).wrapping_sub(get::<usize>(segment, at::ADDRESS));
                 break;

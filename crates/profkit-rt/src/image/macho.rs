@@ -1,5 +1,5 @@
-//! Mach-O: the linker's `section$start$` and `section$end$` symbols give the bounds of sections; the load commands give
-//! the rest.
+//! Reads a Mach-O image in memory. The linker's `section$start$` and `section$end$` symbols are the bounds of sections;
+//! the load commands contain everything else.
 use super::{Facts, Range};
 
 extern "C" {
@@ -15,7 +15,7 @@ extern "C" {
     static mut RING_START: u8;
     #[link_name = "\x01section$end$__DATA$__llvm_mipring"]
     static mut RING_END: u8;
-    /// The image's Mach-O header.
+    /// The Mach-O header of the image.
     #[link_name = "__dso_handle"]
     static mut HEADER: u8;
 }
@@ -23,9 +23,9 @@ extern "C" {
 const FILE_TYPE_EXECUTE: u32 = 2;
 const LC_UUID: u32 = 0x1b;
 
-/// All records of this image, in one section as the linker joined them.
+/// Returns all records of this image. The linker has joined them to one section.
 pub fn records() -> Range {
-    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe {
         Range::between(
             core::ptr::addr_of_mut!(RECORDS_START),
@@ -34,9 +34,9 @@ pub fn records() -> Range {
     }
 }
 
-/// The ring of return addresses.
+/// Returns the ring of sampled return addresses.
 pub fn ring() -> Range {
-    // SAFETY: the linker's bounds of a writable section, which only instrumented code and `Range` access.
+    // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe {
         Range::between(
             core::ptr::addr_of_mut!(RING_START),
@@ -45,9 +45,9 @@ pub fn ring() -> Range {
     }
 }
 
-/// The sets of mode flags.
+/// Returns all sets of mode flags in this image.
 pub fn modes() -> &'static [u32] {
-    // SAFETY: the linker's bounds of a section of aligned words that nobody writes.
+    // SAFETY: these are the linker's bounds of a section of aligned words that nobody writes.
     unsafe {
         let start = core::ptr::addr_of!(MODES_START);
         let end = core::ptr::addr_of!(MODES_END);
@@ -58,19 +58,20 @@ pub fn modes() -> &'static [u32] {
     }
 }
 
-/// The address by which libc knows this image.
+/// The address by which libc identifies this image.
 pub fn runtime_handle() -> *mut u8 {
-    // SAFETY: an address alone.
+    // SAFETY: only the address is used; nothing is read.
     unsafe { core::ptr::addr_of_mut!(HEADER) }
 }
 
-/// Reads the load commands: the UUID is the build id.
+/// Reads the load commands of the image. The build id is its UUID.
 pub fn facts() -> Facts {
     let mut facts = Facts {
         build_id: &[],
         program: true,
     };
-    // SAFETY: the header of this image (64 bits: 32 bytes), and the load commands after it, which dyld has checked.
+    // SAFETY: the header of this image has 32 bytes, as in all 64-bit images. The load commands follow it, and dyld has
+    // checked them.
     unsafe {
         let header: *const u8 = core::ptr::addr_of!(HEADER);
         let word = |at: *const u8| at.cast::<u32>().read_unaligned();

@@ -1,4 +1,4 @@
-//! Facts about the image that the runtime is linked into.
+//! Reads facts about the image (program or shared library) that the runtime is linked into.
 
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[path = "elf.rs"]
@@ -9,7 +9,7 @@ mod format;
 
 pub use format::{facts, modes, records, ring, runtime_handle};
 
-/// A section of the image's writable memory. Other threads may change it at any time.
+/// A section in the image's writable memory. Other threads may change its contents at any time.
 #[derive(Clone, Copy)]
 pub struct Range {
     start: *mut u8,
@@ -17,11 +17,11 @@ pub struct Range {
 }
 
 impl Range {
-    /// The memory from `start` up to `end`.
+    /// Makes a range of the memory from `start` up to `end`.
     ///
     /// # Safety
-    /// They are the bounds of one section that is readable and writable for as long as this code is loaded, and only
-    /// instrumented code and this module access it.
+    /// These are the bounds of one section. The section is readable and writable as long as this code is loaded, and
+    /// only instrumented code and this module access it.
     unsafe fn between(start: *mut u8, end: *mut u8) -> Self {
         Self {
             start,
@@ -29,31 +29,32 @@ impl Range {
         }
     }
 
-    /// Its start.
+    /// The address of the first byte.
     pub fn address(self) -> usize {
         self.start as usize
     }
 
-    /// Number of bytes.
+    /// The number of bytes in the section.
     pub fn length(self) -> usize {
         self.length
     }
 
-    /// One byte.
+    /// Reads one byte of the section.
     ///
     /// # Safety
     /// `at` is below [`length`](Self::length).
     pub unsafe fn byte(self, at: usize) -> u8 {
-        // SAFETY: the caller's promise, and that of `between`; volatile, since other threads may be changing the memory.
+        // SAFETY: the caller promises that `at` is in the section, and the section is readable. The access is volatile,
+        // because other threads may change the memory at the same time.
         unsafe { self.start.add(at).read_volatile() }
     }
 
-    /// Four bytes, as a number.
+    /// Reads four bytes of the section as a number.
     ///
     /// # Safety
     /// `at + 3` is below [`length`](Self::length).
     pub unsafe fn word(self, at: usize) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that all four bytes are in the section.
         u32::from_le_bytes(unsafe {
             [
                 self.byte(at),
@@ -64,20 +65,21 @@ impl Range {
         })
     }
 
-    /// Writes one value to all bytes.
+    /// Sets all bytes of the section to one value.
     pub fn fill(self, byte: u8) {
         for at in 0..self.length {
-            // SAFETY: `at` is below the length; volatile, since other threads may be changing the memory.
+            // SAFETY: `at` is below the length. The access is volatile, because other threads may change the memory at
+            // the same time.
             unsafe { self.start.add(at).write_volatile(byte) };
         }
     }
 }
 
-/// Facts from the image's own headers.
+/// Facts from the headers of the image.
 #[derive(Clone, Copy)]
 pub struct Facts {
-    /// Build id, in the image's memory.
+    /// The build id, in the memory of the image; empty if there is none.
     pub build_id: &'static [u8],
-    /// Whether it is the program, not a shared library.
+    /// Whether the image is the program itself and not a shared library.
     pub program: bool,
 }

@@ -1,4 +1,4 @@
-//! The calls of this module made through libc, for systems and architectures without system calls of our own.
+//! Calls libc, on systems and architectures for which the runtime does not make system calls itself.
 use super::{error, Open, Result};
 
 extern "C" {
@@ -52,7 +52,7 @@ const LOCK_EX: i32 = 2;
 
 /// Makes a call and leaves errno unchanged, because the caller may be a signal handler.
 fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
-    // SAFETY: libc gives the address of this thread's errno.
+    // SAFETY: libc returns the address of this thread's errno.
     unsafe {
         let place = errno();
         let before = *place;
@@ -78,56 +78,56 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
             Open::Write => 1,
             Open::Create => 1 | flag::CREATE | flag::EXCLUSIVE,
         };
-    // SAFETY: libc reads a path.
+    // SAFETY: the path is zero-terminated, and libc only reads it.
     checked(|| unsafe { c_open(path, flags, 0o666) } as isize).map(|file| file as i32)
 }
 
 /// Closes a file.
 pub fn close(file: i32) -> Result<()> {
-    // SAFETY: only descriptors that the runtime opened.
+    // SAFETY: the runtime passes only descriptors that it has opened.
     checked(|| unsafe { c_close(file) } as isize).map(|_| ())
 }
 
-/// Writes some of `bytes`.
+/// Writes some of `bytes` to a file. Returns the number of bytes written.
 pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
-    // SAFETY: libc reads within the slice.
+    // SAFETY: libc reads only bytes of the slice.
     checked(|| unsafe { c_write(file, bytes.as_ptr(), bytes.len()) })
 }
 
-/// Reads some bytes; 0 at the end.
+/// Reads some bytes from a file. Returns their number; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
-    // SAFETY: libc writes within the slice.
+    // SAFETY: libc writes only bytes of the slice.
     checked(|| unsafe { c_read(file, bytes.as_mut_ptr(), bytes.len()) })
 }
 
-/// Goes back to the start of a file.
+/// Sets the position in a file to its start.
 pub fn rewind(file: i32) -> Result<()> {
-    // SAFETY: changes a position alone.
+    // SAFETY: the call only changes the position in a file.
     checked(|| unsafe { c_lseek(file, 0, 0) }).map(|_| ())
 }
 
 /// Renames a file.
 ///
 /// # Safety
-/// Both are zero-terminated.
+/// Both paths are zero-terminated.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
-    // SAFETY: libc reads two paths.
+    // SAFETY: both paths are zero-terminated, and libc only reads them.
     checked(|| unsafe { c_rename(from, to) } as isize).map(|_| ())
 }
 
-/// Removes a file.
+/// Removes a file. Errors are ignored.
 ///
 /// # Safety
 /// `path` is zero-terminated.
 pub unsafe fn unlink(path: *const u8) {
-    // SAFETY: libc reads a path. A temporary file that cannot be removed stays.
+    // SAFETY: the path is zero-terminated, and libc only reads it. A temporary file that cannot be removed is left.
     let _ = checked(|| unsafe { c_unlink(path) } as isize);
 }
 
-/// Waits for the lock of this open file.
+/// Waits until it can lock an open file or folder.
 pub fn lock(file: i32) -> Result<()> {
     loop {
-        // SAFETY: an advisory lock on a descriptor of ours.
+        // SAFETY: the call sets an advisory lock on a descriptor that the runtime has opened.
         match checked(|| unsafe { c_flock(file, LOCK_EX) } as isize) {
             Err(error::INTERRUPTED) => {}
             other => return other.map(|_| ()),
@@ -135,19 +135,19 @@ pub fn lock(file: i32) -> Result<()> {
     }
 }
 
-/// The process id.
+/// Returns the id of this process.
 pub fn process() -> u32 {
-    // SAFETY: no arguments.
+    // SAFETY: the function has no arguments.
     unsafe { c_getpid() as u32 }
 }
 
 /// Lets another thread run.
 pub fn pause() {
-    // SAFETY: no arguments.
+    // SAFETY: the function has no arguments.
     let _ = unsafe { c_sched_yield() };
 }
 
-/// libc's `struct sigaction`, which every system orders in its own way.
+/// The type `struct sigaction` of libc. The order of its fields differs between systems.
 #[repr(C)]
 struct Action {
     #[cfg(all(target_os = "android", target_pointer_width = "64"))]
@@ -172,8 +172,8 @@ struct Action {
     restorer: usize,
 }
 
-/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether it will.
-/// Everything else stays as libc's `signal` has set it.
+/// Sets the system to call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether that
+/// succeeded. All other settings stay as libc's `signal` has made them.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
         4
@@ -185,8 +185,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     }
     let mut action = core::mem::MaybeUninit::<Action>::zeroed();
     let place = action.as_mut_ptr();
-    // SAFETY: libc writes an action to `place`, then reads it from there; zeroes are an action too. The handler in it is
-    // ours, which takes three arguments.
+    // SAFETY: libc writes an action to `place`, then reads it from there; an action may also be all zeros. The handler
+    // in it is that of the runtime, which has three arguments.
     checked(|| unsafe {
         if sigaction(signal, core::ptr::null(), place) < 0 {
             return -1;
@@ -197,15 +197,15 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     .is_ok()
 }
 
-/// Whether the path is something that a rename must not replace. libc's stat has a different layout on each system, so
-/// this looks at the name.
+/// Whether the path is a special file that must not be replaced by renaming another file to its name. libc's `stat` has
+/// a different layout on each system, so only the path is examined.
 ///
 /// # Safety
 /// `path` is zero-terminated.
 pub unsafe fn is_special(path: *const u8) -> bool {
     let mut at = path;
     for &expected in b"/dev/" {
-        // SAFETY: each byte up to the end mark is readable, and the comparison ends there.
+        // SAFETY: each byte up to the terminating zero is readable, and the comparison ends there.
         unsafe {
             if *at != expected {
                 return false;

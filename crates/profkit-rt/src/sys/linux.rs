@@ -1,4 +1,5 @@
-//! System calls of Linux on x86-64, AArch64 and 32-bit Arm. Numbers and flags: the kernel's uapi headers.
+//! Makes system calls of Linux on x86-64, AArch64 and 32-bit Arm. Numbers and flags are those in the kernel's uapi
+//! headers.
 use super::{error, Open, Result};
 use core::arch::asm;
 
@@ -60,15 +61,15 @@ const O_CLOEXEC: usize = 0o2_000_000;
 const AT_FDCWD: usize = -100_isize as usize;
 const LOCK_EX: usize = 2;
 
-/// Makes one system call. A negative result is an error.
+/// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// What the call does with its arguments must be sound.
+/// Everything that the system call does with its arguments must be sound.
 #[cfg(target_arch = "x86_64")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes rax, rcx and r11 alone, and what the call is about.
+    // SAFETY: the kernel changes only rax, rcx, r11, and the memory that the system call is for.
     unsafe {
         asm!(
             "syscall",
@@ -81,15 +82,15 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// Makes one system call. A negative result is an error.
+/// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// What the call does with its arguments must be sound.
+/// Everything that the system call does with its arguments must be sound.
 #[cfg(target_arch = "aarch64")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes x0 alone, and what the call is about.
+    // SAFETY: the kernel changes only x0, and the memory that the system call is for.
     unsafe {
         asm!(
             "svc 0",
@@ -101,16 +102,16 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// Makes one system call. A negative result is an error.
+/// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// What the call does with its arguments must be sound.
+/// Everything that the system call does with its arguments must be sound.
 #[cfg(target_arch = "arm")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes r0 alone, and what the call is about. r7 may be the frame pointer, so it is not an
-    // operand but saved and restored.
+    // SAFETY: the kernel changes only r0, and the memory that the system call is for. r7 may be the frame pointer, so
+    // it is not an operand; the code saves and restores it.
     unsafe {
         asm!(
             "mov {saved}, r7",
@@ -126,12 +127,12 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     result as isize
 }
 
-/// Makes one system call and turns a negative result into an error number.
+/// Makes a system call, and returns an error number if the result is negative.
 ///
 /// # Safety
-/// As [`call`].
+/// The same as [`call`].
 unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the system call is sound.
     let result = unsafe { call(number, arguments) };
     if result < 0 {
         Err(-result as i32)
@@ -152,20 +153,20 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
             Open::Create => O_WRONLY | O_CREAT | O_EXCL,
             Open::Folder => number::O_DIRECTORY,
         };
-    // SAFETY: the kernel reads a path.
+    // SAFETY: the path is zero-terminated, and the kernel only reads it.
     unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, flags, 0o666, 0]) }
         .map(|file| file as i32)
 }
 
 /// Closes a file.
 pub fn close(file: i32) -> Result<()> {
-    // SAFETY: only descriptors that the runtime opened.
+    // SAFETY: the runtime passes only descriptors that it has opened.
     unsafe { checked(number::CLOSE, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
 }
 
-/// Writes some of `bytes`.
+/// Writes some of `bytes` to a file. Returns the number of bytes written.
 pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
-    // SAFETY: the kernel reads within the slice.
+    // SAFETY: the kernel reads only bytes of the slice.
     unsafe {
         checked(
             number::WRITE,
@@ -174,9 +175,9 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     }
 }
 
-/// Reads some bytes; 0 at the end.
+/// Reads some bytes from a file. Returns their number; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
-    // SAFETY: the kernel writes within the slice.
+    // SAFETY: the kernel writes only bytes of the slice.
     unsafe {
         checked(
             number::READ,
@@ -191,18 +192,18 @@ pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// Goes back to the start of a file.
+/// Sets the position in a file to its start.
 pub fn rewind(file: i32) -> Result<()> {
-    // SAFETY: changes a position alone.
+    // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
 }
 
 /// Renames a file.
 ///
 /// # Safety
-/// Both are zero-terminated.
+/// Both paths are zero-terminated.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
-    // SAFETY: the kernel reads two paths.
+    // SAFETY: both paths are zero-terminated, and the kernel only reads them.
     unsafe {
         checked(
             number::RENAMEAT,
@@ -212,19 +213,20 @@ pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
     .map(|_| ())
 }
 
-/// Removes a file.
+/// Removes a file. Errors are ignored.
 ///
 /// # Safety
 /// `path` is zero-terminated.
 pub unsafe fn unlink(path: *const u8) {
-    // SAFETY: the kernel reads a path. A temporary file that cannot be removed stays.
+    // SAFETY: the path is zero-terminated, and the kernel only reads it. A temporary file that cannot be removed is
+    // left.
     let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0, 0, 0]) };
 }
 
-/// Waits for the lock of this open file.
+/// Waits until it can lock an open file or folder.
 pub fn lock(file: i32) -> Result<()> {
     loop {
-        // SAFETY: an advisory lock on a descriptor of ours.
+        // SAFETY: the call sets an advisory lock on a descriptor that the runtime has opened.
         match unsafe { checked(number::FLOCK, [file as usize, LOCK_EX, 0, 0, 0]) } {
             Err(error::INTERRUPTED) => {}
             other => return other.map(|_| ()),
@@ -232,24 +234,24 @@ pub fn lock(file: i32) -> Result<()> {
     }
 }
 
-/// The process id.
+/// Returns the id of this process.
 pub fn process() -> u32 {
-    // SAFETY: no arguments.
+    // SAFETY: the system call has no arguments.
     unsafe { call(number::GETPID, [0; 5]) as u32 }
 }
 
 /// Lets another thread run.
 pub fn pause() {
-    // SAFETY: no arguments.
+    // SAFETY: the system call has no arguments.
     let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
 }
 
-/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether it will.
-/// Everything else stays as libc's `signal` has set it.
+/// Sets the kernel to call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether that
+/// succeeded. All other settings stay as libc's `signal` has made them.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: usize = 4;
     const SA_RESTORER: usize = 0x400_0000;
-    /// The kernel's `struct sigaction`.
+    /// The type `struct sigaction` of the kernel.
     #[repr(C)]
     struct Action {
         handler: usize,
@@ -260,8 +262,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     let mut action = core::mem::MaybeUninit::<Action>::zeroed();
     let place = action.as_mut_ptr();
     let size = core::mem::size_of::<[u32; 2]>();
-    // SAFETY: the kernel writes an action to `place`, then reads it from there; zeroes are an action too. The handler in it
-    // is ours, which takes three arguments.
+    // SAFETY: the kernel writes an action to `place`, then reads it from there; an action may also be all zeros. The
+    // handler in it is that of the runtime, which has three arguments.
     unsafe {
         if call(
             number::SIGACTION,
@@ -272,8 +274,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         }
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
-            // libc registered its own return code for handlers of one argument, which is wrong for three; the kernel
-            // has the right one.
+            // libc has registered return code that is right only for handlers of one argument. Without it, the kernel
+            // uses its own return code for three arguments.
             (*place).flags &= !SA_RESTORER;
         }
         call(
@@ -283,7 +285,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     }
 }
 
-/// Whether something is there that a rename must not replace: a device, a pipe, a socket.
+/// Whether the path is a device, a pipe, a socket or another special file, which must not be replaced by renaming
+/// another file to its name.
 ///
 /// # Safety
 /// `path` is zero-terminated.
@@ -300,8 +303,8 @@ pub unsafe fn is_special(path: *const u8) -> bool {
         STATX_TYPE,
         facts.as_mut_ptr() as usize,
     ];
-    // SAFETY: the kernel reads a path and writes the 256 bytes of a statx. A kernel before 4.11 lacks statx and returns
-    // an error; the path then counts as a regular file.
+    // SAFETY: the kernel reads the zero-terminated path and writes the 256 bytes of a `statx` structure. A kernel
+    // before 4.11 has no `statx` and returns an error; the path is then treated as a regular file.
     unsafe {
         checked(number::STATX, arguments).is_ok() && {
             let facts = facts.as_ptr().cast::<u8>();

@@ -1,6 +1,6 @@
-//! What the runtime asks of the system. On Linux, on the architectures that profkit emits code for, it makes system
-//! calls: nothing is imported, errno stays unchanged, signal handlers may make them, and functions of the program with
-//! the names of libc's do not matter. Elsewhere it calls libc.
+//! The runtime's interface to the operating system. On Linux, for the architectures that profkit instruments, it makes
+//! system calls itself: nothing is imported, errno stays unchanged, signal handlers may use it, and the program may
+//! define functions with the names of libc's functions. Elsewhere it calls libc.
 
 #[cfg(all(
     target_os = "linux",
@@ -25,20 +25,20 @@ pub use platform::*;
 /// An error number, positive as in errno.
 pub type Result<T> = core::result::Result<T, i32>;
 
-/// How to open a file.
+/// The way in which a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// For reading.
+    /// The file is opened for reading.
     Read,
-    /// For writing; an existing file keeps its contents.
+    /// The file is opened for writing. An existing file keeps its contents.
     Write,
-    /// For writing; the file must not exist yet.
+    /// The file is created for writing. It must not exist yet.
     Create,
-    /// A folder, in order to lock it.
+    /// The path is a folder, which is opened in order to lock it.
     Folder,
 }
 
-/// Error numbers that are the same on all systems.
+/// The error numbers that are the same on all systems.
 pub mod error {
     pub const NO_ENTRY: i32 = 2;
     pub const INTERRUPTED: i32 = 4;

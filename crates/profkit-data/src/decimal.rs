@@ -1,7 +1,7 @@
-//! Decimal numbers of text formats.
+//! Reads decimal numbers of text formats.
 
-/// Reads the decimal digits at the start of a text. Returns their value, which is `None` if there are no digits or the
-/// number does not fit 64 bits, and the number of digits.
+/// Reads the decimal digits at the start of a text. Returns their value and the number of digits. The value is `None`
+/// if there are no digits or the number does not fit 64 bits.
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> (Option<u64>, usize) {
     let mut value = 0u64;
@@ -28,7 +28,7 @@ pub(crate) fn leading(text: &[u8]) -> (Option<u64>, usize) {
     ((digits > 0 && fits).then_some(value), digits)
 }
 
-/// The value of a text that consists of digits only.
+/// Returns the value of a text that consists only of decimal digits.
 #[inline]
 pub(crate) fn whole(text: &[u8]) -> Option<u64> {
     match leading(text) {

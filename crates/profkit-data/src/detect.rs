@@ -1,49 +1,51 @@
-//! Tells what kind of file some bytes are. Only the content decides, never the name of a file.
+//! Finds out what kind of file some bytes are. Only the content decides; the name of the file is not used.
 use crate::foreign::ForeignFile;
 use profkit_abi::{indexed, raw};
 
-/// A kind of file: every kind of profile that this crate reads, and other files that users often give by mistake.
+/// A kind of file. There is a kind for every profile that this crate reads, and for other files that users often give
+/// by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A file without bytes.
+    /// A file without any bytes.
     Empty,
-    /// Raw instrumentation profile (`.profraw`).
+    /// A raw instrumentation profile (`.profraw`).
     InstrRaw,
-    /// Indexed instrumentation profile (`.profdata`). It may hold a heap profile too.
+    /// An indexed instrumentation profile (`.profdata`). It may contain a heap profile too.
     InstrIndexed,
-    /// Text that is no other known kind of text, so it may be an instrumentation profile (`.proftext`). Only parsing
-    /// can show whether it is one.
+    /// Text that may be an instrumentation profile (`.proftext`), because it is no other known kind of text. Only
+    /// reading it can show whether it is one.
     InstrText,
-    /// Sample profile as text.
+    /// A sample profile as text.
     SampleText,
-    /// Sample profile in the binary encoding.
+    /// A sample profile in the binary encoding.
     SampleBinary,
-    /// Sample profile in the compact binary encoding of LLVM 7 to 16.
+    /// A sample profile in the compact binary encoding of LLVM 7 to 16.
     SampleCompactBinary,
-    /// Sample profile in the extensible binary encoding.
+    /// A sample profile in the extensible binary encoding.
     SampleExtBinary,
     /// GCC's sample profile (`.afdo`), in a known version.
     SampleGcov,
-    /// A file with the magic of binary sample profiles and an encoding that is not known.
+    /// A file that has the magic number of binary sample profiles but an unknown encoding.
     SampleUnknown,
-    /// Raw heap profile: the memory dumps of one process (`.memprofraw`).
+    /// A raw heap profile: the memory dumps of one process (`.memprofraw`).
     MemProfRaw,
-    /// Heap profile as YAML.
+    /// A heap profile as YAML.
     MemProfYaml,
-    /// MIP raw file: records of runs (`.mipraw`).
+    /// A MIP raw file (`.mipraw`): the records that runs of a program wrote.
     MipRaw,
-    /// MIP return-address samples in a file of their own (`.mipret`).
+    /// A file of MIP return-address samples (`.mipret`).
     MipReturnAddresses,
-    /// MIP map: the functions of an image (`.mipmap`). Maps of version 9 have no magic.
+    /// A MIP map (`.mipmap`): the functions of an executable or a shared library. Maps of version 9 have no magic
+    /// number.
     MipMap,
-    /// MIP profile (`.mip`).
+    /// A MIP profile (`.mip`).
     MipProfile,
-    /// MIP profile as YAML.
+    /// A MIP profile as YAML.
     MipYaml,
-    /// A file with MIP's magic and a header that is damaged or of an unknown version.
+    /// A file that has the magic number of MIP but whose header is damaged or of an unknown version.
     MipUnknown,
-    /// An ELF, Mach-O, COFF or PE file: a program, not a profile.
+    /// An ELF, Mach-O, COFF or PE file: a program instead of a profile.
     ObjectFile,
     /// An archive of object files.
     Archive,
@@ -51,28 +53,28 @@ pub enum FileKind {
     PerfData,
     /// A coverage file of GCC (`.gcno`, `.gcda`).
     GccCoverage,
-    /// Something else that is known.
+    /// A known kind of file that is not a profile.
     Foreign(ForeignFile),
-    /// None of the above.
+    /// The file is of no kind that profkit recognises.
     Unknown,
 }
 
-/// What the profiles of one family measure. Profiles of different families are never merged with each other.
+/// A family of profiles: what its profiles measure. Profiles of different families are never merged with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// The counts of counters that a compiler added to the program.
+    /// Instrumentation profiles: the counts of counters that a compiler added to the program.
     Instr,
-    /// Samples of a running program.
+    /// Sample profiles: samples of a running program.
     Sample,
-    /// Memory allocations.
+    /// Heap profiles: the memory allocations of a program.
     MemProf,
-    /// MIP: which functions and blocks ran, and in which order.
+    /// MIP profiles: which functions and blocks ran, and the order of first calls.
     Mip,
 }
 
 impl FileKind {
-    /// The family of a profile; `None` if the file is not a profile. Indexed files belong to the instrumentation
-    /// family, even those that hold only a heap profile.
+    /// Returns the family of a profile; `None` if the file is not a profile. Indexed files belong to the
+    /// instrumentation family, even if they contain only a heap profile.
     pub fn family(self) -> Option<Family> {
         use FileKind::*;
         match self {
@@ -92,7 +94,8 @@ impl FileKind {
         self.family() == Some(Family::Sample)
     }
 
-    /// Whether the file is a heap profile by itself. A heap profile inside an indexed profile does not count.
+    /// Whether the file is a heap profile in a format of its own. An indexed profile that contains a heap profile does
+    /// not count.
     pub fn is_memprof(self) -> bool {
         self.family() == Some(Family::MemProf)
     }
@@ -108,7 +111,7 @@ impl FileKind {
         matches!(self, InstrText | SampleText | MemProfYaml | MipYaml)
     }
 
-    /// A name for the kind, with an article: "a raw instrumentation profile".
+    /// Returns a name for the kind of file, with an article: "a raw instrumentation profile".
     pub fn description(self) -> &'static str {
         match self {
             FileKind::Empty => "an empty file",
@@ -138,8 +141,8 @@ impl FileKind {
         }
     }
 
-    /// The next step for somebody who gave a file of this kind for a profile; `None` for profiles, and for files of
-    /// which nothing is known.
+    /// Returns advice for a user who gave a file of this kind instead of a profile. Returns `None` for profiles, and
+    /// for files of which nothing is known.
     pub fn advice(self) -> Option<&'static str> {
         match self {
             FileKind::ObjectFile => Some("run the program, and give the profile that it writes"),
@@ -243,13 +246,13 @@ fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
         u32::from_be_bytes([head[0], head[1], head[2], head[3]]),
         0xfeed_face | 0xfeed_facf | 0xcefa_edfe | 0xcffa_edfe | 0xcafe_babe | 0xcafe_babf
     );
-    // A text profile may begin with a function whose name begins with MZ.
+    // The text "MZ" may also be the start of a function name in a text profile.
     let is_pe = head.starts_with(b"MZ") && !is_text(data);
     (is_mach_o || is_pe).then_some(FileKind::ObjectFile)
 }
 
-/// Whether the four bytes after a magic of four letters contain a line break or a colon. Then the file is text that
-/// begins with a name, and the letters are no magic.
+/// Whether the four bytes after a magic number of four letters contain a line break or a colon. If they do, the file is
+/// a text that begins with a name, and the letters are not a magic number.
 fn has_line_break_or_colon(data: &[u8]) -> bool {
     data.get(4..8)
         .is_some_and(|word| word.iter().any(|byte| matches!(byte, b'\n' | b':')))
@@ -272,15 +275,16 @@ fn mip_kind(_: &[u8]) -> FileKind {
     FileKind::MipUnknown
 }
 
-/// The encoding byte of a binary sample profile: the lowest byte of the ULEB128 number at the start of such files.
+/// Returns the encoding of a binary sample profile. It is the lowest byte of the ULEB128 number at the start of the
+/// file.
 fn sample_encoding(data: &[u8]) -> Option<u8> {
     let head = data.first_chunk::<9>()?;
     let same = head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe && head[2..] == SAMPLE_MAGIC_TAIL[1..];
     (same && head[0] & 0x80 != 0).then_some(head[0] & 0x7f | head[1] << 7)
 }
 
-/// Whether the file is a COFF object file. COFF has no magic, so three fields are checked: a known machine, at least
-/// one section, and no optional header, which only programs have.
+/// Whether the file is a COFF object file. COFF has no magic number, so three fields are checked: the machine must be
+/// known, there must be at least one section, and there must be no optional header, which only programs have.
 fn is_coff(data: &[u8]) -> bool {
     const MACHINES: [u16; 4] = [0x014c, 0x01c4, 0x8664, 0xaa64];
     let Some(head) = data.first_chunk::<20>() else {
@@ -307,7 +311,7 @@ fn text_kind(data: &[u8]) -> FileKind {
     }
 }
 
-/// Whether a text is YAML as LLVM writes it and its first key is `Header`. MIP profiles in YAML begin this way.
+/// Whether a text is YAML as LLVM writes it, with `Header` as its first key. MIP profiles as YAML begin like this.
 fn is_mip_yaml(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -321,17 +325,17 @@ fn is_mip_yaml(data: &[u8]) -> bool {
     }
 }
 
-/// LLVM's test for text (`TextInstrProfReader::hasFormat`): the first eight bytes, or all bytes of a shorter file, are
-/// printable ASCII or white space.
+/// Whether the data are text by LLVM's test (`TextInstrProfReader::hasFormat`): the first eight bytes, or all bytes of
+/// a shorter file, are printable ASCII or white space.
 pub fn is_text(data: &[u8]) -> bool {
     data.iter()
         .take(8)
         .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
 }
 
-/// Whether a text is a sample profile and not an instrumentation profile. The first line that is not a comment must be
-/// `NAME:TOTAL:HEAD`. The line after it must not be a number alone: then the first line would be the name of a
-/// function, and the number its hash.
+/// Whether a text is a sample profile. The first line that is not a comment must be `NAME:TOTAL:HEAD`. The next line
+/// must not be a single number, because the text is then an instrumentation profile: the first line is the name of a
+/// function and the number is its function hash.
 fn is_sample_text(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
@@ -349,10 +353,10 @@ fn is_sample_text(data: &[u8]) -> bool {
 }
 
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// The top-level keys of LLVM's MemProf YAML. Each stands at the beginning of a line.
+/// The top-level keys of LLVM's MemProf YAML. Each of them begins a line.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
-/// The ULEB128 form of "SPROF42" plus the encoding byte, without its first byte. The lowest bit of the second byte
-/// belongs to the encoding.
+/// The magic number "SPROF42" and the encoding byte as ULEB128, without the first byte. The lowest bit of the second
+/// byte belongs to the encoding.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]
@@ -374,7 +378,7 @@ mod tests {
         assert_eq!(detect(b"adcg*704\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"adcg\x02\0\0\0\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"gcda\0\0\0\x03\0\0\0\0"), FileKind::SampleGcov);
-        // A coverage file of GCC 12. LLVM's test takes its first bytes for text.
+        // A coverage file of GCC 12. LLVM's test for text accepts its first bytes.
         assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::GccCoverage);
         assert_eq!(detect(b"oncg*22B\0\0\0\0"), FileKind::GccCoverage);
     }
@@ -399,7 +403,7 @@ mod tests {
             detect(b"Header:\n  File Type: [ .mip ]\n"),
             FileKind::MipYaml
         );
-        // Not YAML but a function named `Header:` with its hash.
+        // This text is not YAML: it is a function named `Header:` and its function hash.
         assert_eq!(detect(b"Header:\n1\n1\n1\n"), FileKind::InstrText);
         assert_eq!(detect(b"gcda:\n1\n1\n1\n"), FileKind::InstrText);
         assert_eq!(detect(b"gcno\n12345\n1\n1\n"), FileKind::InstrText);

@@ -3,48 +3,48 @@ use crate::Structure;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Shorthand for results of this crate.
+/// The result type of this crate, with its error type.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of an error, for callers that decide by it. Kinds follow LLVM's `instrprof_error` (`InstrProf.h`) where
-/// LLVM has a matching one, so that the llvm-profdata personality can print LLVM's words.
+/// The kind of an error, for programs that react to certain errors. If LLVM's `instrprof_error` (`InstrProf.h`) has a
+/// matching kind, its name is in parentheses, and `llvm-profdata` in profkit prints LLVM's text for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The beginning of the file matches no known kind of profile (`unrecognized_format`).
     UnrecognizedFormat,
-    /// A magic number is not the expected one (`bad_magic`).
+    /// The file does not begin with the expected magic number (`bad_magic`).
     BadMagic,
-    /// A header contradicts itself or the file (`bad_header`).
+    /// A header is inconsistent or does not fit the file (`bad_header`).
     BadHeader,
-    /// A version that is not supported (`unsupported_version`).
+    /// The version of the file is not supported (`unsupported_version`).
     UnsupportedVersion,
-    /// A hash type that is not supported (`unsupported_hash_type`).
+    /// The hash type of the file is not supported (`unsupported_hash_type`).
     UnsupportedHashType,
-    /// A size that the data cannot have (`too_large`).
+    /// A size in the file is larger than the data (`too_large`).
     TooLarge,
-    /// The text ends before everything that its header announces (`eof`).
+    /// A text profile ends before its record is complete (`eof`).
     EndOfFile,
     /// The data end too early (`truncated`).
     Truncated,
-    /// The data contradict themselves (`malformed`).
+    /// The data are damaged: they contradict each other or the format (`malformed`).
     Malformed,
-    /// The file holds only counters. The function records are in the binary, which was not given
+    /// The file has only counters. Its function records are in the program's binary, which was not given
     /// (`missing_correlation_info`).
     MissingCorrelation,
-    /// A binary was given for correlation, but the file needs none (`unexpected_correlation_info`).
+    /// A binary was given to supply function records, but the file has its own (`unexpected_correlation_info`).
     UnexpectedCorrelation,
-    /// The given binary or debug info cannot be used for correlation (`unable_to_correlate_profile`).
+    /// The given binary or debug info cannot supply the function records of the file (`unable_to_correlate_profile`).
     CannotCorrelate,
     /// Compressed data cannot be decompressed (`uncompress_failed`).
     UncompressFailed,
-    /// The file is empty (`empty_raw_profile`).
+    /// The file has no bytes (`empty_raw_profile`).
     Empty,
     /// A counter is greater than 2^56 (`counter_value_too_large`).
     CounterTooLarge,
     /// A checksum in the file differs from the checksum of the bytes.
     ChecksumMismatch,
-    /// A number refers to a place after the end of its table.
+    /// A reference has an index that is larger than its table.
     OutOfTable,
     /// An archive of object files was given where one object file is needed.
     Archive,
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The output format cannot hold the requested content.
     CannotRepresent,
-    /// The sink did not accept the bytes.
+    /// The sink did not accept the bytes that were written.
     WriteFailed,
 }
 
@@ -82,7 +82,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    /// The structures around the fault, the innermost first.
+    /// The structures that contain the error, innermost first.
     structures: Vec<Structure>,
     place: Option<Place>,
     found: Option<Cow<'static, str>>,
@@ -98,7 +98,7 @@ enum Place {
 }
 
 impl Error {
-    /// Makes an error with a kind and a message and nothing else yet.
+    /// Makes an error with a kind and a message. All other facts are empty.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error(Box::new(Inner {
@@ -113,64 +113,64 @@ impl Error {
         }))
     }
 
-    /// Replaces the kind. Used by structures that report every fault inside them as one kind.
+    /// Replaces the kind of the error, for structures that report every error inside them as one kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Replaces the message. Used where the surroundings of a fault allow a better one.
+    /// Replaces the message, for callers that can describe the error better.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Sets the absolute offset in the file, unless a place is already set.
+    /// Sets the offset in the file, unless the error already has a position.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.0.place.get_or_insert(Place::Offset(offset));
         self
     }
 
-    /// Sets the line and column of a text file, both counted from 1, unless a place is already set.
+    /// Sets the line and column of a text file, both counted from 1, unless the error already has a position.
     #[must_use]
     pub fn at_line(mut self, line: u64, column: u64) -> Self {
         self.0.place.get_or_insert(Place::Line { line, column });
         self
     }
 
-    /// Names the structure that was being read. Each further call adds the structure around it, so that the text
-    /// becomes "A of B".
+    /// Adds the name of the structure that was being read. Call this first for the innermost structure, then for the
+    /// one around it, so that the text becomes "A of B".
     #[must_use]
     pub fn within(mut self, structure: impl Into<Structure>) -> Self {
         self.0.structures.push(structure.into());
         self
     }
 
-    /// Sets what was found.
+    /// Sets the value that was found.
     #[must_use]
     pub fn found(mut self, found: impl fmt::Display) -> Self {
         self.0.found = Some(found.to_string().into());
         self
     }
 
-    /// Sets what was expected.
+    /// Sets the value that was expected.
     #[must_use]
     pub fn expected(mut self, expected: impl fmt::Display) -> Self {
         self.0.expected = Some(expected.to_string().into());
         self
     }
 
-    /// Sets what the user can do about the error.
+    /// Sets the hint: what the user can do about the error.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Sets the detail that LLVM's tool prints for the same fault after the text of the kind.
+    /// Sets the detail text. LLVM's tool prints it for the same error, after the text of the error kind.
     #[must_use]
     pub fn llvm_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.llvm_detail = Some(detail.into());
@@ -182,12 +182,12 @@ impl Error {
         self.0.kind
     }
 
-    /// What went wrong, without the place.
+    /// Returns the message: what went wrong, without the position.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The absolute offset in the file. Only errors in binary formats have one.
+    /// Returns the offset of the error in the file. Only errors in binary formats have one.
     pub fn offset(&self) -> Option<u64> {
         match self.0.place {
             Some(Place::Offset(offset)) => Some(offset),
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// The line and column, both counted from 1. Only errors in text formats have them.
+    /// Returns the line and column of the error, both counted from 1. Only errors in text formats have them.
     pub fn line_column(&self) -> Option<(u64, u64)> {
         match self.0.place {
             Some(Place::Line { line, column }) => Some((line, column)),
@@ -203,17 +203,17 @@ impl Error {
         }
     }
 
-    /// The structures that were being read, the innermost first.
+    /// Returns the structures that were being read, innermost first.
     pub fn structures(&self) -> &[Structure] {
         &self.0.structures
     }
 
-    /// Whether the error lies in this structure, directly or in a part of it.
+    /// Whether the error is in this structure, directly or in a part of it.
     pub fn is_within(&self, structure: &Structure) -> bool {
         self.0.structures.contains(structure)
     }
 
-    /// The [`structures`](Self::structures) in words, as [`Display`](fmt::Display) prints them: "A of B".
+    /// Returns the [`structures`](Self::structures) as [`Display`](fmt::Display) prints them: "A of B".
     pub fn structure_text(&self) -> Option<String> {
         let mut structures = self.0.structures.iter();
         let mut text = structures.next()?.to_string();
@@ -224,22 +224,22 @@ impl Error {
         Some(text)
     }
 
-    /// What was found, as text.
+    /// Returns the value that was found, as text.
     pub fn found_text(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
 
-    /// What was expected, as text.
+    /// Returns the value that was expected, as text.
     pub fn expected_text(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
-    /// What the user can do about the error.
+    /// Returns the hint: what the user can do about the error.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// The detail that LLVM's tool prints for this fault, as set by [`llvm_detail`](Self::llvm_detail).
+    /// Returns the detail text that LLVM's tool prints for this error ([`llvm_detail`](Self::llvm_detail) sets it).
     pub fn detail_for_llvm(&self) -> Option<&str> {
         self.0.llvm_detail.as_deref()
     }

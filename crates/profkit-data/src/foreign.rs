@@ -1,19 +1,19 @@
-//! Files that are no profiles of LLVM, and are often given for one.
+//! Recognises files that are not profiles of LLVM but are often given as one.
 use profkit_abi::{indexed, raw};
 
-/// A kind of file that is not a profile, or that is a profile which something has changed.
+/// A kind of file that is not a profile, or a profile that another program has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForeignFile {
-    /// Compressed by gzip (RFC 1952).
+    /// A file that was compressed by gzip (RFC 1952).
     Gzip,
-    /// Compressed by zstd (RFC 8878).
+    /// A file that was compressed by zstd (RFC 8878).
     Zstd,
-    /// Compressed by xz.
+    /// A file that was compressed by xz.
     Xz,
-    /// Compressed by bzip2.
+    /// A file that was compressed by bzip2.
     Bzip2,
-    /// Compressed by lz4.
+    /// A file that was compressed by lz4.
     Lz4,
     /// A zip archive.
     Zip,
@@ -21,7 +21,7 @@ pub enum ForeignFile {
     Tar,
     /// A 7-Zip archive.
     SevenZip,
-    /// LLVM bitcode: code, not a profile.
+    /// LLVM bitcode. It is code and not a profile.
     Bitcode,
     /// A contextual profile of LLVM 20 and later (`.ctxprofdata`).
     ContextualProfile,
@@ -31,28 +31,29 @@ pub enum ForeignFile {
     BoltData,
     /// A profile of BOLT as YAML.
     BoltYaml,
-    /// JSON.
+    /// A JSON file.
     Json,
-    /// A page of HTML: most often an error page that a download left.
+    /// A page of HTML. It is most often an error page that was downloaded instead of the file.
     Html,
-    /// XML.
+    /// An XML file.
     Xml,
     /// The memory of a crashed program (an ELF core file).
     CoreDump,
-    /// Text whose first line is the path of a profile.
+    /// A text whose first line is the path of a profile.
     ProfileList,
-    /// A pointer that git-LFS puts in the place of a file.
+    /// A pointer file, which git-LFS stores in place of a large file.
     GitLfsPointer,
-    /// A raw or indexed profile in which line feeds became carriage return and line feed: something took it for text.
+    /// A raw or indexed profile in which every line feed became carriage return and line feed, because a program
+    /// treated it as text.
     ChangedLineEndings,
-    /// Text in UTF-16.
+    /// A text in UTF-16.
     Utf16,
-    /// Text that begins with the byte order mark of UTF-8.
+    /// A text that begins with the byte order mark of UTF-8.
     Utf8Mark,
 }
 
 impl ForeignFile {
-    /// The kind in words, with an article: "a gzip file".
+    /// Returns the kind of file in words, with an article: "a gzip file".
     pub fn description(self) -> &'static str {
         match self {
             ForeignFile::Gzip => "a gzip file",
@@ -80,7 +81,7 @@ impl ForeignFile {
         }
     }
 
-    /// The next step for somebody who gave such a file for a profile.
+    /// Returns advice for a user who gave such a file instead of a profile.
     pub fn advice(self) -> &'static str {
         const REPORT: &str =
             "a report cannot become a profile again: give the profile that it was made from";
@@ -123,7 +124,8 @@ impl ForeignFile {
         }
     }
 
-    /// The kind of a file by its magic; `None` if it has none that is known here. Text is looked at by [`of_text`].
+    /// Returns the kind of a file by its magic number; `None` if the magic number is not known here. Text files are
+    /// recognised by [`of_text`].
     pub(crate) fn of_binary(data: &[u8]) -> Option<Self> {
         const MAGICS: &[(&[u8], ForeignFile)] = &[
             (&[0x1f, 0x8b, 8], ForeignFile::Gzip),
@@ -143,24 +145,25 @@ impl ForeignFile {
         if let Some(&(_, kind)) = MAGICS.iter().find(|(magic, _)| data.starts_with(magic)) {
             return Some(kind);
         }
-        // A level of compression, then the number pi: the magic alone could begin a text.
+        // After the magic number there must be a level of compression and the digits of pi. The magic number alone
+        // could also begin a text.
         if data.starts_with(b"BZh")
             && data.get(4..10) == Some(&[0x31, 0x41, 0x59, 0x26, 0x53, 0x59])
         {
             return Some(ForeignFile::Bzip2);
         }
-        // The magic stands in the first header, after name, owner, size and times.
+        // The magic number of tar is in the first header, after the name, owner, size and times.
         if data.get(257..262) == Some(b"ustar") {
             return Some(ForeignFile::Tar);
         }
-        // e_type, in the byte order that e_ident names: ET_CORE is 4.
+        // The field e_type of ELF, in either byte order. The number 4 means a core file (ET_CORE).
         if data.starts_with(b"\x7fELF") && matches!(data.get(16..18), Some([4, 0] | [0, 4])) {
             return Some(ForeignFile::CoreDump);
         }
         has_changed_line_endings(data).then_some(ForeignFile::ChangedLineEndings)
     }
 
-    /// The kind of a text that is no profile; `None` if it may be one.
+    /// Returns the kind of a text that is not a profile; `None` if the text may be a profile.
     pub(crate) fn of_text(data: &[u8]) -> Option<Self> {
         let text = data.trim_ascii_start();
         let line = text.split(|&byte| byte == b'\n').next()?.trim_ascii_end();
@@ -207,8 +210,8 @@ impl ForeignFile {
     }
 }
 
-/// Whether this is a converted profile of version 10, the only version whose number is a line feed: it now reads as
-/// version 0x0a0d, which is 2573.
+/// Whether this is a version 10 profile whose line feeds were converted. Version 10 is the only version whose number is
+/// a line feed. After the conversion the version number is 0x0a0d (2573).
 fn has_changed_line_endings(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<8>() else {
         return false;
@@ -221,8 +224,8 @@ fn has_changed_line_endings(data: &[u8]) -> bool {
     is_profile && (rest.starts_with(b"\r\n") || rest.starts_with(b"\0\0\0\0\0\0\0\r\n"))
 }
 
-/// JSON begins with a brace or bracket and what may follow that; a function's name in a text profile may begin so too,
-/// and then a line feed follows the name.
+/// JSON begins with a brace or a bracket, and certain characters may follow. A function name in a text profile may
+/// begin in the same way, but a line feed follows the name.
 fn is_json(text: &[u8]) -> bool {
     let Some((first, rest)) = text.split_first() else {
         return false;
@@ -235,7 +238,8 @@ fn is_json(text: &[u8]) -> bool {
     }
 }
 
-/// A branch as perf2bolt writes it: kind, name and offset of source and target, mispredictions, count.
+/// Whether a line is a branch as perf2bolt writes it: kind, name and offset of the source and of the target,
+/// mispredictions, count.
 fn is_branch_of_bolt(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let [from_kind, _, from, to_kind, _, to, missed, count] = words[..] else {

@@ -30,14 +30,15 @@ mod walk;
 pub use plan::{ItemId, TablePlan};
 pub use walk::Walk;
 
-/// Which lengths are stored with each item.
+/// The lengths that are stored with each item of a hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// The lengths of key and data (tables of functions, MemProf records and frames).
+    /// The lengths of key and data are stored. This is so in tables of functions, and of MemProf records and frames.
     KeyAndData,
-    /// Only the length of the data: all keys have the same length (8 in the table of MemProf call stacks).
+    /// Only the length of the data is stored, because all keys have the same length. In the table of MemProf call
+    /// stacks it is 8 bytes.
     DataOnly {
-        /// The length of each key.
+        /// The length of each key in bytes.
         key: u64,
     },
 }
@@ -52,41 +53,41 @@ impl Lengths {
     }
 }
 
-/// A hash table in a file. [`parse`](Self::parse) has checked that the bucket index lies inside the file; everything
-/// else is checked when it is read.
+/// A hash table in a file. [`parse`](Self::parse) has checked that the bucket index is inside the file. Everything else
+/// is checked when it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct HashTable<'data> {
     file: &'data [u8],
-    /// The absolute offset at which the payload begins at the earliest.
+    /// The smallest possible offset of the first item.
     payload: u64,
-    /// The absolute offset of the bucket index, which is also the end of the payload.
+    /// The offset of the bucket index. The items end there.
     index: u64,
-    /// The offsets of the buckets, as stored.
+    /// The offsets of the buckets, as the file stores them.
     buckets: &'data [[u8; 8]],
     entry_count: u64,
     lengths: Lengths,
-    /// Whether the file ends before the payload is complete.
+    /// Whether the file ends before the last item is complete.
     cut: bool,
 }
 
-/// One item of a table.
+/// One item of a hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// The stored hash of the key. Its low bits have been checked: they select the bucket of this item. The other bits
-    /// are not checked.
+    /// The hash of the key, as the file stores it. The low bits select the bucket of this item; they were checked. The
+    /// other bits were not.
     pub hash: u64,
     /// The key.
     pub key: &'data [u8],
     /// The data.
     pub data: &'data [u8],
-    /// The absolute offset of the item. In [`HashTable::entries`] the offsets ascend.
+    /// The offset of the item in the file. In [`HashTable::entries`] these offsets increase.
     pub offset: u64,
-    /// The absolute offset of the data.
+    /// The offset of the item's data in the file.
     pub data_offset: u64,
 }
 
 impl<'data> Entry<'data> {
-    /// A cursor over the data. Its offsets are absolute.
+    /// Returns a cursor over the item's data. Its offsets count from the start of the file.
     pub fn cursor(&self) -> Cursor<'data> {
         Cursor::new(self.data, self.data_offset, Endian::Little)
     }
@@ -97,12 +98,12 @@ const STRUCTURE: Structure = Structure::HashTable;
 const INDEX_HEADER_LEN: u64 = 16;
 
 impl<'data> HashTable<'data> {
-    /// Opens the table of `file` whose bucket index is at `index`. The payload begins at `payload` or later. Both
-    /// offsets are absolute.
+    /// Opens the table of `file` whose bucket index is at offset `index`. The items begin at offset `payload` or later.
+    /// Both offsets count from the start of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the index runs past the end of the file, [`ErrorKind::Malformed`] if it lies before
-    /// its payload or the number of buckets is not a power of two.
+    /// [`ErrorKind::Truncated`] if the bucket index is not completely inside the file, [`ErrorKind::Malformed`] if it
+    /// is before the items or the number of buckets is not a power of two.
     pub fn parse(file: &'data [u8], payload: u64, index: u64, lengths: Lengths) -> Result<Self> {
         let mut cursor = cursor_at(file, index).within_table()?;
         if index < payload {
@@ -143,8 +144,8 @@ impl<'data> HashTable<'data> {
     }
 
     /// Makes a table for a file whose bucket index cannot be read. Look-ups find nothing, but [`walk`](Self::walk)
-    /// reads the items up to the absolute offset `end`. Without `end`, the file is taken to be cut off inside the
-    /// items, and an incomplete last item is no error.
+    /// reads the items up to the offset `end`. Without `end`, the file is assumed to end inside the items, so an
+    /// incomplete last item is no error.
     pub fn without_index(
         file: &'data [u8],
         payload: u64,
@@ -163,7 +164,7 @@ impl<'data> HashTable<'data> {
         }
     }
 
-    /// Checks the structure of the whole table by reading the head of each item.
+    /// Checks the structure of the whole table by reading the start of each item.
     ///
     /// # Errors
     /// The first error of [`entries`](Self::entries).
@@ -171,7 +172,8 @@ impl<'data> HashTable<'data> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// Reads the items without relying on the bucket index. The keys must be names and the hashes their MD5.
+    /// Reads the items one after the other without the bucket index. This is possible only if the keys are names and
+    /// the hashes are the MD5 of the names.
     pub fn walk(&self) -> Walk<'data> {
         Walk::new(*self)
     }
@@ -181,12 +183,13 @@ impl<'data> HashTable<'data> {
         self.buckets.len()
     }
 
-    /// The number of items that the index states. A damaged file may state any number, so do not allocate by it.
+    /// The number of items that the bucket index states. A damaged file may state any number, so do not reserve memory
+    /// by it.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// The absolute offset of the end of the index.
+    /// The offset of the end of the bucket index in the file.
     pub fn end(&self) -> u64 {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }
@@ -194,7 +197,7 @@ impl<'data> HashTable<'data> {
     /// Finds the item with this key. Only one bucket is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if an item of that bucket, up to the one that is sought, runs past its bounds.
+    /// [`ErrorKind::Malformed`] if an item of this bucket is damaged and comes before the item that is searched.
     pub fn find(&self, hash: u64, key: &[u8]) -> Result<Option<Entry<'data>>> {
         let bucket = self.bucket_of(hash);
         let mut chain = match self.open(bucket, self.payload)? {
@@ -212,7 +215,7 @@ impl<'data> HashTable<'data> {
     /// Finds the first item whose key has this hash. Only one bucket is read.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// The errors of [`find`](Self::find).
     pub fn find_hash(&self, hash: u64) -> Result<Option<Entry<'data>>> {
         let Some(mut chain) = self.open(self.bucket_of(hash), self.payload)? else {
             return Ok(None);
@@ -225,23 +228,25 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// The absolute offset at which the items begin at the earliest.
+    /// The smallest possible offset of the first item.
     pub fn payload_offset(&self) -> u64 {
         self.payload
     }
 
-    /// The absolute offset of the bucket index.
+    /// The offset of the bucket index in the file.
     pub fn index_offset(&self) -> u64 {
         self.index
     }
 
-    /// All items, bucket by bucket. Inside a bucket they come in the stored order, as in LLVM's readers.
+    /// Returns all items, one bucket after the other. In a bucket they are in the order of the file, as in LLVM's
+    /// readers.
     pub fn entries(&self) -> Entries<'data> {
         self.entries_of_share(0, 1)
     }
 
-    /// The items whose hash modulo `shares` is `share`, in the order of [`entries`](Self::entries). `shares` must be a
-    /// power of two. The size of the table does not matter, so the same share of several files holds the same keys.
+    /// Returns one share of the items: those whose hash modulo `shares` is `share`, in the order of
+    /// [`entries`](Self::entries). `shares` must be a power of two. The number of buckets does not matter, so the same
+    /// share of several files has the same keys.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
         let step = shares.min(self.bucket_count()).max(1);
@@ -263,7 +268,7 @@ impl<'data> HashTable<'data> {
     }
 
     fn bucket_of(&self, hash: u64) -> usize {
-        // Cannot fail: the mask is less than the number of buckets, which is a usize.
+        // The conversion cannot fail, because the mask is less than the number of buckets, which fits `usize`.
         usize::try_from(hash & self.mask()).unwrap_or(0)
     }
 
@@ -311,7 +316,7 @@ impl<'data> HashTable<'data> {
     }
 }
 
-/// The items of one bucket that have not been read yet.
+/// The items of the current bucket that were not read yet.
 #[derive(Clone, Debug)]
 struct Chain<'data> {
     items: Cursor<'data>,
@@ -365,10 +370,10 @@ impl<'data> Chain<'data> {
     }
 }
 
-/// All items of a table in order. An error ends its bucket; iteration goes on with the next bucket.
+/// Iterates over all items of a table. After an error, the iteration continues with the next bucket.
 ///
 /// After the last item of a complete iteration, there is one more error if the number of items differs from the number
-/// in the index.
+/// that the bucket index states.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
@@ -378,10 +383,11 @@ pub struct Entries<'data> {
     share: u64,
     share_mask: u64,
     chain: Option<Chain<'data>>,
-    /// The end of the last item. No later bucket may begin before it, or its bytes would be read twice.
+    /// The end of the last item. If a later bucket begins before this offset, it is damaged, because its bytes would be
+    /// read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the number of items needs no check any more: it was checked, or cannot be.
+    /// Whether the number of items is not to be checked: it was already checked, or the check is impossible.
     counted: bool,
 }
 

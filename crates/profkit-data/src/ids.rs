@@ -31,13 +31,13 @@ impl fmt::Display for NameRef {
     }
 }
 
-/// The hash of a function's control flow (LLVM's `FuncHash`). Two records with the same name belong to the same
-/// function only if their hashes are equal.
+/// The function hash: a hash of a function's control flow (LLVM's `FuncHash`). If two records have the same name and
+/// different function hashes, they belong to different functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FuncHash(pub u64);
 
 impl FuncHash {
-    /// Whether the record belongs to the context-sensitive stage: bit 60 is set (raw version 5 and later).
+    /// Whether the record is context-sensitive. Bit 60 of its function hash is then set (from raw version 5).
     pub fn is_context_sensitive(self) -> bool {
         self.0 & profkit_abi::raw::CS_FUNC_HASH_BIT != 0
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn name_ref_is_the_first_eight_digest_bytes_little_endian() {
-        // md5("main") is fad58de7366495db4650cfefac2fcd61.
+        // The MD5 of the text "main" is fad58de7366495db4650cfefac2fcd61.
         assert_eq!(NameRef::of(b"main"), NameRef(0xdb95_6436_e78d_d5fa));
     }
 }

@@ -29,7 +29,7 @@ pub trait Id: Copy + Eq + Ord + fmt::Debug {
     /// A plural noun for the entries of the table, used in panic messages: "frames".
     const TABLE: &'static str;
 
-    /// Makes the id of the entry at this index.
+    /// Makes the id of the entry with this index.
     ///
     /// # Panics
     /// If the index does not fit 32 bits.
@@ -51,7 +51,7 @@ macro_rules! id_type {
 
         #[allow(dead_code, reason = "not every table needs it")]
         impl $name {
-            /// The index of the entry, for a caller that stores something about it in a place of its own.
+            /// The index of the entry, for a caller that stores something about the entry in another list.
             #[inline]
             $vis fn index(self) -> usize {
                 self.0 as usize
@@ -95,7 +95,7 @@ impl<I: Id, T> IndexVec<I, T> {
         Vec::with_capacity(entries).into()
     }
 
-    /// Makes a table with the same ids as `other`, in which each entry is a copy of `entry`.
+    /// Makes a table that has the same ids as `other`. Each entry is a copy of `entry`.
     pub fn parallel_to<U>(other: &IndexVec<I, U>, entry: T) -> Self
     where
         T: Clone,
@@ -118,7 +118,7 @@ impl<I: Id, T> IndexVec<I, T> {
     /// Adds an entry and returns its id.
     ///
     /// # Panics
-    /// If the table has 2^32 entries.
+    /// If the table already has 2^32 entries.
     #[inline]
     pub fn push(&mut self, entry: T) -> I {
         let id = self.next_id();
@@ -126,30 +126,30 @@ impl<I: Id, T> IndexVec<I, T> {
         id
     }
 
-    /// The id that the next pushed entry will have.
+    /// Returns the id that the next added entry will have.
     ///
     /// # Panics
-    /// If the table has 2^32 entries.
+    /// If the table already has 2^32 entries.
     #[inline]
     pub fn next_id(&self) -> I {
         I::from_index(self.entries.len())
     }
 
-    /// Makes an id of an unchecked number. Returns `None` if the table has no such entry.
+    /// Returns the id with this number; `None` if the table has no such entry.
     #[inline]
     pub fn id(&self, number: u32) -> Option<I> {
         let index = usize::try_from(number).ok()?;
         (index < self.entries.len()).then(|| I::from_index(index))
     }
 
-    /// The entry of an id; `None` if the table has no such entry because the id belongs to another table.
+    /// Returns the entry of an id; `None` if the table has no such entry because the id belongs to another table.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
         self.entries.get(id.index())
     }
 
-    /// Mutable access to the entry of an id; `None` if the table has no such entry because the id belongs to another
-    /// table.
+    /// Returns mutable access to the entry of an id; `None` if the table has no such entry because the id belongs to
+    /// another table.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.entries.get_mut(id.index())
@@ -162,12 +162,12 @@ impl<I: Id, T> IndexVec<I, T> {
         (0..self.entries.len()).map(I::from_index)
     }
 
-    /// The entries in the order of their ids.
+    /// Returns the entries in the order of their ids.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.entries.iter()
     }
 
-    /// The entries in the order of their ids, mutable.
+    /// Returns mutable access to the entries in the order of their ids.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.entries.iter_mut()
     }
@@ -183,7 +183,7 @@ impl<I: Id, T> IndexVec<I, T> {
         &self.entries
     }
 
-    /// The entries as a mutable vector. After reordering them, old ids no longer match their entries.
+    /// Returns the entries as a mutable vector. If the caller changes their order, old ids refer to other entries.
     pub fn as_mut_vec(&mut self) -> &mut Vec<T> {
         &mut self.entries
     }

@@ -1,10 +1,11 @@
-//! The orders in which LLVM writes names, and the hashes of one name. They follow from the containers that LLVM uses.
+//! Computes the orders in which LLVM writes function names, and the function hashes of one name. The orders follow from
+//! the containers that LLVM uses.
 use twox_hash::XxHash3_64;
 
-/// Sorts indices by the bytes of their names, which is the order of LLVM 17 and later.
+/// Sorts indices by the bytes of their names, as LLVM 17 and later sort.
 ///
-/// Compares eight bytes at a time, because mangled C++ names have long common beginnings and each look at a name may be
-/// a cache miss. `tie` orders equal names, which occur in files whose stored hashes are damaged.
+/// Eight bytes are compared at a time. Mangled C++ names have long common prefixes, and each access to a name may be a
+/// cache miss. `tie` orders equal names, which occur in files whose stored hashes are damaged.
 pub(crate) fn sort_by_name<'n>(
     indices: &mut [u32],
     name: impl Fn(u32) -> &'n [u8],
@@ -14,7 +15,7 @@ pub(crate) fn sort_by_name<'n>(
         .iter()
         .map(|&index| Keyed::new(index, name(index), 0))
         .collect();
-    // Ranges of names that are equal in their first `depth` bytes and must still be sorted by the bytes after these.
+    // Ranges of names that have the same first `depth` bytes. They must still be sorted by the bytes after these.
     let mut runs = vec![(0, keyed.len(), 0)];
     while let Some((start, end, depth)) = runs.pop() {
         let Some(run) = keyed.get_mut(start..end) else {
@@ -54,17 +55,17 @@ pub(crate) fn sort_by_name<'n>(
     }
 }
 
-/// Ranges up to this length are sorted by comparing the whole rest of each name.
+/// The maximum length of a range that is sorted by comparing the names directly.
 const SMALL_RUN: usize = 12;
 /// The number of bytes that are compared at a time.
 const CHUNK_LEN: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
-    /// The next bytes of the name, with zeros after its end.
+    /// The next eight bytes of the name. If the name ends earlier, the other bytes are 0.
     chunk: u64,
-    /// The number of bytes that the name still has, at most one more than a chunk holds. Of two equal chunks, the
-    /// shorter name comes first.
+    /// The number of remaining bytes of the name, or 9 if there are more than eight. If the next eight bytes of two
+    /// names are equal, the shorter name comes first.
     len: u32,
     index: u32,
 }
@@ -109,17 +110,16 @@ fn low_half(hash: u64) -> u32 {
     u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The order in which a string set of LLVM 17 and later iterates over names that were inserted in the given order. No
-/// name may occur twice. Returns positions in the insertion order.
+/// Returns the order in which a string set of LLVM 17 and later iterates over names, as positions in the order of
+/// insertion. No name may occur twice.
 pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
     string_map_order(names, NameHash::Xxh3)
 }
 
-/// The order in which a `StringMap` iterates over names that were inserted in the given order. Returns positions in the
-/// insertion order.
+/// Returns the order in which LLVM's `StringMap` iterates over names, as positions in the order of insertion.
 ///
-/// `StringMapImpl`: 16 buckets at first, doubled when more than three quarters full after an insertion, quadratic
-/// probing.
+/// The map (`StringMapImpl`) has 16 buckets at first. It is doubled if it is more than three quarters full after an
+/// insertion. Probing is quadratic.
 pub(crate) fn string_map_order<'n>(
     names: impl ExactSizeIterator<Item = &'n [u8]>,
     name_hash: NameHash,
@@ -143,9 +143,9 @@ pub(crate) fn string_map_order<'n>(
 /// The hash function for the keys of LLVM's `DenseMap` with 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberHash {
-    /// Multiplication by 37 (LLVM 18 and earlier).
+    /// The key is multiplied by 37 (LLVM 18 and earlier).
     Times37,
-    /// A step of splitmix64 (LLVM 19 and later, since pull request 95734).
+    /// The key is mixed by one step of splitmix64 (LLVM 19 and later, since pull request 95734).
     Mix,
 }
 
@@ -162,11 +162,11 @@ impl NumberHash {
     }
 }
 
-/// The order in which a `SmallDenseMap<uint64_t, …, 4>` iterates over keys that were inserted in the given order.
-/// Returns positions in the insertion order.
+/// Returns the order in which a `SmallDenseMap<uint64_t, …, 4>` iterates over keys, as positions in the order of
+/// insertion.
 ///
-/// The map starts with four inline buckets. An insertion that would fill three quarters of the buckets first grows the
-/// map: to 64 buckets, later to twice the number. Probing is quadratic.
+/// The map starts with four inline buckets. Before an insertion that would fill three quarters of the buckets, the map
+/// grows: first to 64 buckets, later to twice the number. Probing is quadratic.
 pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
     let mut buckets = vec![EMPTY; 4];
@@ -181,9 +181,8 @@ pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> 
     buckets
 }
 
-/// The order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later iterates over keys that were inserted in the given
-/// order. No key may occur twice. Returns positions in the insertion order. In contrast to the small map, this one
-/// starts with 64 buckets.
+/// Returns the order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later iterates over keys, as positions in the
+/// order of insertion. No key may occur twice. In contrast to `SmallDenseMap`, this map starts with 64 buckets.
 pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| NumberHash::Mix.of(key));
     let mut buckets = vec![EMPTY; 64];
@@ -198,16 +197,16 @@ pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
     buckets
 }
 
-/// The order in which LLVM 19 and later process the records of one name, given their hashes in the order in which they
-/// were added. Returns positions in that order. LLVM's tools use it when they write a profile and when they join the
-/// results of several threads.
+/// Returns the order in which LLVM 19 and later process the records of one function name. The function hashes are given
+/// in the order in which they were added, and the result has positions in that order. LLVM's tools use this order when
+/// they write a profile and when they join the results of several threads.
 pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
     small_dense_map_order(func_hashes, NumberHash::Mix)
 }
 
 const EMPTY: u32 = u32::MAX;
 
-/// Puts an item into the first free bucket of its probe sequence, whose steps are 1, 2, 3, …
+/// Puts a key into the first free bucket of its probe sequence, whose steps are 1, 2, 3, …
 fn place(buckets: &mut [u32], hash: u32, item: u32) {
     let mask = buckets.len() - 1;
     let mut bucket = hash as usize & mask;
@@ -217,7 +216,8 @@ fn place(buckets: &mut [u32], hash: u32, item: u32) {
                 *slot = item;
                 return;
             }
-            // This loop ends: callers keep a quarter of the buckets free, and the sequence visits every bucket.
+            // This loop ends, because callers keep a quarter of the buckets free and the probe sequence visits every
+            // bucket.
             Some(_) => bucket = (bucket + step) & mask,
             None => return,
         }
@@ -255,10 +255,10 @@ mod tests {
                 names.push(vec![0; length]);
             }
         }
-        // Only names of zeros occur twice; `tie` decides their order.
+        // Only the names that consist of zero bytes occur twice; `tie` decides their order.
         names.sort();
         let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
-        // Makes the order not exactly the reverse.
+        // Swap two indices, so that the input is not exactly the reverse of the sorted order.
         indices.swap(3, 100);
         sort_by_name(&mut indices, |index| &names[index as usize], u64::from);
         assert!(indices.iter().is_sorted());

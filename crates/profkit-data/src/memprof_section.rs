@@ -14,20 +14,20 @@
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The MemProf section of an indexed profile, not decoded. The offsets in it are absolute in the file that it was read
-/// from.
+/// The MemProf section of an indexed profile as undecoded bytes. The offsets in it count from the start of the file
+/// that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSection {
     /// The bytes of the section.
     pub bytes: Vec<u8>,
-    /// The offset of the section in that file.
+    /// The offset of the section in the file that it was read from.
     pub offset: u64,
 }
 
-/// The least possible value of the first word in version 0.
+/// The minimum value of the first word of a version 0 section.
 const FIRST_OFFSET: u64 = 24;
 
-/// The version of a section; `None` if it is not known.
+/// Returns the version of a section; `None` if the version is not known.
 pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     match word(&section.bytes, 0)? {
         version @ 1..=4 => Some(version),
@@ -36,20 +36,21 @@ pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     }
 }
 
-/// Checks that a section can be copied to another file.
+/// Checks whether a section can be copied to another file.
 ///
 /// # Errors
-/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
-/// out of the section.
+/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an offset in the section
+/// points outside the section.
 pub fn check_memprof(section: &MemProfSection) -> Result<()> {
     relocate(section, section.offset ^ 8).map(drop)
 }
 
-/// The bytes of the section as they must be when the section begins at `offset`: all inner offsets are adjusted.
+/// Returns the bytes that the section has in a file where it begins at `offset`. All offsets in the section are
+/// adjusted.
 ///
 /// # Errors
-/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an inner offset points
-/// out of the section.
+/// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an offset in the section
+/// points outside the section.
 pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let first = word(&section.bytes, 0).unwrap_or(0);
     let Some(version) = version(section) else {
@@ -77,7 +78,7 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     if section.offset == offset {
         return Ok(mover.bytes);
     }
-    // Adjust the tables before the words of the header: a table is found by the old value of its word.
+    // Adjust the tables before the header words, because the old header words locate the tables.
     for &table in tables {
         mover
             .table(table)
@@ -98,7 +99,7 @@ struct Mover {
 }
 
 impl Mover {
-    /// Adjusts the offset that is stored at a place of the section. An offset of 0 stays 0.
+    /// Adjusts an offset that is stored at the given position of the section. The offset 0 is not changed.
     fn word(&mut self, place: u64) -> Result<()> {
         let offset = self.read(place)?;
         if offset == 0 {
@@ -115,7 +116,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Adjusts the bucket offsets of the table whose index a word of the header refers to.
+    /// Adjusts the bucket offsets of a hash table. A header word has the offset of the table's bucket index.
     fn table(&mut self, header_word: usize) -> Result<()> {
         let place = 8 * header_word as u64;
         let index = self.inner(self.read(place)?, place)?;
@@ -139,7 +140,7 @@ impl Mover {
         cursor.u64()
     }
 
-    /// Converts an absolute offset in the old file to an offset in the section.
+    /// Converts an offset in the old file to an offset in the section.
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {

@@ -30,7 +30,7 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,7 +42,7 @@ impl SymbolTable {
         name_ref
     }
 
-    /// Adds a name whose hash is already known. If the hash is already in the table, its first name stays.
+    /// Adds a name whose hash is already known. If the table already has the hash, the first name is kept.
     pub fn insert_hashed(&mut self, name_ref: NameRef, name: &[u8]) {
         let Ok(len) = u32::try_from(name.len()) else {
             return;
@@ -54,7 +54,7 @@ impl SymbolTable {
         });
     }
 
-    /// The name with this hash.
+    /// Returns the name with this hash, if the table has it.
     pub fn get(&self, name_ref: NameRef) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(&name_ref)?;
         self.bytes.get(start..start + len as usize)
@@ -70,14 +70,14 @@ impl SymbolTable {
         self.spans.is_empty()
     }
 
-    /// All names with their hashes, in no particular order.
+    /// Returns all names with their hashes, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (NameRef, &[u8])> {
         self.spans.iter().filter_map(|(&name_ref, &(start, len))| {
             Some((name_ref, self.bytes.get(start..start + len as usize)?))
         })
     }
 
-    /// All names with their hashes, in the order in which they were added.
+    /// Returns all names with their hashes, in the order in which they were added.
     pub fn in_order(&self) -> impl Iterator<Item = (NameRef, &[u8])> {
         let mut spans: Vec<_> = self.spans.iter().collect();
         spans.sort_unstable_by_key(|&(_, &(start, len))| (start, len));
@@ -93,12 +93,12 @@ impl SymbolTable {
         }
     }
 
-    /// Adds the names of a names blob. `base` is the absolute offset of the blob's first byte.
+    /// Adds the names of a names blob. `base` is the offset of the blob's first byte in the file.
     ///
-    /// Even after an error, the names that could be read stay in the table; see [`NameList::read_blob`].
+    /// After an error, the names that could be read stay in the table ([`NameList::read_blob`]).
     ///
     /// # Errors
-    /// As [`NameList::read_blob`].
+    /// The errors of [`NameList::read_blob`].
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut list = NameList {
             inflated: self.inflated,
@@ -113,8 +113,8 @@ impl SymbolTable {
     }
 }
 
-/// Names in the order in which they stand in blobs, without their hashes. Hashing is most of the work of building a
-/// symbol table, and this list allows sharing it among threads.
+/// A list of names in the order of the names blob, without their hashes. Hashing takes most of the time of building a
+/// symbol table. With this list, several threads can share that work.
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
     bytes: Vec<u8>,
@@ -125,7 +125,7 @@ pub struct NameList {
 }
 
 impl NameList {
-    /// The number of names; repeated names count each time.
+    /// The number of names. A name that occurs several times counts each time.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -135,36 +135,36 @@ impl NameList {
         self.spans.is_empty()
     }
 
-    /// The name at an index of the list.
+    /// Returns the name at an index of the list.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(index)?;
         self.bytes.get(start..start + len as usize)
     }
 
-    /// The start and the length of a name in [`bytes`](Self::bytes).
+    /// Returns the start and the length of a name in [`bytes`](Self::bytes).
     pub fn span(&self, index: usize) -> Option<(usize, u32)> {
         self.spans.get(index).copied()
     }
 
-    /// The bytes of all names, one after the other without separators.
+    /// Returns the bytes of all names, one after the other without separators.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Drops the list and returns the bytes of all names.
+    /// Consumes the list and returns the bytes of all names.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Adds the names of a names blob. `base` is the absolute offset of the blob's first byte.
+    /// Adds the names of a names blob. `base` is the offset of the blob's first byte in the file.
     ///
-    /// The size of inflated data is limited by [`limits`]. If a chunk is damaged, the names of the chunks before it
+    /// The size of decompressed data is limited by [`limits`]. If a chunk is damaged, the names of the chunks before it
     /// stay in the list. If a chunk is cut off, the names that could be read from it stay too.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if an uncompressed chunk is cut off, or if a name is empty (reported after all others
-    /// are read); [`ErrorKind::UncompressFailed`] if a zlib stream is cut off or inflates to another length than
-    /// stated; [`ErrorKind::LimitExceeded`] if a limit is exceeded.
+    /// [`ErrorKind::Malformed`] if an uncompressed chunk is cut off, or if a name is empty (reported after all other
+    /// names were read); [`ErrorKind::UncompressFailed`] if a zlib stream is cut off or does not have the stated length
+    /// after decompression; [`ErrorKind::LimitExceeded`] if a limit is exceeded.
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut cursor = Cursor::new(blob, base, Endian::Little);
         let budget = blob
@@ -183,7 +183,7 @@ impl NameList {
             cursor.skip_zeros();
         }
         match empty_name {
-            // An empty name loses no data, but LLVM rejects a file that has one.
+            // A file with an empty name has lost no data, but LLVM rejects it.
             Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
                 .at(start)
                 .within(Structure::Names)
@@ -243,8 +243,8 @@ impl NameList {
         let status =
             Decompress::new(true).decompress_vec(payload, &mut inflated, FlushDecompress::Finish);
         self.inflated += inflated.len();
-        // A zlib stream that ends inside the section is complete, even if the chunk claims to be longer. LLVM accepts
-        // it too.
+        // If the zlib stream ends inside the section, it is complete, even if the stated length of the chunk is larger.
+        // LLVM accepts such a chunk too.
         let whole = matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
         if whole {
             if cut {
@@ -303,7 +303,7 @@ pub fn encode_blob_stored<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<
     blob
 }
 
-/// Encodes names as one zlib-compressed chunk. Like LLVM, it uses the level for the smallest size.
+/// Encodes names as one zlib-compressed chunk. Uses the zlib level for the smallest size, as LLVM does.
 pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     use std::io::Write;
     let joined = join(names);

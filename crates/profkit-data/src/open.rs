@@ -6,16 +6,16 @@ use crate::{Error, ErrorKind, Result, Structure};
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Whether to read the intact parts of a damaged instrumentation profile. Off by default: damage is an error, as in
-    /// LLVM's tools.
+    /// Whether to read the intact parts of a damaged instrumentation profile. By default this is off, and damage is an
+    /// error as in LLVM's tools.
     pub salvage: bool,
-    /// The options for sample profiles.
+    /// The options for reading sample profiles.
     #[cfg(feature = "sample")]
     pub sample: crate::sample::SampleReadOptions,
 }
 
 impl ReadOptions {
-    /// The defaults: damage is an error, and each family is read with its own defaults.
+    /// Returns the default options: damage is an error, and sample profiles are read with their own default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -27,7 +27,7 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the options for sample profiles.
+    /// Sets the options for reading sample profiles.
     #[cfg(feature = "sample")]
     #[must_use]
     pub fn sample(mut self, options: crate::sample::SampleReadOptions) -> Self {
@@ -36,8 +36,8 @@ impl ReadOptions {
     }
 }
 
-/// An opened profile of any kind. Most readers borrow the bytes of the file; formats that must be read as a whole give
-/// an owned model.
+/// An opened profile of any kind. Most readers borrow the bytes of the file. For formats that must be read completely,
+/// the variant holds the profile in memory.
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(
@@ -48,7 +48,7 @@ pub enum Profile<'data> {
     /// A raw instrumentation profile.
     #[cfg(feature = "instr")]
     InstrRaw(Box<crate::instr::raw::RawReader<'data>>),
-    /// An indexed profile: functions, and possibly a heap profile
+    /// An indexed profile. It has functions, and may have a heap profile
     /// ([`memprof`](crate::instr::indexed::IndexedProfile::memprof)).
     #[cfg(feature = "instr")]
     InstrIndexed(Box<crate::instr::indexed::IndexedProfile<'data>>),
@@ -64,16 +64,17 @@ pub enum Profile<'data> {
     /// A heap profile that was read from YAML.
     #[cfg(feature = "memprof")]
     MemProf(Box<crate::memprof::MemProfile>),
-    /// A MIP raw file or file of return addresses.
+    /// A MIP raw file, or a file of MIP return-address samples.
     #[cfg(feature = "mip")]
     MipRaw(crate::mip::RawParts<'data>),
-    /// A MIP map.
+    /// A MIP map: the list of functions in an executable or a shared library.
     #[cfg(feature = "mip")]
     MipMap(Box<crate::mip::MipMap<'data>>),
-    /// A MIP profile, or one that was read from YAML.
+    /// A MIP profile, in binary form or read from YAML.
     #[cfg(feature = "mip")]
     Mip(Box<crate::mip::MipProfile>),
-    /// Never constructed. It uses the lifetime when the cargo features leave no other variant that does.
+    /// This variant is never constructed. It uses the lifetime `'data` if the enabled cargo features leave no other
+    /// variant with a lifetime.
     #[doc(hidden)]
     Never(
         std::convert::Infallible,

@@ -1,5 +1,4 @@
-//! Text from files, quoted in messages.
-/// Formats a text for a message: in quotes, escaped, and cut if it is long.
+//! Formats a text from a file for a message: in quotes, with escapes, and cut if it is long.
 pub(crate) fn quote(text: &[u8]) -> String {
     const SHOWN: usize = 60;
     match text.get(..SHOWN) {

@@ -1,7 +1,7 @@
-//! The versions that each LLVM release writes and reads. This is the only table of them; docs/formats/raw.md and
-//! indexed.md tell the history.
+//! The versions of each format that every LLVM release writes and reads. This is the only table of these versions;
+//! docs/formats/raw.md and indexed.md describe their history.
 //!
-//! The rows of releases 13, 14, 15, 16, 19 and 22 are tested against the tools. The other rows come from LLVM's
+//! The rows of releases 13, 14, 15, 16, 19 and 22 are tested against LLVM's tools. The other rows come from LLVM's
 //! sources.
 use profkit_abi::variant;
 use std::fmt;
@@ -19,42 +19,43 @@ use std::ops::RangeInclusive;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// The major number.
+    /// The major version number.
     pub major: u8,
-    /// The minor number; always 0 from LLVM 4 on, whose minor releases change no format.
+    /// The minor version number. It is always 0 from LLVM 4 on, because its minor releases change no format.
     pub minor: u8,
 }
 
-/// The versions that one release writes and reads. Its `llvm-profdata` reads only the raw version of the release
-/// itself, but its own and all older indexed versions. Its clang accepts the same indexed versions.
+/// The versions that one LLVM release writes and reads. Its `llvm-profdata` reads only the raw version of the same
+/// release, but reads its own and all older indexed versions. Its clang accepts the same indexed versions as its
+/// `llvm-profdata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseFacts {
     /// The release.
     pub release: Release,
-    /// The raw version that the release's runtime writes and its llvm-profdata reads.
+    /// The raw version that the release's run-time library writes and its llvm-profdata reads.
     pub raw: u32,
     /// The indexed version that the release's llvm-profdata writes. It is also the newest version that it reads.
     pub indexed: u32,
 }
 
-/// The scheme by which clang's front end numbers and hashes the regions of a function. A front-end profile is useful
-/// only to a compiler with the same scheme as the compiler that instrumented the program. Clang tells the scheme of a
-/// profile by the version of its *indexed* file.
+/// The scheme by which clang's front end numbers and hashes the regions of a function. A compiler can use a front-end
+/// profile only if it has the same scheme as the compiler that instrumented the program. The version of the *indexed*
+/// file shows clang which scheme the profile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrontEndScheme {
-    /// Indexed versions 1 to 4 (LLVM 3.5 to 5).
+    /// The scheme of indexed versions 1 to 4 (LLVM 3.5 to 5).
     V1,
-    /// Indexed version 5 (LLVM 6 to 10): more kinds of statements enter the hash.
+    /// The scheme of indexed version 5 (LLVM 6 to 10). More kinds of statements affect the hash.
     V2,
-    /// Indexed version 6 (LLVM 11): the hash has another form.
+    /// The scheme of indexed version 6 (LLVM 11). The hash has another form.
     V3,
-    /// Indexed versions 7 to 12 (LLVM 12 to 21): logical operators have counters.
+    /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators have counters.
     V3Logical,
-    /// Indexed version 13 and later (LLVM 22).
+    /// The scheme of indexed version 13 and later (LLVM 22).
     V4,
 }
 
-/// All releases, oldest first.
+/// All LLVM releases, oldest first.
 pub const RELEASES: [ReleaseFacts; 25] = [
     facts(3, 5, 1, 1),
     facts(3, 6, 1, 2),
@@ -92,12 +93,12 @@ const fn facts(major: u8, minor: u8, raw: u32, indexed: u32) -> ReleaseFacts {
 }
 
 impl Release {
-    /// Makes a release from LLVM 4 on.
+    /// Makes a release from LLVM 4 or later.
     pub const fn new(major: u8) -> Self {
         Release { major, minor: 0 }
     }
 
-    /// The versions that the release writes and reads; `None` if the release is not in the table.
+    /// Returns the versions that the release writes and reads; `None` if the release is not in the table.
     pub fn facts(self) -> Option<&'static ReleaseFacts> {
         RELEASES.iter().find(|facts| facts.release == self)
     }
@@ -116,7 +117,7 @@ impl fmt::Display for Release {
 impl std::str::FromStr for Release {
     type Err = crate::Error;
 
-    /// Parses `22`, `3.9` or a full version such as `22.1.8`.
+    /// Parses a release, such as `22`, `3.9` or the full version `22.1.8`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let known = || {
             let mut parts = text.split('.');
@@ -147,14 +148,14 @@ impl ReleaseFacts {
         (1..=self.indexed).contains(&version)
     }
 
-    /// The scheme by which the release's clang numbers and hashes regions.
+    /// The scheme by which the release's clang numbers and hashes the regions of a function.
     pub fn front_end_scheme(&self) -> FrontEndScheme {
         FrontEndScheme::of_indexed_version(self.indexed)
     }
 }
 
 impl FrontEndScheme {
-    /// The scheme that clang assumes for an indexed file of this version (`getPGOHashVersion` in clang's
+    /// Returns the scheme that clang assumes for an indexed file of this version (`getPGOHashVersion` in clang's
     /// `CodeGenPGO.cpp`).
     pub fn of_indexed_version(version: u32) -> Self {
         match version {
@@ -167,13 +168,13 @@ impl FrontEndScheme {
     }
 }
 
-/// The first and the last release whose runtimes write this raw version; `None` if no release wrote it (versions 3 and
-/// 6 existed only between releases).
+/// Returns the first and the last LLVM release whose run-time libraries write this raw version. Returns `None` if no
+/// release wrote it; versions 3 and 6 existed only between releases.
 pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.raw == version)
 }
 
-/// The first and the last release whose llvm-profdata writes this indexed version.
+/// Returns the first and the last LLVM release whose llvm-profdata writes this indexed version.
 pub fn indexed_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.indexed == version)
 }
@@ -187,8 +188,8 @@ fn writers(wrote: impl Fn(&ReleaseFacts) -> bool) -> Option<RangeInclusive<Relea
     Some(first..=releases.next_back().unwrap_or(first))
 }
 
-/// The first release that can set all variant flags of a version word. A file with these flags cannot come from an
-/// older release. `None` if no flag is set whose first release is known.
+/// Returns the first LLVM release that can set all variant flags of a version word. A file with these flags cannot come
+/// from an older release. Returns `None` if no flag is set whose first release is known.
 pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
     const FIRST: [(u64, Release); 9] = [
         (variant::IR, Release { major: 3, minor: 9 }),

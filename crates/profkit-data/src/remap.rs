@@ -1,4 +1,4 @@
-//! Renaming of functions by LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
+//! Changes function names by LLVM's remapping file (`SymbolRemapper` in `llvm-profdata.cpp`).
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -8,7 +8,7 @@ pub struct Remapping {
     names: FxHashMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The error for a line of a remapping file that is not `old_symbol new_symbol`.
+/// The error for a line of a remapping file that does not have the form `old_symbol new_symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemappingError {
     /// The number of the line, from 1.
@@ -31,7 +31,7 @@ impl std::error::Error for RemappingError {}
 
 impl Remapping {
     /// Parses a remapping file. Each line has two names with one space between them. Empty lines and lines that begin
-    /// with `#` are skipped. If a name is mapped twice, the first mapping counts.
+    /// with `#` are skipped. If a name has several mappings, the first one is used.
     ///
     /// # Errors
     /// The first line that has another form, with its number.
@@ -58,17 +58,17 @@ impl Remapping {
         Ok(Remapping { names })
     }
 
-    /// The new name of a function; `None` if it keeps its name.
+    /// Returns the new name of a function; `None` if the function keeps its name.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.names.get(name).map(Vec::as_slice)
     }
 
-    /// The number of mapped names.
+    /// The number of names that have a mapping.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether no name is mapped.
+    /// Whether no name has a mapping.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

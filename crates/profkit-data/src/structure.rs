@@ -1,9 +1,9 @@
-//! The parts of files that errors name.
+//! The parts of files that error messages name.
 use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Defines [`Structure`]. The first list has the parts without a number, each with its words for messages.
+/// Defines [`Structure`]. The first list has the parts without a number, each with its text for messages.
 macro_rules! structures {
     (
         $($fixed:ident = $words:literal,)*
@@ -50,7 +50,7 @@ macro_rules! structures {
 }
 
 structures! {
-    // Whole files.
+    // Names of whole files.
     RawProfile = "raw profile",
     IndexedProfile = "indexed profile",
     RawMemProf = "raw MemProf profile",
@@ -63,7 +63,7 @@ structures! {
     ObjectFile = "object file",
     DebugFile = "debug file",
     DebugPackage = "debug package",
-    // Parts that several formats have.
+    // Parts that occur in several formats.
     FirstBytes = "first bytes",
     Magic = "magic",
     Version = "version",
@@ -91,7 +91,7 @@ structures! {
     Sections = "sections",
     Padding = "padding",
     BytesTag = "!bytes",
-    // Instrumentation profiles.
+    // Parts of instrumentation profiles.
     DataRecords = "data records",
     Counters = "counters",
     Bitmap = "bitmap",
@@ -102,7 +102,7 @@ structures! {
     AfterProfile = "bytes after the profile",
     TemporalTraces = "temporal traces",
     MemProfSection = "MemProf section",
-    // Sample profiles.
+    // Parts of sample profiles.
     NameTable = "name table",
     SectionTable = "section table",
     FunctionTable = "function table",
@@ -110,13 +110,13 @@ structures! {
     FirstLine = "first line of a function",
     Modules = "modules",
     WorkingSets = "working sets",
-    // Heap profiles.
+    // Parts of heap profiles.
     MemProfSchema = "MemProf schema",
     Segments = "segments",
     Blocks = "blocks",
     Stacks = "stacks",
     DataAccess = "data access",
-    // MIP.
+    // Parts of MIP files.
     MapEntry = "map entry",
     SectionList = "list of sections",
     FunctionCount = "number of functions",
@@ -124,7 +124,7 @@ structures! {
     Strings = "strings",
     FilePaths = "file paths",
     StackEntries = "stack entries",
-    // Binaries and debug info.
+    // Parts of binaries and debug info.
     UniversalHeader = "universal header",
     ChainedFixups = "LC_DYLD_CHAINED_FIXUPS",
     Dwarf = "DWARF",
@@ -133,7 +133,7 @@ structures! {
     UnitHeaders = "unit headers of .debug_info",
     PackageIndex = "index of the debug package",
     --
-    /// A data record of a raw profile: its number from 0, and the name hash stored in it, if there is one.
+    /// A data record of a raw profile: its number from 0, and the name hash that the record contains, if there is one.
     DataRecord((u64, Option<crate::ids::NameRef>)) = |record, f| match record {
         (index, Some(name_ref)) => write!(f, "data record {index} (function {name_ref})"),
         (index, None) => write!(f, "data record {index}"),
@@ -144,7 +144,7 @@ structures! {
     FunctionHash(u64) = |hash, f| write!(f, "function {hash:#018x}"),
     /// A function, by its name.
     Function(String) = |name, f| write!(f, "function {name}"),
-    /// A function of a text profile, by its name. The name has quotes around it already.
+    /// A function of a text profile, by its name. The name is already in quotes.
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
     /// A function of a sample profile, by the offset of its start in its section.
     FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
@@ -154,7 +154,7 @@ structures! {
     Counter(u64) = |index, f| write!(f, "counter {index}"),
     /// A byte of a bitmap, by its number in the function, from 0.
     BitmapByte(u64) = |index, f| write!(f, "bitmap byte {index}"),
-    /// A value at a value site: the numbers of the value, of the site and of the value kind.
+    /// A value at a value site: the number of the value, the number of the site and the number of the value kind.
     Value((u64, u64, u64)) = |value, f| write!(
         f,
         "value {} of site {} of value kind {}",
@@ -178,7 +178,7 @@ structures! {
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
     /// The bytes between the end of a section and the next section.
     After(Box<Structure>) = |section, f| write!(f, "bytes after the {section}"),
-    /// A thing that was named by its user or another file: a file, a compilation unit.
+    /// A part that has a name from the user or from another file, such as a file or a compilation unit.
     Named(String) = |name, f| f.write_str(name),
 }
 
@@ -188,7 +188,7 @@ impl From<String> for Structure {
     }
 }
 
-/// LLVM's name of a section of an extensible binary sample profile (`getSecName`).
+/// Returns LLVM's name of a section of an extensible binary sample profile (`getSecName`).
 pub(crate) fn sample_section_name(kind: u64) -> &'static str {
     match kind {
         0 => "InvalidSection",

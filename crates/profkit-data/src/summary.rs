@@ -1,5 +1,5 @@
-//! The profile summary: totals, maxima, and how many of the hottest blocks together have a given share of all counts
-//! (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
+//! The profile summary: totals, maxima, and the number of the hottest blocks that together have a given share of all
+//! counts (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
 use profkit_abi::indexed::{self, SUMMARY_CUTOFFS};
 
 #[cfg(test)]
@@ -8,26 +8,26 @@ mod tests;
 /// A profile summary, read from an indexed profile or computed from records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The number of records (`TotalNumFunctions`).
+    /// The number of function records (`TotalNumFunctions`).
     pub functions: u64,
     /// The number of counters (`TotalNumBlocks`).
     pub blocks: u64,
-    /// The largest first counter (`MaxFunctionCount`).
+    /// The largest first counter of a function record (`MaxFunctionCount`).
     pub max_function_count: u64,
-    /// The largest count (`MaxBlockCount`).
+    /// The largest count of all counters (`MaxBlockCount`).
     pub max_count: u64,
     /// The largest count of a counter that is not the first of its function (`MaxInternalBlockCount`).
     pub max_internal_count: u64,
     /// The sum of all counts modulo 2^64 (`TotalBlockCount`).
     pub total_count: u64,
-    /// The detailed summary, by ascending cutoff.
+    /// The lines of the detailed summary, by ascending cutoff.
     pub cutoffs: Vec<SummaryCutoff>,
 }
 
 /// One line of the detailed summary: the smallest number of blocks that together have a given share of all counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryCutoff {
-    /// The share of all counts, in millionths.
+    /// The cutoff of this line: the share of all counts, in millionths.
     pub cutoff: u64,
     /// The smallest count among these blocks (`MinBlockCount`).
     pub min_count: u64,
@@ -35,15 +35,16 @@ pub struct SummaryCutoff {
     pub blocks: u64,
 }
 
-/// The meaning of the two largest counts. It differs between the LLVM releases that a summary can be made for.
+/// The meaning of the two largest possible counts, 2^64 − 1 and 2^64 − 2. It depends on the LLVM release for which the
+/// summary is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markers {
-    /// LLVM 16 and later: as the first counter of a record, these counts mark the record as pseudo-hot or pseudo-warm.
-    /// Such a record is left out of the summary.
+    /// The meaning in LLVM 16 and later: if one of these counts is the first counter of a record, it marks the record
+    /// as pseudo-hot or pseudo-warm. Such a record is left out of the summary.
     #[default]
     PseudoRecords,
-    /// LLVM 15 and earlier: 2^64 − 1 is not a count. Such a counter is left out, but its function counts. 2^64 − 2 is
-    /// an ordinary count.
+    /// The meaning in LLVM 15 and earlier: 2^64 − 1 is not a count. A counter with this value is left out, but its
+    /// function still counts. 2^64 − 2 is an ordinary count.
     InvalidCounts,
 }
 
@@ -67,18 +68,18 @@ pub struct SummaryBuilder {
     functions: u64,
     max_function_count: u64,
     max_internal_count: u64,
-    /// How often each count less than [`SMALL_COUNTS`] was added. Empty until the first count is added.
+    /// For each count below [`SMALL_COUNTS`], how often it was added. The list is empty until the first count is added.
     small: Vec<u64>,
-    /// Larger counts, each with how often it was added, ascending.
+    /// The larger counts in ascending order, each with how often it was added.
     runs: Vec<(u64, u64)>,
-    /// Larger counts that are not in `runs` yet.
+    /// The larger counts that are not in `runs` yet.
     pending: Vec<u64>,
 }
 
-/// The occurrences of counts less than this are kept in an array that is indexed by the count. A greater limit costs 8
-/// bytes of memory per count, and time once the array exceeds the cache.
+/// The limit below which counts are kept in an array that is indexed by the count. A larger limit costs 8 bytes of
+/// memory per count, and costs time if the array no longer fits the cache.
 const SMALL_COUNTS: usize = 1 << 16;
-/// The minimum number of larger counts that are collected before they are sorted into `runs`.
+/// The minimum number of larger counts to collect before they are sorted into `runs`.
 const PENDING_LEN: usize = 1 << 16;
 
 /// Whether the counters of a record mark it as pseudo-hot or pseudo-warm (`getCountPseudoKind`).
@@ -95,7 +96,7 @@ impl SummaryBuilder {
         Self::default()
     }
 
-    /// Makes an empty builder that treats the largest counts as the given releases of LLVM do.
+    /// Makes an empty builder that treats the two largest possible counts as the given LLVM releases do.
     pub fn with_markers(markers: Markers) -> Self {
         SummaryBuilder {
             markers,
@@ -103,7 +104,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds the counters of one record, except those that are markers.
+    /// Adds the counters of one function record. Counters that are markers are left out.
     pub fn add_counts(&mut self, counts: &[u64]) {
         let skipped = match self.markers {
             Markers::PseudoRecords if is_pseudo(counts) => return,
@@ -126,7 +127,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds a function of a sample profile by the number of its entries. Its other counts are added one by one with
+    /// Adds a function of a sample profile, with the number of its entries. Its other counts are added one by one with
     /// [`add_count`](Self::add_count).
     pub fn add_function(&mut self, head: u64) {
         self.functions += 1;
@@ -169,7 +170,7 @@ impl SummaryBuilder {
         self.pending = pending;
     }
 
-    /// Adds everything that was added to another builder.
+    /// Adds everything that another builder contains.
     pub fn merge(&mut self, mut other: SummaryBuilder) {
         self.functions += other.functions;
         self.max_function_count = self.max_function_count.max(other.max_function_count);
@@ -186,7 +187,7 @@ impl SummaryBuilder {
         self.runs = merge_runs(self.runs.iter().copied(), other.runs.into_iter());
     }
 
-    /// The largest first counter so far.
+    /// The largest first counter of the records that were added so far.
     pub fn max_function_count(&self) -> u64 {
         self.max_function_count
     }
@@ -199,7 +200,7 @@ impl SummaryBuilder {
     /// Computes the summary for the given cutoffs, in millionths and ascending.
     pub fn finish_with(mut self, cutoffs: &[u32]) -> Summary {
         self.sort_in();
-        // LLVM's totals are 64-bit numbers that wrap around, and the cutoffs below are computed from the wrapped total.
+        // LLVM's total is a 64-bit number that wraps around. The cutoffs below are computed from the wrapped total.
         let (mut blocks, mut total_count, mut max_count) = (0u64, 0u64, 0);
         let mut runs = Vec::with_capacity(self.runs.len());
         let small = (0u64..).zip(self.small.iter().copied());
@@ -214,7 +215,8 @@ impl SummaryBuilder {
         let (mut walked_count, mut walked_blocks, mut last) = (0u64, 0u64, 0);
         let mut walk = |&cutoff: &u32| {
             let wanted = u128::from(total_count) * u128::from(cutoff) / 1_000_000;
-            // Cannot fail: a cutoff is less than a million, so the share is at most the total.
+            // The conversion cannot fail, because a cutoff is less than a million and the share is therefore at most
+            // the total.
             let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
             while walked_count < wanted {
                 let Some((count, seen)) = descending.next() else {
@@ -243,7 +245,7 @@ impl SummaryBuilder {
     }
 }
 
-/// Merges two ascending lists of counts with how often each occurs.
+/// Merges two ascending lists of counts. Each count has the number of times that it occurs.
 fn merge_runs(
     one: impl ExactSizeIterator<Item = (u64, u64)>,
     two: impl Iterator<Item = (u64, u64)>,

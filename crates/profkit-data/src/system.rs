@@ -1,4 +1,4 @@
-//! Texts of errors from the operating system.
+//! The texts of errors from the operating system.
 
 /// The text of an I/O error without Rust's "(os error N)". All messages use this form.
 ///
@@ -8,8 +8,8 @@
 /// ```
 pub fn system_text(error: &std::io::Error) -> String {
     let mut text = error.to_string();
-    // An error of `tempfile` ends with the path of its temporary file, which means nothing to the user. It is cut off
-    // too.
+    // An error of the crate `tempfile` ends with the path of its temporary file. The path does not help the user, so it
+    // is removed too.
     if let Some(end) = text.find(" (os error ") {
         text.truncate(end);
     }

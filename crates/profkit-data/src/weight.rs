@@ -9,7 +9,7 @@ pub struct Weight {
     denominator: u64,
 }
 
-/// The largest number of digits after the decimal point of a weight. With more digits the denominator would not fit 64
+/// The maximum number of digits after the decimal point of a weight. With more digits, the denominator would not fit 64
 /// bits.
 const MAX_FRACTION_DIGITS: usize = 18;
 
@@ -20,7 +20,7 @@ impl Weight {
         denominator: 1,
     };
 
-    /// A whole number as a weight.
+    /// Makes a weight from a whole number.
     pub const fn integer(value: u64) -> Self {
         Weight {
             numerator: value,
@@ -28,12 +28,13 @@ impl Weight {
         }
     }
 
-    /// The weight `numerator / denominator`; `None` if the denominator is 0.
+    /// Returns the weight `numerator / denominator`; `None` if the denominator is 0.
     pub fn ratio(numerator: u64, denominator: u64) -> Option<Self> {
         Self::reduced(u128::from(numerator), u128::from(denominator))
     }
 
-    /// The ratio in lowest terms. If a number does not fit 64 bits, both numbers lose the same low bits.
+    /// Returns the ratio in lowest terms. If a number does not fit 64 bits, the same number of low bits is removed from
+    /// both numbers.
     fn reduced(numerator: u128, denominator: u128) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -58,7 +59,7 @@ impl Weight {
         Self::reduced(numerator, denominator).unwrap_or(Self::ONE)
     }
 
-    /// The weight, if it is a whole number.
+    /// Returns the weight as a whole number, if it is one.
     pub fn as_integer(self) -> Option<u64> {
         (self.denominator == 1).then_some(self.numerator)
     }
@@ -68,8 +69,8 @@ impl Weight {
         self == Self::ONE
     }
 
-    /// Multiplies a count by this weight, rounded to the nearest number (half up). Also returns whether the product had
-    /// to be cut to 64 bits.
+    /// Multiplies a count by this weight and rounds to the nearest number (half up). Also returns whether the product
+    /// was too large for 64 bits; it is then 2^64 − 1.
     #[inline]
     pub fn apply(self, count: u64) -> (u64, bool) {
         if self.denominator == 1 {

@@ -1,9 +1,9 @@
-//! A reader of YAML that takes one node at a time, as the schema of a format requires.
+//! Reads YAML one node at a time. The reader of a format requests the nodes that its schema requires.
 use crate::{Error, ErrorKind, Result, Structure};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 
-/// A place in the text: line and column, both from 1.
+/// A position in the text: line and column, both counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(u64, u64);
 
@@ -13,7 +13,7 @@ impl Place {
     }
 }
 
-/// A scalar and its place.
+/// A scalar value and its position in the text.
 #[derive(Debug)]
 pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,
@@ -26,7 +26,7 @@ pub(crate) struct Events<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
-/// Reads a text that consists of one YAML document. All errors are reported as inside `what`.
+/// Reads a text that consists of one YAML document. All errors name `what` as the structure that contains them.
 pub(crate) fn parse<T>(
     data: &[u8],
     what: Structure,
@@ -65,7 +65,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Checks that no other document follows.
+    /// Checks that the text has no further document.
     pub fn end(mut self) -> Result<()> {
         loop {
             match self.next()? {
@@ -88,7 +88,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a mapping. `read` reads the value of each key, and returns whether it knows the key.
+    /// Reads a mapping. For each key, the function `read` reads the value and returns whether the key is known.
     pub fn mapping(
         &mut self,
         what: &'static str,
@@ -121,7 +121,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a list. `read` reads each item.
+    /// Reads a list. The function `read` reads each item.
     pub fn list(
         &mut self,
         what: &'static str,
@@ -171,7 +171,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a number up to `most`, decimal or, after 0x, hexadecimal.
+    /// Reads a number up to `most`. The number is decimal, or hexadecimal after 0x.
     pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64> {
         let scalar = self.scalar(what)?;
         let text = &*scalar.text;
@@ -194,7 +194,8 @@ impl<'a> Events<'a> {
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Reads bytes: a plain text, or a scalar with the tag `!bytes`, each of whose characters is one byte.
+    /// Reads bytes from a scalar. Without a tag, they are the bytes of the text. With the tag `!bytes`, each character
+    /// of the text is one byte.
     pub fn bytes(&mut self, what: &'static str) -> Result<Vec<u8>> {
         let scalar = self.scalar(what)?;
         if !scalar.bytes {
@@ -209,7 +210,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// The text in backquotes; a long text is cut.
+/// Returns the text in backquotes. A long text is cut.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {

@@ -1,6 +1,6 @@
 use crate::{Error, ErrorKind, Result};
 
-/// The byte order of a file. A reader determines it once, from the magic.
+/// The byte order of the numbers in a file. A reader finds it out once, from the magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// The least significant byte comes first.
@@ -85,7 +85,7 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// Makes a cursor at the start of `data`. `base` is the absolute offset of the first byte.
+    /// Makes a cursor at the start of `data`. `base` is the offset of the first byte in the file.
     pub fn new(data: &'data [u8], base: u64, endian: Endian) -> Self {
         Cursor {
             data,
@@ -95,39 +95,39 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// The absolute offset of the next byte.
+    /// The offset of the next byte in the file.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.base + self.position as u64
     }
 
-    /// The number of bytes that are left.
+    /// The number of bytes that were not read yet.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.data.len() - self.position
     }
 
-    /// Whether no bytes are left.
+    /// Whether all bytes were read.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// The bytes that are left.
+    /// The bytes that were not read yet.
     #[inline]
     pub fn rest(&self) -> &'data [u8] {
         self.data.get(self.position..).unwrap_or_default()
     }
 
-    /// The byte order of the numbers that it reads.
+    /// The byte order in which the cursor reads numbers.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// Takes the next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] at this offset if fewer bytes are left; the cursor then stays where it is.
+    /// [`ErrorKind::Truncated`] at this offset if fewer bytes are left; the cursor then does not move.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'data [u8]> {
         match self
@@ -143,10 +143,10 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// Takes the next `len` bytes, where `len` is a number from the file.
+    /// Reads the next `len` bytes, where `len` is a number from the file.
     ///
     /// # Errors
-    /// As [`take`](Self::take). A length that does not fit `usize` is [`ErrorKind::Truncated`] too.
+    /// The errors of [`take`](Self::take). A length that does not fit `usize` gives [`ErrorKind::Truncated`] too.
     #[inline]
     pub fn take_u64(&mut self, len: u64) -> Result<&'data [u8]> {
         match usize::try_from(len) {
@@ -155,10 +155,10 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// Takes the next `len` bytes as a cursor of their own.
+    /// Returns the next `len` bytes as a cursor of their own, and moves past them.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub fn window(&mut self, len: u64) -> Result<Cursor<'data>> {
         let base = self.offset();
         let data = self.take_u64(len)?;
@@ -170,10 +170,10 @@ impl<'data> Cursor<'data> {
         })
     }
 
-    /// Takes a fixed number of bytes as an array.
+    /// Reads a fixed number of bytes as an array.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         match self.rest().first_chunk::<N>() {
@@ -188,7 +188,7 @@ impl<'data> Cursor<'data> {
     /// Reads one byte.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         self.array::<1>().map(|[byte]| byte)
@@ -197,7 +197,7 @@ impl<'data> Cursor<'data> {
     /// Reads a 16-bit number in the cursor's byte order.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u16(&mut self) -> Result<u16> {
         self.array().map(|bytes| self.endian.u16(bytes))
@@ -206,7 +206,7 @@ impl<'data> Cursor<'data> {
     /// Reads a 32-bit number in the cursor's byte order.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u32(&mut self) -> Result<u32> {
         self.array().map(|bytes| self.endian.u32(bytes))
@@ -215,7 +215,7 @@ impl<'data> Cursor<'data> {
     /// Reads a 64-bit number in the cursor's byte order.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u64(&mut self) -> Result<u64> {
         self.array().map(|bytes| self.endian.u64(bytes))

@@ -1,4 +1,4 @@
-//! Reading and writing of bytes: the checked cursor that every binary reader uses, and the sink that every writer uses.
+//! Reads and writes bytes. Every binary reader uses the checked cursor, and every writer uses the sink.
 mod cursor;
 mod sink;
 

@@ -1,8 +1,9 @@
 use crate::Result;
 
-/// A destination for the bytes of a writer. A sink never has to seek, because writers plan all sizes first.
+/// A destination for the bytes of a writer. A sink does not need to seek, because writers compute all sizes before they
+/// write.
 pub trait Sink {
-    /// Writes all of the bytes.
+    /// Writes all of the given bytes.
     ///
     /// # Errors
     /// [`ErrorKind::WriteFailed`](crate::ErrorKind::WriteFailed) if the bytes cannot be written.
@@ -19,7 +20,7 @@ impl Sink for Vec<u8> {
 /// Checks that a part of a file has its planned length.
 ///
 /// # Panics
-/// If the length differs. The offsets of everything after the part would be wrong, and no file is better than a wrong
+/// If the length differs. The offsets of everything after this part would be wrong, and a wrong file is worse than no
 /// file.
 #[track_caller]
 pub fn assert_planned(part: &str, planned: u64, written: u64) {

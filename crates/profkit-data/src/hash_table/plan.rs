@@ -4,36 +4,37 @@ use crate::index_vec::Id;
 use crate::{Error, ErrorKind, Result};
 
 crate::id_type! {
-    /// An item of a table, by its position in insertion order.
+    /// The number of an item in the order of insertion into the hash table.
     pub struct ItemId of "items of a hash table";
 }
 
-/// The place of each item of a table, computed before any byte is written. Given the hashes in insertion order, it has
-/// the order of buckets and chains that LLVM's `OnDiskChainedHashTableGenerator` makes.
+/// The plan of a hash table: where each item goes. It is computed before any byte is written. From the hashes in the
+/// order of insertion, it computes the order of buckets and items that LLVM's `OnDiskChainedHashTableGenerator`
+/// produces.
 ///
 /// A *position* is the number of an item in the order of writing, from 0 to [`len`](Self::len).
 #[derive(Clone, Debug)]
 pub struct TablePlan {
     /// The items in the order in which they are written.
     order: Vec<ItemId>,
-    /// The first position of each bucket, then the end of the last bucket.
+    /// The position of the first item of each bucket. The number of all items follows at the end.
     bucket_starts: Vec<u32>,
-    /// The offset of each position from the start of the payload, then the end of the last item.
+    /// The distance of each item from the start of the items, in bytes. The length of all items follows at the end.
     offsets: Vec<u64>,
     lengths: Lengths,
 }
 
 /// The number of buckets that LLVM's generator starts with.
 const FIRST_BUCKETS: usize = 64;
-/// The length of the number of items, which stands before the first item of a bucket.
+/// The length in bytes of the number of items, which precedes the items of each bucket.
 const BUCKET_HEADER_LEN: u64 = 2;
 
 impl TablePlan {
-    /// Plans a table for items whose hashes are given in insertion order. `sizes` returns the length of key and data of
-    /// an item.
+    /// Plans a table for items whose hashes are given in the order of insertion. `sizes` returns the lengths of the key
+    /// and of the data of an item.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if there are 2^32 items, or 65,536 in one bucket.
+    /// [`ErrorKind::CannotRepresent`] if there are 2^32 items or more, or 65,536 or more in one bucket.
     pub fn new(
         hashes: impl ExactSizeIterator<Item = u64> + Clone,
         mut sizes: impl FnMut(ItemId) -> (u64, u64),
@@ -104,40 +105,41 @@ impl TablePlan {
         self.bucket_starts.len() - 1
     }
 
-    /// The length of the payload in bytes.
+    /// The length of all items in bytes, with the number of items of each bucket.
     pub fn payload_len(&self) -> u64 {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// The length of the index in bytes, including the padding before it, if the payload begins at the absolute offset
-    /// `start`.
+    /// The length of the bucket index in bytes, including the padding before it. `start` is the offset of the items in
+    /// the file.
     pub fn index_len(&self, start: u64) -> u64 {
         self.index_offset(start) - (start + self.payload_len())
             + 16
             + 8 * self.bucket_count() as u64
     }
 
-    /// The absolute offset of the index if the payload begins at the absolute offset `start`.
+    /// The offset of the bucket index in the file. `start` is the offset of the items.
     pub fn index_offset(&self, start: u64) -> u64 {
         (start + self.payload_len()).next_multiple_of(8)
     }
 
-    /// The number of payload bytes from position `from` up to position `to`.
+    /// The number of bytes of the items from position `from` up to position `to`.
     pub fn range_len(&self, from: usize, to: usize) -> u64 {
         let at = |position: usize| self.offsets.get(position).copied().unwrap_or(0);
         at(to).saturating_sub(at(from))
     }
 
-    /// The first position that lies at least `bytes` of payload after position `from`. Never `from` itself;
-    /// [`len`](Self::len) if there is no such position.
+    /// Returns the first position that is at least `bytes` bytes after position `from`. It is always after `from`. If
+    /// there is no such position, it is [`len`](Self::len).
     pub fn position_after(&self, from: usize, bytes: u64) -> usize {
         let target = self.offsets.get(from).copied().unwrap_or(0) + bytes;
         let past = self.offsets.partition_point(|&offset| offset < target);
         past.clamp((from + 1).min(self.len()), self.len())
     }
 
-    /// Appends the items at a range of positions. Before the first item of each bucket stands the number of its items.
-    /// `item` returns the hash and the lengths of key and data of an item; `body` appends its key and data.
+    /// Appends the items at a range of positions. Before the first item of each bucket, the number of its items is
+    /// written. `item` returns the hash, the key length and the data length of an item; `body` appends its key and
+    /// data.
     ///
     /// # Errors
     /// The errors of `body`.
@@ -166,7 +168,7 @@ impl TablePlan {
             }
             if self.start(bucket) == position {
                 let items = self.next_start(bucket) - position;
-                // Cannot fail: `new` has checked that the number is at most 65,535.
+                // The conversion cannot fail, because `new` has checked that the number is at most 65,535.
                 out.extend_from_slice(&u16::try_from(items).unwrap_or(u16::MAX).to_le_bytes());
             }
             let (hash, key, data) = item(index);
@@ -182,7 +184,7 @@ impl TablePlan {
         Ok(())
     }
 
-    /// Appends the padding and the index. The payload must begin at the absolute offset `start`.
+    /// Appends the padding and the bucket index. The items must begin at offset `start` of the file.
     pub fn encode_index(&self, start: u64, out: &mut Vec<u8>) {
         let before = out.len();
         let padding = self.index_offset(start) - (start + self.payload_len());
@@ -242,8 +244,8 @@ fn grow(
     let mask = buckets as u64 - 1;
     let bucket_of = |hash: u64| usize::try_from(hash & mask).unwrap_or(0);
     let doublings = (buckets / FIRST_BUCKETS).trailing_zeros();
-    // Tells whether the number of doublings after the insertion of an item is even. It must be called in insertion
-    // order: `epoch` holds the doublings so far and the current number of buckets.
+    // Returns whether the number of doublings after the insertion of an item is even. It must be called in the order of
+    // insertion. `epoch` holds the doublings so far and the current number of buckets.
     let mut epoch = (0u32, FIRST_BUCKETS);
     let mut goes_in_front = move |index: usize| {
         while 4 * (index + 1) >= 3 * epoch.1 {
@@ -253,7 +255,7 @@ fn grow(
     };
     let mut totals = vec![0u32; buckets + 1];
     let mut fronts = vec![0u32; buckets];
-    // A copy of the closure with its state: each of the two passes starts at the first item.
+    // Use a copy of the closure and its state, because each of the two passes starts at the first item.
     let mut in_front = goes_in_front;
     for (index, hash) in hashes.clone().enumerate() {
         let bucket = bucket_of(hash);
@@ -270,8 +272,8 @@ fn grow(
         *total = sum;
     }
     let bucket_starts = totals;
-    // From here on, `fronts` holds the position after the next item that goes to the front (it counts down), and
-    // `backs` the position of the next item that goes to the back (it counts up).
+    // From this line on, `fronts` and `backs` hold positions for each bucket. `fronts` counts down: the next item at
+    // the front goes before its position. `backs` counts up: the next item at the back goes to its position.
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;
@@ -298,8 +300,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// The last resize of a small table. It visits the old buckets in order and puts each item at the head of its new
-/// chain.
+/// The last resize of a small table. It visits the old buckets in order and puts each item at the start of its new
+/// bucket.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

@@ -3,36 +3,37 @@ use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
-/// Reads the payload of a table item by item and returns the items whose stored hash is the hash of their key. This
-/// works for tables whose hashes are computed from the keys, as in tables of functions. The stored number of items of a
-/// bucket is only a hint.
+/// Reads the items of a hash table one after the other without the bucket index. It returns the items whose stored hash
+/// is the hash of their key. This works for tables whose hashes are computed from the keys, such as tables of
+/// functions. The stored number of items of a bucket is only a hint.
 ///
-/// Each damaged place gives one error. Reading then continues with the following item or, if there is none that matches
-/// its hash, with the next bucket of the index. No byte is part of two returned items. [`limits::WALK_HASHED`] limits
-/// the work on keys that do not match.
+/// Each damaged place gives one error. Reading then continues with the next item or, if no item matches its hash there,
+/// with the next bucket of the bucket index. No byte is part of two returned items. [`limits::WALK_HASHED`] limits the
+/// work for keys that do not match.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,
-    /// The starts of buckets according to the index, ascending. Only those after `position` are still used.
+    /// The starts of the buckets that the bucket index states, in ascending order. Starts before `position` are not
+    /// used any more.
     starts: std::vec::IntoIter<u64>,
     position: u64,
-    /// The number of items that the current bucket should still have.
+    /// The number of items that remain in the current bucket, according to the file.
     left: u16,
     /// The number of key bytes that may still be hashed.
     budget: u64,
     done: bool,
 }
 
-/// An item whose hash matches its key, and the number of items that its bucket should still have.
+/// An item whose hash matches its key, and the number of items that remain in its bucket according to the file.
 type Step<'data> = (Entry<'data>, u16);
 
-/// The reason why there is no item at a place.
+/// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
-    /// Whether the item would run past the end of the payload.
+    /// Whether the item is longer than the bytes up to the end of the items.
     past_end: bool,
-    /// The place of the next item, computed from the lengths of this one, and the number of items that the bucket
-    /// should still have from there.
+    /// The position of the next item, computed from the lengths of this one, and the number of items that remain in the
+    /// bucket from there.
     next: Option<(u64, u16)>,
 }
 
@@ -53,7 +54,8 @@ impl<'data> Walk<'data> {
         }
     }
 
-    /// The offset up to which items were read. At the end, this is the first byte that belongs to no item.
+    /// The offset up to which items were read. After the last item, this is the offset of the first byte that belongs
+    /// to no item.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -67,7 +69,7 @@ impl<'data> Walk<'data> {
                 .is_ok_and(|padding| padding.iter().all(|&byte| byte == 0))
     }
 
-    /// Reads the item at a position, or the item after the number of items if a bucket begins there.
+    /// Reads the item at a position. If a bucket begins there, skips the number of its items first.
     fn step(&mut self, position: u64, left: u16) -> std::result::Result<Step<'data>, Fault> {
         let (first, second) = match left.checked_sub(1) {
             Some(left) => (self.item(position, left), None),
@@ -77,7 +79,8 @@ impl<'data> Walk<'data> {
             Ok(step) => return Ok(step),
             Err(fault) => fault,
         };
-        // The number of items in the bucket may be wrong: try the other case.
+        // The stored number of items in the bucket may be wrong. Try the other possibility: a bucket begins here, or
+        // does not.
         match second {
             Some(left) => self.item(position, left),
             None => self.bucket(position),
@@ -94,7 +97,7 @@ impl<'data> Walk<'data> {
                 past_end: true,
                 next: None,
             })?;
-        // No written bucket is empty, so a count of 0 is wrong too; it counts as 1 here.
+        // A count of 0 is wrong, because empty buckets are not written. It is treated as 1.
         self.item(position + 2, count.saturating_sub(1))
     }
 
@@ -130,7 +133,8 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// Reads the item at a position without checking its hash. Fails if its lengths exceed the payload.
+    /// Reads the item at a position without checking its hash. Fails if the stored lengths exceed the bytes of the
+    /// items.
     fn unverified(&self, position: u64) -> Result<Entry<'data>> {
         let left = self.table.index.saturating_sub(position);
         let mut items = cursor_at(self.table.file, position)?.window(left)?;
@@ -165,7 +169,7 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// Moves to the place where reading continues after a fault, or to the end if there is no such place.
+    /// Moves to the position where reading can continue after an error, or to the end if there is none.
     fn skip(&mut self, fault: &Fault) {
         if let Some((next, left)) = fault.next
             && (self.is_end(next) || self.step(next, left).is_ok())
@@ -199,7 +203,8 @@ impl<'data> Iterator for Walk<'data> {
             }
             Err(fault) => {
                 self.skip(&fault);
-                // In a file that is cut off, the caller reports the incomplete last item: it knows about the cut.
+                // If the file is cut off, the incomplete last item is not reported here, because the caller reports
+                // that the file is cut off.
                 let cut = self.done && fault.past_end && self.table.cut;
                 (!cut).then(|| Err(fault.error.within(STRUCTURE)))
             }

@@ -1,4 +1,4 @@
-//! Archives of profiles: tar, compressed tar, zip. Each member is an input of its own.
+//! Reads profiles from archives: tar, compressed tar, zip. Each file in an archive is an input of its own.
 use super::{Compression, MOST_EXPANDED, StoredError, expand};
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -8,13 +8,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The form of an archive.
+/// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArchiveFormat {
-    /// tar, compressed or not.
+    /// A tar archive, compressed or not.
     Tar,
-    /// zip.
+    /// A zip archive.
     Zip,
 }
 
@@ -28,8 +28,8 @@ impl fmt::Display for ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// Whether a file has the name of an archive: `.tar`, `.tgz`, `.tar.zst`, `.zip` and so on. For front ends that must
-    /// not open every file of a folder to find its archives.
+    /// Whether a file has the name of an archive, such as `.tar`, `.tgz`, `.tar.zst` or `.zip`. Programs use it to find
+    /// the archives of a folder without opening every file.
     pub fn is_named_so(name: &OsStr) -> bool {
         const ENDS: &[&str] = &[
             ".tar", ".tgz", ".txz", ".tzst", ".tar.gz", ".tar.xz", ".tar.zst", ".zip",
@@ -39,8 +39,8 @@ impl ArchiveFormat {
     }
 }
 
-/// A tar or zip archive that is not compressed as a whole, with a list of its members. `B` is the bytes of its file; a
-/// clone of it must be the same bytes, as with a slice or an `Arc`.
+/// A tar or zip archive with a list of its members. A compressed tar file is not supported by this type. `B` is the
+/// type of the file's bytes. A clone of `B` must have the same bytes, as a slice or an `Arc` has.
 pub struct Archive<B> {
     format: ArchiveFormat,
     members: Vec<String>,
@@ -57,22 +57,22 @@ impl<B> fmt::Debug for Archive<B> {
     }
 }
 
-/// How the bytes of a member are reached.
+/// Where the bytes of the members are.
 enum Source<B> {
-    /// A tar file: the place of each member.
+    /// The bytes of a tar file, and the range of each member in them.
     Tar { bytes: B, places: Vec<Range<usize>> },
-    /// A zip file: the index of each member in its directory. Clones share the directory.
+    /// A zip archive, and the index of each member in its directory. Clones share the directory.
     Zip {
         archive: zip::ZipArchive<Cursor<B>>,
         indices: Vec<usize>,
     },
-    /// A damaged archive whose members are not known.
+    /// The archive is damaged and its members are not known.
     Nothing,
 }
 
 impl<B: AsRef<[u8]> + Clone> Archive<B> {
-    /// Lists the regular files of an archive; `None` if the bytes are no archive. If the archive is damaged, the members
-    /// before the damage are listed, and [`problem`](Self::problem) tells the reason.
+    /// Lists the regular files of an archive; `None` if the bytes are not an archive. If the archive is damaged, the
+    /// members before the damage are listed, and [`problem`](Self::problem) returns the reason.
     pub fn open(bytes: B) -> Option<Self> {
         let start = bytes.as_ref();
         if is_tar(start) {
@@ -161,25 +161,26 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         }
     }
 
-    /// The form of the archive.
+    /// The format of the archive.
     pub fn format(&self) -> ArchiveFormat {
         self.format
     }
 
-    /// The names of the regular files in it, in the archive's order.
+    /// The names of the regular files in the archive, in the order of the archive.
     pub fn members(&self) -> &[String] {
         &self.members
     }
 
-    /// Why some members could not be listed, if the archive is damaged.
+    /// If the archive is damaged: the reason why some members could not be listed.
     pub fn problem(&self) -> Option<&StoredError> {
         self.problem.as_ref()
     }
 
-    /// The bytes of a member, expanded if it is compressed itself. Any thread may call this.
+    /// Returns the bytes of a member. A compressed member is decompressed. The function can be called by several
+    /// threads.
     ///
     /// # Errors
-    /// If the member is damaged, too large, or compressed in a way that is not supported.
+    /// An error if the member is damaged, too large, or compressed in a way that is not supported.
     pub fn read(&self, index: usize) -> Result<Cow<'_, [u8]>, StoredError> {
         let data = match &self.source {
             Source::Tar { bytes, places } => {
@@ -211,7 +212,7 @@ fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar")
 }
 
-/// A member's name as reports show it.
+/// Returns the name of a member in the form that reports print.
 fn member_name(bytes: &[u8]) -> String {
     let name = String::from_utf8_lossy(bytes);
     name.strip_prefix("./").unwrap_or(&name).to_owned()
@@ -220,7 +221,7 @@ fn member_name(bytes: &[u8]) -> String {
 /// Reads a member of at most [`MOST_EXPANDED`] bytes.
 ///
 /// # Errors
-/// If it is damaged, or larger.
+/// An error if the member is damaged or larger.
 pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, StoredError> {
     let mut bytes = Vec::new();
     member
@@ -235,11 +236,12 @@ pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The most bytes of headers, long names and other records that may stand between two members of an archive.
+/// The maximum number of bytes between two members of an archive. These bytes are headers, long names and other
+/// metadata.
 const MOST_BETWEEN: u64 = 1 << 20;
 
-/// A reader that fails once it has given `left` bytes: between two members of an archive stand names and other records,
-/// which are read whole, and a few bytes may expand to any length.
+/// A reader that fails after `left` bytes. It limits the metadata between two members of an archive, which are read
+/// into memory completely. A few compressed bytes can be decompressed to a very large number of bytes.
 struct Limited<R> {
     bytes: R,
     left: Arc<AtomicU64>,
@@ -260,10 +262,11 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Calls `each` with the name and bytes of every regular file of a compressed tar, in order, until it returns false.
+/// Calls `each` with the name and the bytes of every regular file of a compressed tar archive, in order, until `each`
+/// returns false.
 ///
 /// # Errors
-/// If the archive is damaged, and the errors of `each`.
+/// An error if the archive is damaged, and the errors of `each`.
 pub fn members_of_compressed_tar(
     bytes: &[u8],
     compression: Compression,
@@ -281,7 +284,7 @@ pub fn members_of_compressed_tar(
     let mut archive = tar::Archive::new(reader);
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
-        // The rest of this member is skipped before the next one is read.
+        // The unread bytes of this member are skipped before the next one is read.
         left.store(entry.size().saturating_add(MOST_BETWEEN), Ordering::Relaxed);
         if entry.header().entry_type().is_file() {
             let name = member_name(&entry.path_bytes());
@@ -293,7 +296,7 @@ pub fn members_of_compressed_tar(
     Ok(())
 }
 
-/// Whether the compressed data, once decompressed, start with the header of a tar file.
+/// Whether the compressed data are a tar archive: the decompressed bytes begin with the header of a tar file.
 pub fn is_compressed_tar(bytes: &[u8], compression: Compression) -> bool {
     let mut start = Vec::new();
     let read = compression

@@ -1,22 +1,22 @@
-//! Compressed files: gzip, zstd, xz.
+//! Reads compressed files: gzip, zstd, xz.
 use super::StoredError;
 use crate::ForeignFile;
 use std::fmt;
 use std::io::{self, Read};
 
-/// The most memory that an xz decoder may take, in KiB: four times what `xz -9` needs. A file states the size of its
-/// dictionary, and may state 4 GiB. (The zstd decoder has a limit of its own, 128 MiB.)
+/// The maximum memory of an xz decoder in KiB: four times the memory that `xz -9` needs. An xz file states the size of
+/// its dictionary, which can be 4 GiB. (The zstd decoder has its own limit of 128 MiB.)
 const XZ_MEMORY_KIB: u32 = 256 << 10;
 
-/// How a file is compressed.
+/// A compression format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// gzip, one member or several (RFC 1952).
+    /// The gzip format, with one member or several (RFC 1952).
     Gzip,
-    /// Zstandard, one frame or several (RFC 8878).
+    /// The Zstandard format, with one frame or several (RFC 8878).
     Zstd,
-    /// xz, one stream or several.
+    /// The xz format, with one stream or several.
     Xz,
 }
 
@@ -31,7 +31,8 @@ impl fmt::Display for Compression {
 }
 
 impl Compression {
-    /// How the bytes are compressed, by their magic; `None` if they are not.
+    /// Returns the compression format of the bytes, which their magic number shows. Returns `None` if they are not
+    /// compressed.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match ForeignFile::of_binary(bytes) {
             Some(ForeignFile::Gzip) => Some(Compression::Gzip),
@@ -41,10 +42,10 @@ impl Compression {
         }
     }
 
-    /// A reader of the expanded bytes.
+    /// Returns a reader of the decompressed bytes.
     ///
     /// # Errors
-    /// If the first header is damaged.
+    /// An error if the first header is damaged.
     pub(super) fn reader<'r>(
         self,
         bytes: impl Read + Send + 'r,
@@ -65,10 +66,11 @@ impl Compression {
         })
     }
 
-    /// Expands the bytes of a file to at most `limit` bytes.
+    /// Decompresses the bytes of a file to at most `limit` bytes.
     ///
     /// # Errors
-    /// [`StoredError::Damaged`] and [`StoredError::TooLarge`].
+    /// [`StoredError::Damaged`] if the bytes are damaged, [`StoredError::TooLarge`] if the result would be larger than
+    /// `limit`.
     pub fn expand(self, bytes: &[u8], limit: u64) -> Result<Vec<u8>, StoredError> {
         let mut expanded = Vec::new();
         let read = self.reader(bytes).and_then(|reader| {
@@ -88,16 +90,16 @@ impl Compression {
     }
 }
 
-/// The frames of a zstd file, one after the other: the decoder reads one.
+/// Decodes the frames of a zstd file one after the other. The decoder of the library reads only one frame.
 struct Frames<R> {
     bytes: R,
     frame: Option<ruzstd::decoding::FrameDecoder>,
-    /// Whether a frame was read: a file has at least one.
+    /// Whether a frame was already read. A zstd file has at least one frame.
     any: bool,
 }
 
 impl<R: io::BufRead> Frames<R> {
-    /// Begins the next frame, if there is one. Frames that hold no data (skippable ones) are passed over.
+    /// Begins the next frame, if there is one. Skippable frames, which have no data, are skipped.
     fn begin(&mut self) -> io::Result<bool> {
         use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
         loop {

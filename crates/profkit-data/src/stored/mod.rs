@@ -1,4 +1,5 @@
-//! Profiles that are stored compressed or in archives: told by content, expanded in memory, never on disk.
+//! Reads profiles that are stored compressed or in archives. They are recognised by their content and decompressed in
+//! memory; nothing is written to disk.
 mod archive;
 mod compressed;
 
@@ -10,38 +11,38 @@ pub use archive::{
 };
 pub use compressed::Compression;
 
-/// The most bytes that one stored file may expand to. A profile is larger only by mistake or malice: the largest known
-/// ones have some hundred megabytes.
+/// The maximum number of bytes to which one stored file may be decompressed. The largest known profiles have some
+/// hundred megabytes, so a larger one is a mistake or an attack.
 pub const MOST_EXPANDED: u64 = 1 << 30;
 
-/// Why a stored file or archive could not be expanded.
+/// The reason why a stored file or an archive could not be decompressed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoredError {
     /// The compressed bytes are damaged or end too early.
     Damaged {
-        /// How the file is compressed.
+        /// The compression format of the file.
         compression: Compression,
-        /// How many bytes could be expanded before the damage.
+        /// The number of bytes that were decompressed before the damage.
         expanded: u64,
-        /// The decoder's reason.
+        /// The error of the decoder.
         error: io::Error,
     },
     /// The archive is damaged or ends too early.
     DamagedArchive {
-        /// The form of the archive.
+        /// The format of the archive.
         format: ArchiveFormat,
-        /// The reader's reason.
+        /// The error of the archive reader.
         error: io::Error,
     },
-    /// The file expands to more than [`MOST_EXPANDED`] bytes.
+    /// The file would be decompressed to more than [`MOST_EXPANDED`] bytes.
     TooLarge {
         /// The limit in bytes.
         limit: u64,
     },
     /// A member of the archive is encrypted, or compressed in a way that is not supported.
     UnsupportedMember {
-        /// The reader's reason.
+        /// The error of the archive reader.
         error: io::Error,
     },
     /// The archive no longer has a member that it had before.
@@ -81,13 +82,14 @@ impl From<StoredError> for io::Error {
     }
 }
 
-/// The bytes of a file as they were before they were compressed: `bytes` themselves if they are not compressed, and
-/// else what they expand to, several layers deep if need be.
+/// Decompresses the bytes of a file. If the result is compressed too, it is decompressed again. Returns `None` if the
+/// bytes are not compressed.
 ///
 /// # Errors
-/// If the compressed data are damaged, or expand to more than [`MOST_EXPANDED`] bytes.
+/// An error if the compressed data are damaged, or if the result would be larger than [`MOST_EXPANDED`] bytes.
 pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
-    /// Nobody compresses a profile more often; a file that contains itself would never end.
+    /// The maximum number of times that a file is decompressed. Without it, a file that contains itself would never
+    /// end.
     const LAYERS: usize = 3;
     let mut expanded: Option<Vec<u8>> = None;
     for _ in 0..LAYERS {

@@ -43,18 +43,18 @@ use crate::limits::TABLE_DEPTH;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// The three tables in owned form; entries can be added.
+/// The three tables in memory. Entries can be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// Texts: names of functions and components of paths.
+    /// The strings: names of functions and components of paths.
     pub strings: Strings,
-    /// File paths.
+    /// The file paths.
     pub paths: Paths,
-    /// Frames.
+    /// The stack entries, which are the frames of call stacks.
     pub stacks: Stacks,
 }
 
-/// One frame with its texts, as [`Tables::frames`] returns it.
+/// One frame with its names as text, as [`Tables::frames`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The linkage name of the function; empty if it is not known.
@@ -65,12 +65,12 @@ pub struct Frame<'a> {
     pub line: u32,
     /// The column, from 1; 0 if it is not known.
     pub column: u32,
-    /// Further facts about the frame.
+    /// Flags of the frame, for example that it is inlined.
     pub flags: StackFlags,
 }
 
 impl Tables {
-    /// Adds a path to the tables, component by component, unless it is there already.
+    /// Adds a path to the tables, component by component. If the tables have the path already, returns its id.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -78,7 +78,7 @@ impl Tables {
         self.paths.intern(path, &mut self.strings)
     }
 
-    /// The frames of a stack, the innermost first.
+    /// Returns the frames of a call stack, innermost first.
     pub fn frames(&self, stack: Option<StackId>) -> impl Iterator<Item = Frame<'_>> {
         let mut next = stack;
         std::iter::from_fn(move || {
@@ -96,7 +96,7 @@ impl Tables {
         })
     }
 
-    /// Adds a stack to the tables, frame by frame. Returns `None` if there are no frames.
+    /// Adds a call stack to the tables, frame by frame. Returns `None` if there are no frames.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -128,7 +128,7 @@ impl Tables {
     /// Checks that each reference from one table to another refers to an existing entry.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with the first reference that does not.
+    /// [`ErrorKind::Malformed`] with the first reference that refers to no entry.
     pub fn check(&self) -> Result<()> {
         let strings = self.strings.len();
         self.paths.check(strings)?;
@@ -136,8 +136,8 @@ impl Tables {
     }
 }
 
-/// The index of the next entry of a table. The limit makes sure that index plus one, the stored form of a reference,
-/// fits 32 bits.
+/// Returns the index of the next entry of a table. References are stored as the index plus one. The limit makes sure
+/// that this number fits 32 bits.
 fn next_index(len: usize, table: Structure) -> Result<u32> {
     match u32::try_from(len) {
         Ok(index) if index < u32::MAX - 1 => Ok(index),
@@ -148,7 +148,7 @@ fn next_index(len: usize, table: Structure) -> Result<u32> {
     }
 }
 
-/// Decodes an optional reference: files store the index plus one, or 0 for none.
+/// Decodes an optional reference. Files store the index plus one, or 0 if there is no reference.
 fn optional(stored: u32) -> Option<u32> {
     stored.checked_sub(1)
 }
@@ -163,7 +163,8 @@ fn put_words(sink: &mut dyn Sink, words: &[u32]) -> Result<()> {
         .try_for_each(|word| sink.put(&word.to_le_bytes()))
 }
 
-/// The depth of each entry of a table below its root. Readers use it to enforce the limit.
+/// For each entry of a table, the number of entries on the way to its root. Readers use it to enforce the limit on the
+/// length of paths and call stacks.
 struct Depths(Vec<u16>);
 
 impl Depths {

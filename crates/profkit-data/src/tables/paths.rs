@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const TABLE: Structure = Structure::PathTable;
 const NODE: u64 = 8;
 
-/// The index of the last component of a path.
+/// The index of the last component of a path. It identifies the whole path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
@@ -19,15 +19,15 @@ struct Node {
     component: StringId,
 }
 
-/// A table of file paths inside a file's bytes.
+/// A table of file paths that is read from a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PathTable<'data> {
     nodes: &'data [[u8; 8]],
 }
 
 impl<'data> PathTable<'data> {
-    /// Reads a table at the cursor. Checks that each folder stands before its contents, and that each component is one
-    /// of the `strings` strings.
+    /// Reads a table of file paths at the cursor. Checks that each folder comes before its contents, and that each
+    /// component is one of the `strings` strings.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
@@ -60,7 +60,7 @@ impl<'data> PathTable<'data> {
         })
     }
 
-    /// The number of nodes.
+    /// The number of nodes. Each node is one path component.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -116,7 +116,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The id of a path. A new path is added.
+    /// Returns the id of a path. If the table does not have the path, it is added.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -143,11 +143,11 @@ impl Paths {
                 }
             });
         }
-        // Cannot be missing: `split` returns at least one component.
+        // There is always a last component, because `split` returns at least one.
         Ok(PathId(folder.unwrap_or(0)))
     }
 
-    /// The bytes of a path.
+    /// Returns the bytes of a path.
     pub fn get<'a>(&'a self, id: PathId, strings: &'a Strings) -> Option<Cow<'a, [u8]>> {
         let last = self.nodes.get(id.0 as usize)?;
         let name = strings.get(last.component)?;
@@ -164,7 +164,7 @@ impl Paths {
         Some(Cow::Owned(components.join(&b'/')))
     }
 
-    /// The number of nodes.
+    /// The number of nodes. Each node is one path component.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -186,10 +186,10 @@ impl Paths {
         4 + 8 * self.nodes.len()
     }
 
-    /// Writes the table.
+    /// Writes the table of file paths.
     ///
     /// # Errors
-    /// The sink's error if it cannot take the bytes.
+    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes
@@ -198,7 +198,7 @@ impl Paths {
     }
 }
 
-/// Tables are equal if they have the same nodes in the same order.
+/// Two tables are equal if they have the same nodes in the same order.
 impl PartialEq for Paths {
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes

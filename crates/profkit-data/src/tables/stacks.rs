@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 const TABLE: Structure = Structure::StackTable;
 const ENTRY: u64 = 24;
 
-/// The index of the innermost frame of a stack.
+/// The index of the innermost frame of a call stack. It identifies the whole call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
-/// Further facts about a frame.
+/// Flags of a frame, for example that it is inlined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackFlags(pub u32);
 
@@ -27,26 +27,26 @@ impl StackFlags {
 
     const KNOWN: u32 = 3;
 
-    /// Whether all flags of `other` are set.
+    /// Whether these flags include all flags of `other`.
     pub fn contains(self, other: StackFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// One frame, with references into the tables.
+/// One frame of a call stack. It refers to entries of the other tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackEntry {
     /// The linkage name of the function.
     pub function: StringId,
     /// The path of the source file.
     pub path: Option<PathId>,
-    /// The line; 0 if it is not known.
+    /// The line of the frame; 0 if it is not known.
     pub line: u32,
-    /// The column; 0 if it is not known.
+    /// The column of the frame; 0 if it is not known.
     pub column: u32,
-    /// Further facts about the frame.
+    /// Flags of the frame, for example that it is inlined.
     pub flags: StackFlags,
-    /// The frame around this one: its caller, or the function into which it is inlined.
+    /// The outer frame: the caller of this frame's function, or the function into which it is inlined.
     pub parent: Option<StackId>,
 }
 
@@ -108,15 +108,15 @@ impl StackEntry {
     }
 }
 
-/// A table of stack entries inside a file's bytes.
+/// A table of stack entries that is read from a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct StackTable<'data> {
     entries: &'data [[u8; 24]],
 }
 
 impl<'data> StackTable<'data> {
-    /// Reads a table at the cursor. Checks that each frame stands after the frame around it, that each name is one of
-    /// the `strings` strings, and that each path is one of the `paths` paths.
+    /// Reads a table of stack entries at the cursor. Checks that each frame comes after its outer frame, that each name
+    /// is one of the `strings` strings, and that each path is one of the `paths` paths.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
@@ -142,7 +142,7 @@ impl<'data> StackTable<'data> {
         Ok(table)
     }
 
-    /// The entry with this id.
+    /// Returns the entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         let (words, _) = self.entries.get(id.0 as usize)?.as_chunks::<4>();
         let mut numbers = [0; 6];
@@ -181,10 +181,11 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// The id of a frame. A new frame is added; the frame around it must be in the table already.
+    /// Returns the id of a frame. If the table does not have the frame, it is added; its outer frame must be in the
+    /// table already.
     ///
     /// # Errors
-    /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if the frame around it is not in the
+    /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if the outer frame is not in the
     /// table.
     pub fn intern(&mut self, entry: StackEntry) -> Result<StackId> {
         while let Some(&entry) = self.entries.get(self.indexed) {
@@ -207,7 +208,7 @@ impl Stacks {
         Ok(StackId(id))
     }
 
-    /// The entry with this id.
+    /// Returns the entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         self.entries.get(id.0 as usize).copied()
     }
@@ -235,10 +236,10 @@ impl Stacks {
         4 + 24 * self.entries.len()
     }
 
-    /// Writes the table.
+    /// Writes the table of stack entries.
     ///
     /// # Errors
-    /// The sink's error if it cannot take the bytes.
+    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries
@@ -247,7 +248,7 @@ impl Stacks {
     }
 }
 
-/// Tables are equal if they have the same entries in the same order.
+/// Two tables are equal if they have the same entries in the same order.
 impl PartialEq for Stacks {
     fn eq(&self, other: &Self) -> bool {
         self.entries == other.entries

@@ -1,4 +1,4 @@
-//! The string table.
+//! The string table, which stores each string once.
 use super::next_index;
 use crate::bytes::{Cursor, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -10,7 +10,7 @@ const TABLE: Structure = Structure::StringTable;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StringId(pub u32);
 
-/// A string table inside a file's bytes.
+/// A string table that is read from a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct StringTable<'data> {
     ends: &'data [[u8; 4]],
@@ -18,7 +18,7 @@ pub struct StringTable<'data> {
 }
 
 impl<'data> StringTable<'data> {
-    /// Reads a table at the cursor. Checks that each string begins where the previous one ends.
+    /// Reads a string table at the cursor. Checks that each string begins where the previous one ends.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a string ends before
@@ -68,7 +68,7 @@ impl<'data> StringTable<'data> {
         self.ends.is_empty()
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub fn get(&self, id: StringId) -> Option<&'data [u8]> {
         let index = id.0 as usize;
         let end = u32::from_le_bytes(*self.ends.get(index)?) as usize;
@@ -99,14 +99,14 @@ impl<'data> StringTable<'data> {
 pub struct Strings {
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    /// Finds strings by their hashes. It is built when the first string is added, because a table that is only read
-    /// does not need it.
+    /// Finds strings by their hashes. The index is built when the first string is added, because a table that is only
+    /// read does not need it.
     index: FxHashMap<u64, Vec<u32>>,
     indexed: usize,
 }
 
 impl Strings {
-    /// The id of a string. A new string is added.
+    /// Returns the id of a string. If the table does not have the string, it is added.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if the table is full.
@@ -142,7 +142,7 @@ impl Strings {
         Ok(StringId(id))
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub fn get(&self, id: StringId) -> Option<&[u8]> {
         let index = id.0 as usize;
         let end = *self.ends.get(index)? as usize;
@@ -168,10 +168,10 @@ impl Strings {
         8 + 4 * self.ends.len() + self.bytes.len()
     }
 
-    /// Writes the table.
+    /// Writes the string table.
     ///
     /// # Errors
-    /// The sink's error if it cannot take the bytes.
+    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);
@@ -181,7 +181,7 @@ impl Strings {
     }
 }
 
-/// Tables are equal if they have the same strings in the same order.
+/// Two tables are equal if they have the same strings in the same order.
 impl PartialEq for Strings {
     fn eq(&self, other: &Self) -> bool {
         self.ends == other.ends && self.bytes == other.bytes

@@ -27,7 +27,7 @@ fn read(data: &[u8]) -> Result<Tables> {
     })
 }
 
-/// The frame `main` in src/main.c, and the function `inner` of src/lib/inner.c inlined into it.
+/// The frame of `main` in src/main.c, and a frame of `inner` in src/lib/inner.c, which is inlined into it.
 fn example() -> Tables {
     let mut tables = Tables::default();
     let function = tables.strings.intern(b"main").unwrap();
@@ -54,7 +54,8 @@ fn example() -> Tables {
 
 #[test]
 fn bytes_of_an_example() {
-    // Strings main, src, main.c, inner, lib, inner.c; paths src, src/main.c, src/lib, src/lib/inner.c.
+    // The tables have the strings main, src, main.c, inner, lib, inner.c and the paths src, src/main.c, src/lib,
+    // src/lib/inner.c.
     let mut expected = Vec::new();
     for word in [6u32, 28, 4, 7, 13, 18, 21, 28] {
         expected.extend(word.to_le_bytes());
@@ -111,7 +112,7 @@ fn tables_that_were_read_can_be_added_to() {
     );
 }
 
-/// The error for the example with one word replaced.
+/// Replaces one word of the example and returns the error that reading it gives.
 fn damaged(at: usize, word: u32) -> String {
     let mut data = written(&example());
     data[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -187,7 +188,7 @@ proptest! {
             let bytes = again.paths.get(id, &again.strings).unwrap();
             prop_assert_eq!(&*bytes, path.as_bytes());
         }
-        // Each distinct beginning of a path is one node.
+        // Paths that begin with the same components share the nodes of these components.
         let mut prefixes: Vec<&[u8]> = paths
             .iter()
             .flat_map(|path| {

@@ -1,8 +1,9 @@
-//! An allocator that knows the most memory a piece of code held.
+//! An allocator that measures the largest number of heap bytes during a piece of code.
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts the live and the largest number of heap bytes of each thread. A test binary that measures installs it:
+/// An allocator that counts the heap bytes of each thread: the current number and the largest one. A test that measures
+/// memory must install the allocator:
 ///
 /// ```
 /// use profkit_testkit::{CountingAllocator, peak_allocation};
@@ -20,8 +21,9 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a closure and returns the most heap bytes that this thread held during it, beyond what it held before. Without
-/// the allocator installed, that is 0. Memory that one thread allocates and another frees is not counted right.
+/// Runs a closure and returns the largest number of heap bytes that this thread held during it, minus the bytes that it
+/// held before. Returns 0 if the allocator is not installed. The result is wrong if one thread frees memory that
+/// another has allocated.
 pub fn peak_allocation<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);
@@ -30,7 +32,7 @@ pub fn peak_allocation<T>(run: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn grow(bytes: usize) {
-    // A thread that is being torn down has no counters any more, and is not measured.
+    // A thread that is ending has no counters any more, so its allocations are not measured.
     let _ = LIVE.try_with(|live| {
         let now = live.get().saturating_add(bytes);
         live.set(now);
@@ -43,18 +45,18 @@ fn shrink(bytes: usize) {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: every call is passed on to the system allocator as it is; the counters neither allocate (they are
-// const-initialised) nor touch the memory.
+// SAFETY: every call is passed on unchanged to the system allocator. The counters neither allocate (they are
+// const-initialised) nor access the memory.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is System's.
+        // SAFETY: the caller obeys the contract of `GlobalAlloc::alloc`, which is also that of System.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: as in `alloc`.
+        // SAFETY: the caller obeys the contract of `GlobalAlloc::alloc_zeroed`, which is also that of System.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -65,10 +67,10 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Old and new may live at the same time while the contents move.
+        // While the contents are moved, the old and the new memory may be allocated at the same time.
         grow(new_size);
         shrink(layout.size());
-        // SAFETY: the pointer came from System with this layout, and the size is the caller's promise.
+        // SAFETY: the pointer came from System with this layout, and the caller promises a valid size.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 }

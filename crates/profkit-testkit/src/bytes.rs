@@ -1,18 +1,18 @@
-//! A builder of binary files whose places have names.
+//! Builds binary files for tests. Places in a file can get names.
 use std::collections::BTreeMap;
 
-/// Byte order of what is appended.
+/// The byte order of appended numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Endian {
-    /// Least significant byte first.
+    /// The least significant byte comes first.
     #[default]
     Little,
-    /// Most significant byte first.
+    /// The most significant byte comes first.
     Big,
 }
 
-/// Builds a binary file field by field, or changes a good one by name: a malformed fixture reads as "this good file,
-/// with that field wrong".
+/// Builds a binary file field by field, or changes named fields of a good file. A test can so describe a malformed file
+/// as a good file with one wrong field.
 ///
 /// ```
 /// use profkit_testkit::{ByteBuilder, Endian};
@@ -30,7 +30,7 @@ pub struct ByteBuilder {
 }
 
 impl ByteBuilder {
-    /// An empty file.
+    /// Makes an empty file.
     pub fn new(endian: Endian) -> Self {
         ByteBuilder {
             endian,
@@ -38,7 +38,7 @@ impl ByteBuilder {
         }
     }
 
-    /// Starts from the bytes of a good file.
+    /// Makes a builder that contains the bytes of a good file.
     pub fn from_bytes(endian: Endian, data: impl Into<Vec<u8>>) -> Self {
         ByteBuilder {
             endian,
@@ -71,7 +71,7 @@ impl ByteBuilder {
         self.bytes(bytes)
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     pub fn bytes(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.data.extend_from_slice(bytes.as_ref());
         self
@@ -90,19 +90,19 @@ impl ByteBuilder {
         self
     }
 
-    /// Names the current end.
+    /// Gives a name to the current end of the file.
     ///
     /// # Panics
-    /// If the name is taken.
+    /// If the name is already used.
     pub fn label(&mut self, name: &str) -> &mut Self {
         let offset = self.data.len();
         self.label_at(name, offset)
     }
 
-    /// Names an offset, for files that were not built here.
+    /// Gives a name to an offset. This is for files that were not built with this builder.
     ///
     /// # Panics
-    /// If the name is taken or the offset beyond the end.
+    /// If the name is already used, or the offset is beyond the end.
     pub fn label_at(&mut self, name: &str, offset: usize) -> &mut Self {
         assert!(offset <= self.data.len(), "label {name} beyond the end");
         let old = self.labels.insert(name.to_owned(), offset);
@@ -110,7 +110,7 @@ impl ByteBuilder {
         self
     }
 
-    /// The offset of a label.
+    /// Returns the offset of a label.
     ///
     /// # Panics
     /// If there is no such label.
@@ -121,7 +121,7 @@ impl ByteBuilder {
             .unwrap_or_else(|| panic!("no label {label}; there are {:?}", self.labels.keys()))
     }
 
-    /// Bytes from one label to a later one.
+    /// Returns the number of bytes from one label to a later one.
     ///
     /// # Panics
     /// If a label is missing or `to` is before `from`.
@@ -146,7 +146,7 @@ impl ByteBuilder {
     /// Overwrites one byte at a label.
     ///
     /// # Panics
-    /// As [`patch`](Self::patch).
+    /// The same as [`patch`](Self::patch).
     pub fn patch_u8(&mut self, label: &str, value: u8) -> &mut Self {
         self.patch(label, [value])
     }
@@ -154,7 +154,7 @@ impl ByteBuilder {
     /// Overwrites two bytes at a label.
     ///
     /// # Panics
-    /// As [`patch`](Self::patch).
+    /// The same as [`patch`](Self::patch).
     pub fn patch_u16(&mut self, label: &str, value: u16) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.patch(label, bytes)
@@ -163,7 +163,7 @@ impl ByteBuilder {
     /// Overwrites four bytes at a label.
     ///
     /// # Panics
-    /// As [`patch`](Self::patch).
+    /// The same as [`patch`](Self::patch).
     pub fn patch_u32(&mut self, label: &str, value: u32) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.patch(label, bytes)
@@ -172,13 +172,13 @@ impl ByteBuilder {
     /// Overwrites eight bytes at a label.
     ///
     /// # Panics
-    /// As [`patch`](Self::patch).
+    /// The same as [`patch`](Self::patch).
     pub fn patch_u64(&mut self, label: &str, value: u64) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.patch(label, bytes)
     }
 
-    /// Cuts the file at a label.
+    /// Removes everything after a label.
     ///
     /// # Panics
     /// If there is no such label.
@@ -188,17 +188,17 @@ impl ByteBuilder {
         self
     }
 
-    /// Bytes so far.
+    /// The number of bytes in the file so far.
     pub fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Whether nothing was appended yet.
+    /// Whether the file is still empty.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// The file.
+    /// Returns the bytes of the finished file.
     pub fn finish(&self) -> Vec<u8> {
         self.data.clone()
     }

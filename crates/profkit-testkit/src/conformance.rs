@@ -1,7 +1,7 @@
-//! Compares profkit with LLVM's tools on the real profiles of the [`matrix`](crate::matrix), and on sample profiles of
-//! every release and encoding: the same inputs must give the same outputs.
+//! Compares profkit with LLVM's tools, on the real profiles of the [`matrix`](crate::matrix) and on sample profiles of
+//! every release and encoding. The same inputs must give the same outputs.
 //!
-//! `crates/profkit-cli/tests/matrix.rs` runs a part of the comparison, `cargo xtask conformance` runs all of it.
+//! `crates/profkit-cli/tests/matrix.rs` runs a part of the comparisons, and `cargo xtask conformance` runs all of them.
 mod samples;
 
 use std::collections::BTreeMap;
@@ -14,34 +14,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::matrix::{Compiler, Mode, RawSet, Set};
 use crate::{Llvm, RELEASES};
 
-/// How much to compare.
+/// The number of comparisons to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One or two commands of each kind.
+    /// Only one or two commands of each kind are compared.
     Short,
-    /// Everything.
+    /// All commands are compared.
     Full,
 }
 
 /// The result of one comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing differs.
+    /// The outputs are equal.
     Same,
-    /// Something differs, and the table of allowed differences has the reason.
+    /// The outputs differ as the table of allowed differences expects. The variant holds the reason.
     Allowed(&'static str),
-    /// Something differs: what, and where both outputs were kept.
+    /// The outputs differ. The variant describes the difference and the files where both outputs were kept.
     Different(String),
 }
 
-/// A comparison: its name, its input, and its result.
+/// A comparison of profkit with LLVM's tools: the inputs, the command, and the result.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The set of raw profiles, or the sample profiles.
+    /// The name of the input: a set of raw profiles, or sample profiles.
     pub set: String,
-    /// What was compared; the same words for all sets.
+    /// A description of the command that was compared. It is the same for all inputs.
     pub what: String,
-    /// The result.
+    /// The result of the comparison.
     pub outcome: Outcome,
 }
 
@@ -56,16 +56,17 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// A difference that is intended: which comparisons may differ, and why. docs/formats/llvm-profdata.md says more.
+/// An intended difference between profkit and LLVM: the comparisons that may differ, and the reason.
+/// docs/formats/llvm-profdata.md describes the differences.
 struct AllowedDifference {
     applies: fn(&Set, &str) -> bool,
     reason: &'static str,
 }
 
-/// All intended differences.
+/// All intended differences between profkit and LLVM.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
-    // LLVM replaces the reader's names with those of each profile in a file. Pointers to earlier names are then
-    // dangling or unknown.
+    // LLVM's raw reader replaces its names at each profile in a file. Pointers to earlier names are then dangling or
+    // unknown.
     applies: |set, what| {
         let concatenated = !set.program.library.is_empty();
         concatenated
@@ -78,17 +79,17 @@ const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
     reason: "LLVM prints freed memory, or nothing, for names of all but the last profile of a concatenated file",
 }];
 
-/// The reference: the release whose tool the personality is.
+/// The LLVM release that profkit's llvm-profdata personality imitates.
 const REFERENCE: u32 = 22;
 
-/// With several writers LLVM takes temporal traces in another order; `profkit merge` always takes them in the order of
-/// the inputs.
+/// This option makes LLVM use a single writer. With several writers, LLVM adds temporal traces in another order, but
+/// `profkit merge` always adds them in the order of the inputs.
 const ONE_WRITER: &str = "-num-threads=1";
 
-/// Releases older than the reference whose files are written with `--llvm`, newest first.
+/// The older releases whose formats `profkit merge --llvm` writes, newest first.
 const OLDER: [u32; 5] = [19, 16, 15, 14, 13];
 
-/// Makes the comparisons of each item, on as many threads as there are cores.
+/// Makes the comparisons for each item, with one thread per core.
 pub fn in_parallel<T: Sync>(
     items: &[T],
     check: impl Fn(&T) -> Vec<Comparison> + Sync,
@@ -111,23 +112,23 @@ pub fn in_parallel<T: Sync>(
         .unwrap_or_else(|poison| poison.into_inner())
 }
 
-/// Compares profkit with LLVM's tools.
+/// A series of comparisons of profkit with LLVM's tools.
 #[derive(Debug)]
 pub struct Conformance {
     profkit: PathBuf,
-    /// The same program under the name that makes it behave as LLVM's tool.
+    /// The path of profkit under the name `llvm-profdata`, which makes it behave as LLVM's tool.
     personality: PathBuf,
     scope: Scope,
     llvms: BTreeMap<u32, Llvm>,
-    /// Holds the symbolic link.
+    /// The folder that contains the symbolic link `llvm-profdata`.
     _folder: tempfile::TempDir,
 }
 
 impl Conformance {
-    /// Takes the `profkit` program and whatever LLVMs are installed.
+    /// Prepares comparisons of this `profkit` program with all installed LLVM releases.
     ///
     /// # Panics
-    /// If the program is missing or scratch space cannot be written.
+    /// If the program is missing or the temporary folder cannot be written.
     pub fn new(profkit: &Path, scope: Scope) -> Self {
         let profkit = profkit.canonicalize().expect("the profkit program");
         let folder = tempfile::tempdir().expect("a scratch folder");
@@ -143,10 +144,10 @@ impl Conformance {
         }
     }
 
-    /// Makes every comparison that the installed tools allow on one set.
+    /// Makes all comparisons for one set of raw profiles that are possible with the installed tools.
     ///
     /// # Panics
-    /// If a tool cannot be started or scratch space not be written.
+    /// If a tool cannot be started or the temporary folder cannot be written.
     pub fn check(&self, raws: &RawSet) -> Vec<Comparison> {
         let folder = tempfile::tempdir().expect("a scratch folder");
         for (run, raw) in raws.raws.iter().enumerate() {
@@ -173,16 +174,16 @@ impl Conformance {
     }
 }
 
-/// The release whose formats a compiler writes.
+/// Returns the LLVM release whose formats a compiler writes.
 fn release_of(compiler: Compiler) -> u32 {
     match compiler {
         Compiler::Clang(release) => release,
-        // rustc 1.95 is built on LLVM 22.
+        // rustc 1.95 is based on LLVM 22.
         Compiler::Rustc => REFERENCE,
     }
 }
 
-/// Whether the tool of one release reads raw files of another (measured; clients.md).
+/// Whether the llvm-profdata of one release reads the raw files of another. The answers were measured (clients.md).
 fn reads_raw(tool: u32, written_by: u32) -> bool {
     match tool {
         13 => written_by == 13,
@@ -191,7 +192,7 @@ fn reads_raw(tool: u32, written_by: u32) -> bool {
     }
 }
 
-/// Whether a release's indexed form can hold everything in a profile of a mode.
+/// Whether the indexed format of a release can contain everything in a profile of this mode.
 fn can_say(release: u32, mode: Mode) -> bool {
     match mode {
         Mode::Temporal | Mode::Mcdc | Mode::Vtables => release >= 19,
@@ -201,16 +202,16 @@ fn can_say(release: u32, mode: Mode) -> bool {
     }
 }
 
-/// Whether a release's text form can hold everything in a profile of a mode.
+/// Whether the text format of a release can contain everything in a profile of this mode.
 fn can_say_in_text(release: u32, mode: Mode) -> bool {
     match mode {
-        // LLVM 16 does not know `:single_byte_coverage` yet.
+        // LLVM 16 does not yet support `:single_byte_coverage`.
         Mode::FunctionEntry | Mode::BlockCoverage => release >= 19,
         _ => can_say(release, mode),
     }
 }
 
-/// One set's comparisons.
+/// The comparisons of one set of raw profiles.
 struct Bench<'a> {
     conformance: &'a Conformance,
     set: Set,
@@ -218,18 +219,19 @@ struct Bench<'a> {
     found: Vec<Comparison>,
 }
 
-/// The output of a tool's run.
+/// The output of a command: exit code, messages, output file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
     code: Option<i32>,
     stdout: Vec<u8>,
     stderr: String,
-    /// The bytes of `out`, if the command wrote it.
+    /// The bytes of the output file, if the command wrote one.
     output: Option<Vec<u8>>,
 }
 
 impl Bench<'_> {
-    /// Files that the reference can read: the raw files, or what the set's own release makes of them.
+    /// Returns three files that the reference release can read: the raw files, or indexed files that the release of the
+    /// compiler makes from them.
     fn inputs_for_the_reference(&self) -> Option<[String; 3]> {
         let release = release_of(self.set.compiler);
         if reads_raw(REFERENCE, release) {
@@ -327,7 +329,7 @@ impl Bench<'_> {
         }
     }
 
-    /// `profkit merge` for the reference release against its tool.
+    /// Compares `profkit merge` with the tool of the reference release.
     fn native(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
         let [a, b, c] = inputs.each_ref().map(String::as_str);
         for (what, theirs, ours) in [
@@ -369,10 +371,11 @@ impl Bench<'_> {
         self.native_weighted(llvm, "22", inputs);
     }
 
-    /// `profkit merge --llvm N` with weights: the bytes of that release's tool with as many writers.
+    /// Compares `profkit merge --llvm N` with the tool of that release, with weights. Both use the same number of
+    /// writers and must write the same bytes.
     fn native_weighted(&mut self, llvm: &Llvm, release: &str, inputs: &[String; 3]) {
         let [a, b, c] = inputs.each_ref().map(String::as_str);
-        // LLVM's tool takes weighted inputs after the others.
+        // LLVM's tool reads weighted inputs after all other inputs.
         let (wa, wb) = (format!("3,{a}"), format!("2,{b}"));
         let flag = "--weighted-input";
         let mut threads = vec![None, Some("2")];
@@ -390,7 +393,8 @@ impl Bench<'_> {
                 None => format!("profkit {what}, weighted"),
             };
             let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
-            // With several threads, two inputs of one of LLVM's writers may swap places.
+            // With several threads, LLVM may read two inputs of one writer in another order, so its tool is run several
+            // times.
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
             let first = runs.next().expect("one attempt at least");
@@ -403,7 +407,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Both runs wrote the same bytes.
+    /// Compares the output files of two commands.
     fn same_output(&mut self, what: &str, theirs: &Ran, ours: &Ran) {
         let outcome = match (&theirs.output, &ours.output) {
             (Some(theirs), Some(ours)) => self.compare(what, theirs, ours),
@@ -412,7 +416,7 @@ impl Bench<'_> {
         self.add(what, outcome);
     }
 
-    /// `profkit merge --llvm N` against that release's own tool.
+    /// Compares `profkit merge --llvm N` with the tool of that older release.
     fn down_level(&mut self, llvm: &Llvm) {
         let release = llvm.release();
         let made_by = release_of(self.set.compiler);
@@ -420,7 +424,7 @@ impl Bench<'_> {
             return;
         }
         let raws = ["0.profraw", "1.profraw", "2.profraw"];
-        // Where the release does not read the raw files, its own output is made from text.
+        // If the older release does not read the raw files, its tool reads text made from them.
         let own_inputs: Vec<String> = if reads_raw(release, made_by) {
             raws.map(str::to_owned).to_vec()
         } else if self.conformance.scope == Scope::Full
@@ -467,7 +471,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The raw files as text, by the release that made them.
+    /// Converts the raw files to text with the release that wrote them.
     fn texts(&self, made_by: u32) -> Option<Vec<String>> {
         let own = self.conformance.llvms.get(&made_by)?;
         let convert = |run: usize| {
@@ -479,7 +483,8 @@ impl Bench<'_> {
         Some((0..3).map(convert).collect())
     }
 
-    /// That release shows the same for `own` and for `ours`.
+    /// Checks that `llvm-profdata show` of that release prints the same for `own` (LLVM's output) and `ours` (profkit's
+    /// output).
     fn same_show(&mut self, what: &str, llvm: &Llvm) {
         let options = [
             "--all-functions",
@@ -502,7 +507,7 @@ impl Bench<'_> {
         self.add(&format!("{what}, shown"), outcome);
     }
 
-    /// The set's compiler makes the same objects from `own` and from `ours`.
+    /// Checks that the compiler makes the same object files with `own` (LLVM's output) and `ours` (profkit's output).
     fn same_objects(&mut self, what: &str) {
         let what = format!("{what}, compiled");
         let compile = |file: &str| self.set.compile_using(&self.folder.join(file));
@@ -515,7 +520,7 @@ impl Bench<'_> {
         self.add(&what, outcome);
     }
 
-    /// The personality and the tool do the same: exit code, stdout, stderr and the file `out`.
+    /// Checks that profkit's personality and LLVM's tool give the same exit code, stdout, stderr and output file.
     fn same_run(&mut self, what: &str, tool: &Path, arguments: &[&str]) {
         let theirs = self.run_for(tool, arguments, "out");
         let ours = self.run_for(&self.conformance.personality.clone(), arguments, "out");
@@ -585,7 +590,7 @@ impl Bench<'_> {
     }
 }
 
-/// A compiler's messages with the name of the profile removed.
+/// Removes the name of the profile from a compiler's messages.
 fn normal(words: &str) -> String {
     words.replace("/ours", "/own")
 }
@@ -602,7 +607,7 @@ fn first_line(theirs: &str, ours: &str) -> String {
     }
 }
 
-/// Keeps both outputs so that a person can look at them.
+/// Keeps two different outputs so that a person can examine them.
 fn keep(set: &str, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
     let target = crate::target_folder();
     let name: String = what

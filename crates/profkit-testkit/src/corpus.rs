@@ -1,13 +1,13 @@
-//! Many small inputs in one file: the fuzz corpus of a target, as the repository keeps it.
+//! Stores many small inputs in one file: the fuzz corpus of a fuzz target, as it is kept in the repository.
 //!
-//! A zlib stream of inputs one after the other, sorted by their bytes, each after its length as four bytes,
+//! The file is a zlib stream. It contains the inputs sorted by their bytes, each after its length as four bytes,
 //! little-endian.
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use std::io::{self, Read, Write};
 
-/// Puts inputs into one file. The same inputs give the same bytes, whatever their order.
+/// Stores inputs in one file. The file does not depend on the order of the inputs.
 ///
 /// # Panics
 /// If an input has 4 GiB or more.
@@ -25,7 +25,7 @@ pub fn pack(mut inputs: Vec<Vec<u8>>) -> Vec<u8> {
     encoder.finish().expect("memory takes all")
 }
 
-/// The inputs of a file.
+/// Returns the inputs that are stored in a file.
 ///
 /// # Errors
 /// If the file is damaged.

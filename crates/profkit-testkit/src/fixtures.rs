@@ -1,7 +1,7 @@
-//! Where the repository and its fixtures are.
+//! Finds the repository and its test fixtures.
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// The path of the repository.
 ///
 /// # Panics
 /// If this crate was moved out of `crates/`.
@@ -13,21 +13,21 @@ pub fn repo_root() -> PathBuf {
         .to_owned()
 }
 
-/// Where cargo builds: `CARGO_TARGET_DIR`, else `target`.
+/// The folder in which cargo builds: `CARGO_TARGET_DIR` if it is set, else `target`.
 pub fn target_folder() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
     repo_root().join(named.unwrap_or_else(|| "target".into()))
 }
 
-/// The path of a fixture, by its path below `tests/fixtures`.
+/// Returns the path of a fixture, given its path below `tests/fixtures`.
 pub fn fixture_path(name: impl AsRef<Path>) -> PathBuf {
     repo_root().join("tests/fixtures").join(name)
 }
 
-/// The bytes of a fixture, by its path below `tests/fixtures`.
+/// Returns the bytes of a fixture, given its path below `tests/fixtures`.
 ///
 /// # Panics
-/// If it cannot be read.
+/// If the fixture cannot be read.
 pub fn fixture(name: impl AsRef<Path>) -> Vec<u8> {
     let path = fixture_path(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("fixture {}: {error}", path.display()))

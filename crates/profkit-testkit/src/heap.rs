@@ -1,12 +1,12 @@
-//! Programs with clang's heap profiling: how they are compiled, linked and run, and what tools show of their dumps.
+//! Compiles, links and runs programs with clang's heap profiling, and reads what tools print about their dumps.
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Options of clang and clang++ for compiling: allocations are recorded, and every call on the way to one can be walked
-/// and named.
+/// The options of clang and clang++ for compiling with heap profiling. They keep frame pointers and debug info, so that
+/// the call stack of an allocation can be walked and symbolised.
 pub const HEAP_FLAGS: [&str; 7] = [
     "-fmemory-profile",
     "-gmlt",
@@ -17,17 +17,17 @@ pub const HEAP_FLAGS: [&str; 7] = [
     "-O2",
 ];
 
-/// Options for linking: from LLVM 19 on dumps name their binaries by build id.
+/// The options for linking with heap profiling. Since LLVM 19, dumps identify the binaries by their build ids.
 pub const HEAP_LINK_FLAGS: [&str; 2] = ["-fmemory-profile", "-Wl,--build-id"];
 
-/// Runs a program; its dump is `NAME.memprofraw` in the folder, which is its working folder too.
+/// Runs a program in the given folder. The program writes its heap dump to `NAME.memprofraw` in that folder.
 ///
 /// # Errors
-/// If it cannot be started, does not exit with 0, or leaves no dump.
+/// If the program cannot be started, does not exit with 0, or writes no dump.
 pub fn heap_dump(program: &mut Command, folder: &Path, name: &str) -> io::Result<Output> {
     let child = program
         .current_dir(folder)
-        // The run-time library appends the process id to the name.
+        // The run-time library appends the process id to the name of the dump.
         .env("MEMPROF_OPTIONS", format!("log_path={name}.memprofraw"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -48,30 +48,30 @@ pub fn heap_dump(program: &mut Command, folder: &Path, name: &str) -> io::Result
     Ok(output)
 }
 
-/// A frame: function, line offset, column, inlined.
+/// A frame: hash of the function, line offset, column, and whether the frame is inlined.
 type Frame = (u64, u32, u32, bool);
 
-/// An allocation context: its call stack and the fields of its block.
+/// An allocation context: its call stack, and the fields of its memory statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeapContext {
     stack: Vec<Frame>,
     fields: BTreeMap<String, u64>,
 }
 
-/// The contexts of `llvm-profdata-N show --memory RAW`. LLVM shows a context in the record of each function of its
-/// innermost inlined chain; here it is once.
+/// Parses the allocation contexts that `llvm-profdata-N show --memory RAW` prints. LLVM prints a context several times,
+/// once for each function of its innermost inlined frames; the result contains it once.
 ///
 /// # Errors
-/// If the text is not as expected.
+/// If the text does not have the expected form.
 pub fn contexts_of_llvm(text: &str) -> Result<BTreeSet<HeapContext>> {
     let mut found = BTreeSet::new();
     let mut context = HeapContext::default();
-    // Whether these are the frames of an allocation, and not of a call site.
+    // Whether the current frames belong to an allocation site and not to a call site.
     let mut allocation = false;
     let mut block = false;
     for line in text.lines() {
         let line = line.trim();
-        // A block ends where another item or part begins.
+        // The memory statistics end where another list item or section begins.
         if block && (line == "-" || line.ends_with(':')) {
             found.insert(std::mem::take(&mut context));
             block = false;
@@ -113,10 +113,10 @@ pub fn contexts_of_llvm(text: &str) -> Result<BTreeSet<HeapContext>> {
     Ok(found)
 }
 
-/// The contexts of the JSON of `profkit show`.
+/// Parses the allocation contexts in the JSON output of `profkit show`.
 ///
 /// # Errors
-/// If it is not as expected.
+/// If the text does not have the expected form.
 pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
     let json: serde_json::Value = serde_json::from_str(text).context("show's JSON")?;
     let small = |value: &serde_json::Value| {
@@ -145,10 +145,10 @@ pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
     Ok(found)
 }
 
-/// Fails at the first context that only one of the two has.
+/// Checks that two sets contain the same allocation contexts.
 ///
 /// # Errors
-/// If there is one.
+/// The first context that is only in one of the sets.
 pub fn same_contexts(theirs: &BTreeSet<HeapContext>, ours: &BTreeSet<HeapContext>) -> Result<()> {
     if let Some(only) = theirs.difference(ours).next() {
         bail!(

@@ -1,6 +1,7 @@
-//! Test support: installed LLVM releases and what works of them, real profiles of our own programs ([`matrix`]), random C
-//! programs ([`program`]), the folder of fixtures, a labelled byte builder for malformed inputs, and measured child
-//! processes. Not published; only tests and `xtask` use it, so its helpers panic rather than return.
+//! Support for tests: finding installed LLVM releases and what works with them, real profiles of our own programs
+//! ([`matrix`]), random C programs ([`program`]), the fixture folder, a builder for malformed binary files, and child
+//! processes with measured time and memory. The crate is not published. Only tests and `xtask` use it, so its functions
+//! panic instead of returning errors.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -1,14 +1,16 @@
-//! The finder of installed LLVM releases.
+//! Finds installed LLVM releases.
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The releases that tests compare with, oldest first. Neighbours in this list have different raw formats.
+/// The LLVM releases with which tests compare, oldest first. Neighbouring releases in this list have different raw
+/// formats.
 pub const RELEASES: [u32; 6] = [13, 14, 15, 16, 19, 22];
 
-/// The variable that CI sets to 1: a test that would be skipped for a missing LLVM then fails instead.
+/// The environment variable that CI sets to 1. A test that would be skipped because an LLVM release is missing then
+/// fails instead.
 pub const REQUIRE_VARIABLE: &str = "PROFKIT_REQUIRE_LLVM";
 
-/// One installed LLVM release with its compilers and profile tools.
+/// An installed LLVM release: its compilers and profile tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Llvm {
     release: u32,
@@ -19,8 +21,9 @@ pub struct Llvm {
 }
 
 impl Llvm {
-    /// Finds a release: `clang-N`, `clang++-N`, `llvm-profdata-N` and `llvm-cov-N` on `PATH`, else the same without
-    /// the number in `/usr/lib/llvm-N/bin`. `None` unless all four are there.
+    /// Finds an installed release by its number. The tools are `clang-N`, `clang++-N`, `llvm-profdata-N` and
+    /// `llvm-cov-N` on `PATH`, or the same names without the number in `/usr/lib/llvm-N/bin`. `None` if one of the four
+    /// is missing.
     pub fn find(release: u32) -> Option<Llvm> {
         let tool = |name: &str| {
             let numbered = format!("{name}-{release}");
@@ -38,7 +41,7 @@ impl Llvm {
         })
     }
 
-    /// All of [`RELEASES`] that are installed.
+    /// Returns those of [`RELEASES`] that are installed.
     pub fn installed() -> Vec<Llvm> {
         RELEASES.into_iter().filter_map(Llvm::find).collect()
     }
@@ -48,42 +51,43 @@ impl Llvm {
         self.release
     }
 
-    /// The C compiler.
+    /// The path of the C compiler.
     pub fn clang(&self) -> &Path {
         &self.clang
     }
 
-    /// The C++ compiler.
+    /// The path of the C++ compiler.
     pub fn clangxx(&self) -> &Path {
         &self.clangxx
     }
 
-    /// `llvm-profdata`.
+    /// The path of `llvm-profdata`.
     pub fn profdata(&self) -> &Path {
         &self.profdata
     }
 
-    /// `llvm-cov`.
+    /// The path of `llvm-cov`.
     pub fn cov(&self) -> &Path {
         &self.cov
     }
 }
 
-/// Prints why a test does not run.
+/// Prints the reason why a test is skipped.
 ///
 /// # Panics
-/// If [`REQUIRE_VARIABLE`] is 1: there, a missing tool is a failure.
+/// If [`REQUIRE_VARIABLE`] is 1, because a missing tool is a failure then.
 pub fn skip(reason: &str) {
     assert!(
         std::env::var_os(REQUIRE_VARIABLE).is_none_or(|value| value != "1"),
         "{reason}, and {REQUIRE_VARIABLE}=1 forbids skipping"
     );
-    // Not `eprintln!`: the test harness captures that, and nobody would notice.
+    // The message is not printed with `eprintln!`: the test harness hides such output, and nobody would notice that the
+    // test was skipped.
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
-/// The LLVM release of that number, or a return from the test after [`skip`] has said why. With `continue` as second
-/// argument, the next turn of a loop: one missing release does not hide the others.
+/// Returns the LLVM release with this number. If it is not installed, calls [`skip`] with the reason and returns from
+/// the test. In a loop, pass `continue` as the second argument, so that a missing release only skips its own iteration.
 ///
 /// ```
 /// # use profkit_testkit::require_or_skip;
@@ -109,8 +113,8 @@ macro_rules! require_or_skip {
     };
 }
 
-/// The value of a `Result`, or a return from the test after [`skip`] has printed the error, which is the reason. With
-/// `continue` as second argument, the next turn of a loop.
+/// Returns the value of a `Result`. If it is an error, calls [`skip`] with the error as the reason and returns from the
+/// test. In a loop, pass `continue` as the second argument to skip only one iteration.
 ///
 /// ```
 /// # use profkit_testkit::{links_cxx, or_skip};
@@ -135,7 +139,7 @@ macro_rules! or_skip {
     };
 }
 
-/// A program on `PATH`.
+/// Returns the path of a program that is on `PATH`.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(name))

@@ -1,8 +1,9 @@
-//! Real raw profiles of the programs in `tests/programs`, in every mode that a release has.
+//! Builds real raw profiles of the programs in `tests/programs`, with every instrumentation mode that a release
+//! supports.
 //!
-//! A [`Set`] names a compiler, a mode and a program. [`Set::build`] compiles the program, runs it several times with
-//! different arguments and returns the raw profiles. What was built stays in `target/matrix` and is used again until
-//! a source, the compiler or a command line changes, so that many tests share one build.
+//! A [`Set`] consists of a compiler, a mode and a program. [`Set::build`] compiles the program, runs it several times
+//! with different arguments and returns the raw profiles. The result is kept in `target/matrix` until a source, the
+//! compiler or a command line changes, so that many tests share one build.
 use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,12 +12,12 @@ use std::process::Command;
 
 use crate::{Llvm, RELEASES, repo_root};
 
-/// The compiler of a set.
+/// The compiler that builds a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Compiler {
-    /// The clang of one release.
+    /// The clang of this LLVM release.
     Clang(u32),
-    /// The rustc that is on `PATH`.
+    /// The rustc on `PATH`.
     Rustc,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Display for Compiler {
     }
 }
 
-/// How a program is instrumented.
+/// An instrumentation mode: how a program is instrumented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Front-end counters with coverage mapping.
@@ -40,17 +41,18 @@ pub enum Mode {
     Mcdc,
     /// IR counters with value profiling.
     Ir,
-    /// IR counters, context-sensitive: a second instrumentation after a first profile was used.
+    /// IR counters of a context-sensitive second instrumentation. The program is compiled with the profile of a first
+    /// instrumentation.
     CsIr,
-    /// IR counters, with a counter on each function's entry.
+    /// IR counters, with a counter at the entry of each function.
     EntryFirst,
-    /// IR counters on loop entries.
+    /// IR counters, with counters at loop entries.
     LoopEntries,
-    /// One byte per function.
+    /// Function-entry coverage: one byte per function.
     FunctionEntry,
-    /// One byte per block.
+    /// Block coverage: one byte per block.
     BlockCoverage,
-    /// IR counters with time stamps of the first call.
+    /// IR counters with a time stamp of each function's first call.
     Temporal,
     /// IR counters with value profiling of virtual tables.
     Vtables,
@@ -63,7 +65,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes.
+    /// All instrumentation modes.
     pub const ALL: [Mode; 14] = [
         Mode::Fe,
         Mode::FeValues,
@@ -81,7 +83,7 @@ impl Mode {
         Mode::Ir32,
     ];
 
-    /// The name that folders and tables use.
+    /// The name of the mode in folder names and tables.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Fe => "fe",
@@ -101,12 +103,12 @@ impl Mode {
         }
     }
 
-    /// Whether the front end places the counters, rather than a pass over the IR.
+    /// Whether the compiler's front end inserts the counters. If not, a pass over the IR does.
     pub fn is_front_end(self) -> bool {
         matches!(self, Mode::Fe | Mode::FeValues | Mode::Mcdc | Mode::Fe32)
     }
 
-    /// clang's options for instrumenting; for [`Mode::CsIr`] those of the first stage.
+    /// The options with which clang instruments; for [`Mode::CsIr`] those of the first instrumentation.
     fn flags(self) -> &'static [&'static str] {
         match self {
             Mode::Fe => &["-fprofile-instr-generate", "-fcoverage-mapping"],
@@ -149,7 +151,7 @@ impl Mode {
         }
     }
 
-    /// The first release of [`RELEASES`] whose clang has this mode, and why older ones lack it.
+    /// The first of [`RELEASES`] whose clang supports this mode, and the reason why older ones do not.
     fn since(self) -> (u32, &'static str) {
         match self {
             Mode::FunctionEntry => (14, "-pgo-function-entry-coverage came with LLVM 14"),
@@ -162,7 +164,7 @@ impl Mode {
         }
     }
 
-    /// The option that uses a profile of this mode, without the file.
+    /// The option that makes a compiler use a profile of this mode, without the file name.
     fn use_flag(self) -> &'static str {
         if self.is_front_end() {
             "-fprofile-instr-use="
@@ -179,23 +181,24 @@ impl Mode {
     }
 }
 
-/// A program of `tests/programs`.
+/// A test program in `tests/programs`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name that folders and tables use.
+    /// The name of the program in folder names and tables.
     pub name: &'static str,
-    /// Source files that are compiled.
+    /// The source files to compile.
     pub sources: &'static [&'static str],
-    /// Files that the sources include.
+    /// The files that the source files include.
     pub headers: &'static [&'static str],
-    /// Sources of a shared library that the program links with. Each run then writes two raw profiles, which are
-    /// concatenated.
+    /// The source files of a shared library that is linked to the program; empty if there is none. With a library, each
+    /// run writes two raw profiles, which are concatenated.
     pub library: &'static [&'static str],
-    /// The modes that have something to say about this program.
+    /// The instrumentation modes that are useful for this program.
     pub modes: &'static [Mode],
 }
 
-/// All programs. The first has every construct of C and every mode that does not need C++ or MC/DC.
+/// All test programs. The first contains every construct of C, and is built in every mode that does not need C++ or
+/// MC/DC.
 pub static PROGRAMS: [Program; 6] = [
     Program {
         name: "plain",
@@ -270,7 +273,7 @@ pub static PROGRAMS: [Program; 6] = [
 ];
 
 impl Program {
-    /// The program of that name.
+    /// Returns the test program with this name.
     ///
     /// # Panics
     /// If there is none.
@@ -288,15 +291,15 @@ impl Program {
     }
 }
 
-/// What every program is run with, once for each: SEED and COUNT.
+/// The arguments of the runs of every program: SEED and COUNT.
 pub const RUNS: [[&str; 2]; 3] = [["1", "10"], ["3", "50"], ["8", "200"]];
 
-/// Why a set cannot be built.
+/// The reason why a set cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// The compiler is not installed.
     NotInstalled(String),
-    /// The compiler has no such mode, or the program nothing for it.
+    /// The compiler does not support the mode, or the mode is not useful for the program.
     Lacks(&'static str),
 }
 
@@ -309,14 +312,14 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// One program, compiled by one compiler in one mode.
+/// A set of raw profiles, identified by a compiler, an instrumentation mode and a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// The compiler.
+    /// The compiler that builds the set.
     pub compiler: Compiler,
-    /// The kind of instrumentation.
+    /// The instrumentation mode.
     pub mode: Mode,
-    /// The program.
+    /// The test program.
     pub program: &'static Program,
 }
 
@@ -327,23 +330,23 @@ impl fmt::Display for Set {
     }
 }
 
-/// The raw profiles of a [`Set`].
+/// The raw profiles of a [`Set`] that was built.
 #[derive(Clone, Debug)]
 pub struct RawSet {
     /// The set that was built.
     pub set: Set,
-    /// One raw profile per run of [`RUNS`].
+    /// The paths of the raw profiles: one for each run of [`RUNS`].
     pub raws: Vec<PathBuf>,
-    /// The program, and its shared library where it has one.
+    /// The paths of the program and of its shared library, if it has one.
     pub binaries: Vec<PathBuf>,
 }
 
 impl RawSet {
-    /// Runs the program once more, at the same addresses on every machine (util-linux's `setarch -R`), and returns
-    /// the bytes of the raw profile: fixtures must not change with each generation.
+    /// Runs the program again, at the same addresses on every machine (util-linux's `setarch -R`), and returns the
+    /// bytes of the raw profile. Fixtures made in this way do not change each time they are generated.
     ///
     /// # Panics
-    /// If the program does not run.
+    /// If the program cannot be run.
     pub fn run_at_fixed_addresses(&self, run: usize) -> Vec<u8> {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let mut command = Command::new("setarch");
@@ -354,13 +357,13 @@ impl RawSet {
     }
 }
 
-/// The sets that tests compare on: all, or a sample that has several modes of every release. All tests take the same one, so
-/// that few sets are built.
+/// Returns the sets on which tests compare: all sets, or a sample with several modes of every release. All tests use
+/// the same sample, so that only few sets are built.
 pub fn sets() -> Vec<Set> {
     crate::some_or_all(all_sets(), 7)
 }
 
-/// Every set whose mode the compiler has, whether it is installed or not, in a stable order.
+/// Returns every set whose compiler supports the mode, in a fixed order. The compiler may be missing on this machine.
 pub fn all_sets() -> Vec<Set> {
     let compilers = RELEASES.map(Compiler::Clang).into_iter();
     let compilers = compilers.chain([Compiler::Rustc]);
@@ -383,7 +386,7 @@ pub fn all_sets() -> Vec<Set> {
 }
 
 impl Set {
-    /// A set, by program name.
+    /// Makes a set; the program is given by its name.
     ///
     /// # Panics
     /// If there is no such program.
@@ -395,7 +398,8 @@ impl Set {
         }
     }
 
-    /// The reason why this set cannot exist, if there is one: the language, or a release that lacks the mode.
+    /// If this set cannot exist, returns the reason: the program's language, or a compiler that does not support the
+    /// mode.
     pub fn lacks(&self) -> Option<&'static str> {
         match self.compiler {
             Compiler::Rustc if !self.program.is_rust() => Some("rustc compiles Rust only"),
@@ -411,13 +415,13 @@ impl Set {
         }
     }
 
-    /// Builds and runs the program, or uses the result of an earlier call.
+    /// Compiles and runs the program, or returns the result of an earlier call.
     ///
     /// # Errors
-    /// If the compiler is not installed or lacks the mode.
+    /// If the compiler is not installed or does not support the mode.
     ///
     /// # Panics
-    /// If the program does not compile or run.
+    /// If the program cannot be compiled or run.
     pub fn build(&self) -> Result<RawSet, Unavailable> {
         if let Some(reason) = self.lacks() {
             return Err(Unavailable::Lacks(reason));
@@ -429,7 +433,7 @@ impl Set {
             std::fs::create_dir_all(&root).expect("target is writable");
             let fresh = tempfile::tempdir_in(&root).expect("target is writable");
             self.build_in(fresh.path(), &tools);
-            // Another test may have finished first; its result is the same.
+            // This fails if another test has finished the same set first. The other result is equal and is used.
             if let Err(error) = std::fs::rename(fresh.path(), &folder) {
                 assert!(folder.is_dir(), "{}: {error}", folder.display());
             }
@@ -448,7 +452,7 @@ impl Set {
         })
     }
 
-    /// The command lines that make this set, for a manifest. `OUT` stands for the folder.
+    /// Returns the command lines that build this set, for a manifest. `OUT` replaces the name of the folder.
     pub fn describe(&self) -> Vec<String> {
         let Ok(tools) = Tools::find(self) else {
             return Vec::new();
@@ -470,13 +474,13 @@ impl Set {
         lines
     }
 
-    /// Compiles the program with a profile and returns the bytes of its object files, in source order.
+    /// Compiles the program with a profile. Returns the bytes of its object files, in the order of the source files.
     ///
     /// # Errors
-    /// The compiler's words, if it refuses the profile or warns that it does not fit.
+    /// The messages of the compiler, if it rejects the profile or warns that the profile does not match.
     ///
     /// # Panics
-    /// If the compiler is not installed or scratch space cannot be written.
+    /// If the compiler is not installed or the temporary folder cannot be written.
     pub fn compile_using(&self, profile: &Path) -> Result<Vec<Vec<u8>>, String> {
         let tools = Tools::find(self).unwrap_or_else(|why| panic!("{why}"));
         let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -513,13 +517,14 @@ impl Set {
         command.current_dir(programs_root());
         match tools {
             Tools::Rustc => command.args(["--edition=2024", "-O"]),
-            // Front-end counters do not depend on the optimiser; IR ones follow its early passes.
+            // Front-end counters do not depend on the optimiser. IR counters depend on passes that run before the
+            // instrumentation.
             Tools::Clang(_) => command.arg("-O2"),
         };
         command
     }
 
-    /// Every command that makes the set in `folder`, in order.
+    /// Returns the commands that build the set in `folder`, in order.
     fn steps(&self, folder: &Path, tools: &Tools) -> Vec<Command> {
         let mut steps = self.link(folder, tools, self.instrument_flags(folder, tools));
         if self.mode == Mode::CsIr
@@ -544,7 +549,7 @@ impl Set {
         steps
     }
 
-    /// Adds arguments and environment of one run to a command that starts the program.
+    /// Completes a command that starts the program with the arguments and the environment of one run.
     fn run(&self, mut command: Command, folder: &Path, run: usize) -> Command {
         command.args(RUNS[run]);
         let name = if self.program.library.is_empty() {
@@ -617,7 +622,7 @@ impl Set {
         raw
     }
 
-    /// A stamp that changes whenever something changes that the profiles depend on.
+    /// Returns a hash of everything that the profiles depend on.
     fn fingerprint(&self, tools: &Tools) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         let program = self.program;
@@ -668,8 +673,8 @@ fn raw_name(run: usize) -> String {
     format!("run-{run}.profraw")
 }
 
-/// Puts the profiles of the program and of its library into one file, as `cat` would. `%m` in their names is a
-/// signature of the program, so their order is stable.
+/// Concatenates the profiles of the program and its library into one file. The `%m` in their names was replaced by a
+/// signature of the program, so the order of the names is always the same.
 fn concatenate(folder: &Path, run: usize) {
     let prefix = format!("run-{run}-");
     let mut parts: Vec<PathBuf> = std::fs::read_dir(folder)

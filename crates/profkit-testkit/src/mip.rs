@@ -1,19 +1,19 @@
-//! Builds MIP files byte by byte for tests of readers. It shares no code with the readers that it tests.
+//! Builds MIP files byte by byte for tests of the readers. This code shares nothing with the readers.
 use crate::bytes::{ByteBuilder, Endian};
 use twox_hash::XxHash3_64;
 
-/// Coverage: one byte.
+/// Mode flag: function coverage, one byte per function.
 pub const COVERAGE: u16 = 0x01;
-/// Bytes of blocks after the entry's part.
+/// Mode flag: block coverage. The bytes of the blocks follow the entry's bytes in the record.
 pub const BLOCKS: u16 = 0x02;
-/// Count and ordinal: eight bytes.
+/// Mode flags: eight bytes with the number of calls and the ordinal of the first call.
 pub const CALLS: u16 = 0x0c;
-/// Return addresses are sampled.
+/// Mode flag: return addresses are sampled.
 pub const RETURN_ADDRESSES: u16 = 0x10;
-/// Coverage whose byte counts in unary.
+/// Mode flags: function coverage with a unary counter in the byte.
 pub const UNARY: u16 = 0x21;
 
-/// The published map of version 8, layout B: foo with a block, main.
+/// The published map of version 8, layout B. It contains the function foo with a block, and the function main.
 pub const V8_MAP: &[u8] = &[
     0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x14, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
     0xa0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
@@ -24,30 +24,30 @@ pub const V8_MAP: &[u8] = &[
     0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x6d, 0x61, 0x69, 0x6e,
 ];
 
-/// The published raw file to [`V8_MAP`]: foo was entered.
+/// The published raw file for the map [`V8_MAP`]. In the run, foo was entered.
 pub const V8_RAW: &[u8] = &[
     0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x11, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
     0x00, 0xff,
 ];
 
-/// A function of a made-up image.
+/// A function of an invented image.
 #[derive(Clone, Debug)]
 pub struct MipFunction {
-    /// Symbol name.
+    /// The symbol of the function.
     pub name: String,
-    /// Mode flags.
+    /// The mode flags of the function.
     pub modes: u16,
-    /// Offsets of its non-entry blocks.
+    /// The offsets of the function's blocks, without the entry block.
     pub blocks: Vec<u32>,
-    /// Its size.
+    /// The size of the function in bytes.
     pub size: u32,
-    /// Control-flow signature.
+    /// The control-flow signature of the function.
     pub signature: u32,
 }
 
 impl MipFunction {
-    /// A function of 0x40 bytes whose blocks begin every 8 bytes.
+    /// Makes a function of 0x40 bytes with a block every 8 bytes.
     pub fn new(name: impl Into<String>, modes: u16, blocks: u32) -> Self {
         MipFunction {
             name: name.into(),
@@ -72,22 +72,22 @@ impl MipFunction {
     }
 }
 
-/// A made-up image. Its functions follow each other at intervals of 0x40 bytes, starting at [`TEXT`](MipImage::TEXT).
+/// An invented image. Its functions begin at intervals of 0x40 bytes, the first at [`TEXT`](MipImage::TEXT).
 #[derive(Clone, Debug)]
 pub struct MipImage {
-    /// Build id.
+    /// The build id of the image.
     pub build_id: Vec<u8>,
-    /// Functions.
+    /// The functions of the image, in the order of their addresses.
     pub functions: Vec<MipFunction>,
 }
 
 impl MipImage {
-    /// Where the record section is.
+    /// The address of the record section.
     pub const SECTION: u64 = 0x40_4000;
-    /// Where the functions are.
+    /// The address of the first function.
     pub const TEXT: u64 = 0x40_1000;
 
-    /// An image.
+    /// Makes an image with these functions.
     pub fn new(build_id: &[u8], functions: Vec<MipFunction>) -> Self {
         MipImage {
             build_id: build_id.to_vec(),
@@ -95,7 +95,7 @@ impl MipImage {
         }
     }
 
-    /// The place of each record, and the size of the section.
+    /// Returns the offset of each record in the record section, and the size of the section.
     pub fn layout(&self) -> (Vec<usize>, usize) {
         let mut end = 0usize;
         let offsets = self
@@ -111,15 +111,15 @@ impl MipImage {
         (offsets, end)
     }
 
-    /// The mode flags of all functions, joined by or.
+    /// Returns the bitwise OR of the mode flags of all functions.
     pub fn modes(&self) -> u16 {
         self.functions
             .iter()
             .fold(0, |modes, function| modes | function.modes)
     }
 
-    /// The map of version 9, the anchor first. Labels: `anchor`, `NAME`, `NAME.modes`, `NAME.record`, `NAME.blocks`,
-    /// `NAME.length`, `NAME.name`, `end`.
+    /// Makes the map of the image in version 9. The anchor is its first entry. The builder has the labels `anchor`,
+    /// `NAME`, `NAME.modes`, `NAME.record`, `NAME.blocks`, `NAME.length`, `NAME.name` and `end`.
     pub fn map(&self) -> ByteBuilder {
         let mut map = ByteBuilder::new(Endian::Little);
         let anchor = MipFunction {
@@ -140,13 +140,13 @@ impl MipImage {
         map
     }
 
-    /// The records before the program ran.
+    /// Returns the records as they are before the program runs.
     pub fn records(&self) -> Vec<u8> {
         vec![0xff; self.layout().1]
     }
 
-    /// Records of a run. Each entry names a function by its index, with the number of its calls and, in mode calls, its
-    /// ordinal. Of a called function all blocks but the last are marked as run.
+    /// Returns the records after a run. Each element of `called` is the index of a function, the number of its calls
+    /// and, in mode calls, its ordinal. All blocks of a called function except the last are marked as executed.
     pub fn run(&self, called: &[(usize, u32, u32)]) -> Vec<u8> {
         let (offsets, _) = self.layout();
         let mut records = self.records();
@@ -169,13 +169,13 @@ impl MipImage {
         records
     }
 
-    /// A raw file of version 9 of one run.
+    /// Makes a raw file of version 9 with one run.
     pub fn raw(&self, records: &[u8]) -> Vec<u8> {
         self.raw_with(records, 1, &[]).finish()
     }
 
-    /// A raw file of version 9. Labels: `magic`, `version`, `type`, `modes`, `id.length`, `samples.size`, `runs`,
-    /// `records.size`, `id`, `records`, `samples`, `checksum`.
+    /// Makes a raw file of version 9. The builder has the labels `magic`, `version`, `type`, `modes`, `id.length`,
+    /// `samples.size`, `runs`, `records.size`, `id`, `records`, `samples` and `checksum`.
     pub fn raw_with(&self, records: &[u8], runs: u32, samples: &[(u32, u32)]) -> ByteBuilder {
         let mut raw = ByteBuilder::new(Endian::Little);
         raw.label("magic").u32(0x5049_4dfb);
@@ -220,10 +220,10 @@ fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64
     map.label(&format!("{label}.name")).bytes(name).align(8);
 }
 
-/// Corrects the checksum of a raw file that a test has damaged, so that a reader gets as far as the damage.
+/// Corrects the checksum of a raw file that a test has damaged, so that a reader finds the damage itself.
 ///
 /// # Panics
-/// If there is no room for a checksum.
+/// If the file is too short for a checksum.
 pub fn with_checksum(mut raw: Vec<u8>) -> Vec<u8> {
     let at = raw.len() - 8;
     let checksum = XxHash3_64::oneshot(&raw[..at]);
@@ -231,7 +231,7 @@ pub fn with_checksum(mut raw: Vec<u8>) -> Vec<u8> {
     raw
 }
 
-/// The image of the fixtures: all modes, blocks, a name that needs quoting.
+/// Returns the image that the fixtures contain. It has functions of all modes, blocks, and a name that must be quoted.
 pub fn mixed_image() -> MipImage {
     MipImage::new(
         &[0xab; 20],

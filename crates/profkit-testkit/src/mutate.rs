@@ -1,16 +1,16 @@
-//! Damages bytes in ways that depend on a seed: the same number always gives the same bytes.
+//! Damages bytes at random. The same seed always gives the same damage.
 
-/// A small random number generator (SplitMix64). For tests; not for anything that must not be guessed.
+/// A small random number generator (SplitMix64) for tests. Its numbers can be guessed.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator whose sequence is a function of the seed.
+    /// Makes a generator. Equal seeds give equal sequences.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,14 +19,14 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = u128::from(self.bits()) * (bound as u128);
         usize::try_from(drawn >> 64).expect("it is below a usize")
     }
 }
 
-/// Numbers at which arithmetic on sizes and counts goes wrong.
+/// Numbers for which computations with sizes and counts often go wrong.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -50,8 +50,8 @@ const EDGES: [u64; 20] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-/// Damages `data` in one to four ways: bits, bytes, whole words, sizes that nearly fit, lines and blocks that move,
-/// double or vanish, cuts, and pieces of `other`.
+/// Damages `data` in one to four ways. It changes bits, bytes, words, or sizes to almost correct values; moves,
+/// duplicates or removes lines and blocks; cuts the data; or inserts pieces of `other`.
 pub fn mutate(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     for _ in 0..=rng.below(4) {
         mutate_once(data, other, rng);
@@ -62,7 +62,7 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     let len = data.len();
     let at = rng.below(len);
     match rng.below(11) {
-        // Damage in the header reaches the most checks.
+        // Most checks of a reader are about the header, so bits are changed near the start.
         0 | 1 => flip(data, rng.below(len.min(160)), rng.below(8)),
         2 => flip(data, at, rng.below(8)),
         3 => {
@@ -105,7 +105,8 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
             data[at..at + size].copy_from_slice(&other[from..from + size]);
         }
         _ => {
-            // In text a line is the unit; in binary files this moves arbitrary pieces.
+            // In a text file this moves, duplicates or removes a line. In a binary file it does the same with any
+            // piece.
             let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
             let (from, to) = (rng.below(lines.len()), rng.below(lines.len()));
             let mut changed = lines.clone();

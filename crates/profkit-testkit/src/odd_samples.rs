@@ -1,24 +1,24 @@
-//! Generated sample profiles with everything that the text form allows: names with blanks and colons, discriminators,
-//! many targets, vtables, lines out of order and repeated, huge counts. [`sample_text`](crate::sample_text) makes
-//! ordinary profiles.
+//! Generates sample profiles with everything that the text form allows: names with blanks and colons, discriminators,
+//! many targets, vtables, lines out of order and repeated, huge counts. For ordinary profiles use
+//! [`sample_text`](crate::sample_text).
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// What an odd profile has.
+/// The properties of a generated unusual sample profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OddSamples {
-    /// Calling contexts in place of inlined functions.
+    /// Whether the profile has calling contexts instead of inlined functions.
     pub contexts: bool,
-    /// Checksums.
+    /// Whether the functions have checksums, as in profiles with pseudo probes.
     pub probes: bool,
-    /// Attributes.
+    /// Whether the functions have attributes.
     pub attributes: bool,
-    /// Vtables, at places that have samples.
+    /// Whether vtables occur, at locations that have samples.
     pub vtables: bool,
 }
 
 impl OddSamples {
-    /// Every combination that a profile can have.
+    /// Returns every combination of these properties.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..16u8).map(|bits| OddSamples {
             contexts: bits & 1 != 0,
@@ -43,10 +43,10 @@ const NAMES: [&str; 12] = [
     "operator new(unsigned long)",
     "_Z9last_onev",
 ];
-/// In a context, a colon ends a name.
+/// The indexes of names without a colon. In a calling context, a colon would end the name.
 const PLAIN: [usize; 8] = [0, 1, 2, 5, 6, 7, 8, 9];
 
-/// A profile as text, the same for the same seed.
+/// Returns the text of a generated sample profile. The same seed gives the same text.
 pub fn odd_sample_text(shape: OddSamples, seed: u64) -> String {
     let mut odd = Odd {
         shape,

@@ -1,22 +1,23 @@
-//! Which pages of a file are in memory. After a cold start these are the pages that it had to read.
+//! Finds the pages of a file that are in memory. After a start without cached pages, these are the pages that a program
+//! had to read.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// Size of a page, on every machine that runs these tests.
+/// The page size in bytes on all machines that run these tests.
 pub const PAGE: u64 = 4096;
 
-/// Writes a file's changes to the disk and asks the kernel to drop its pages, so that the next reader has to read them
-/// again.
+/// Writes changes of a file to the disk and asks the kernel to remove its pages from memory, so that the next reader
+/// must read them from the disk.
 ///
 /// # Errors
-/// If the file cannot be opened or the kernel refuses.
+/// If the file cannot be opened, or the kernel reports an error.
 #[allow(unsafe_code)]
 pub fn evict(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;
-    // SAFETY: the descriptor is open for the whole call, which reads no memory of ours.
+    // SAFETY: the descriptor is open during the whole call, and the call accesses no memory of this process.
     let failed = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     if failed == 0 {
         Ok(())
@@ -25,16 +26,16 @@ pub fn evict(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether each page of a file is in memory.
+/// Returns for each page of a file whether it is in memory.
 ///
 /// # Errors
-/// If the file is empty, cannot be mapped, or the kernel does not report it.
+/// If the file is empty, cannot be mapped, or the kernel does not report its pages.
 #[allow(unsafe_code)]
 pub fn resident(path: &Path) -> io::Result<Vec<bool>> {
     let file = File::open(path)?;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let mut pages = vec![0u8; length.div_ceil(usize::try_from(PAGE).map_err(io::Error::other)?)];
-    // SAFETY: a new shared, read-only mapping of an open file; nothing of ours is replaced.
+    // SAFETY: this is a new shared, read-only mapping of an open file; it replaces no memory of this process.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -48,10 +49,10 @@ pub fn resident(path: &Path) -> io::Result<Vec<bool>> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the range is the mapping made above, and `pages` has a byte for each of its pages.
+    // SAFETY: the range is the mapping made above, and `pages` has one byte for each page of it.
     let asked = unsafe { libc::mincore(start, length, pages.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: the mapping made above, which nothing refers to.
+    // SAFETY: this is the mapping made above, and nothing refers to it.
     unsafe { libc::munmap(start, length) };
     if asked != 0 {
         return Err(error);
@@ -68,7 +69,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pages");
         std::fs::write(&path, vec![7u8; 3 * 4096 + 1]).expect("it is written");
-        // The file system decides whether eviction has an effect; the test only shows that the call is accepted.
+        // Whether pages are really removed depends on the file system, so the test only checks that the kernel accepts
+        // the calls.
         evict(&path).expect("it is evicted");
         std::fs::read(&path).expect("it is read");
         assert_eq!(resident(&path).expect("it is mapped"), [true; 4]);

@@ -1,5 +1,5 @@
-//! Finds out, by trying it, whether something that a test needs works on this machine. A compiler's name says nothing
-//! about its headers and run-time libraries.
+//! Finds out whether a tool works on this machine by using it. The presence of a compiler does not mean that its
+//! headers and run-time libraries are installed.
 use crate::{Llvm, heap::HEAP_FLAGS, heap::HEAP_LINK_FLAGS};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,35 +12,36 @@ const C: &str =
 const CXX: &str = "#include <stdexcept>\n#include <string>\n#include <vector>\n\
     int main() { std::vector<std::string> all(1); try { return all.at(0).size(); } catch (std::out_of_range &) { return 1; } }\n";
 
-/// Whether a driver with these arguments compiles and links C with the C library's headers. The answer is kept for the
-/// process.
+/// Checks whether a compiler with these arguments compiles and links a C program that includes a header of the C
+/// library. Each process tries this only once.
 ///
 /// # Errors
-/// What does not work, with the first line that the compiler said about it: a reason to [`skip`](crate::skip).
+/// The part that does not work, and the first line that the compiler printed about it. Pass it to [`skip`](crate::skip)
+/// as the reason.
 pub fn links_c(compiler: impl AsRef<OsStr>, arguments: &[&str]) -> Result<(), String> {
     links(compiler.as_ref(), arguments, "c", C)
 }
 
-/// [`links_c`] for C++ with the standard library's headers and exceptions.
+/// Checks the same as [`links_c`] for a C++ program, which includes the standard library's headers and uses exceptions.
 ///
 /// # Errors
-/// As [`links_c`].
+/// The same as [`links_c`].
 pub fn links_cxx(compiler: impl AsRef<OsStr>, arguments: &[&str]) -> Result<(), String> {
     links(compiler.as_ref(), arguments, "c++", CXX)
 }
 
-/// Whether a release's clang links programs with counters: it has its profile run-time library.
+/// Checks whether the clang of a release links programs with counters, for which it needs its profile run-time library.
 ///
 /// # Errors
-/// As [`links_c`].
+/// The same as [`links_c`].
 pub fn has_profile_runtime(llvm: &Llvm) -> Result<(), String> {
     links_c(llvm.clang(), &["-fprofile-instr-generate"])
 }
 
-/// Whether a release's clang links heap-profiled C++ programs: it has the run-time library for them.
+/// Checks whether the clang of a release links C++ programs with heap profiling, for which it needs a run-time library.
 ///
 /// # Errors
-/// As [`links_c`].
+/// The same as [`links_c`].
 pub fn has_heap_runtime(llvm: &Llvm) -> Result<(), String> {
     links_cxx(
         llvm.clangxx(),
@@ -88,7 +89,7 @@ fn try_link(
         .spawn()
         .map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A compiler that does not read its input says why on stderr.
+        // Writing fails if the compiler does not read its input. The reason is then on its stderr.
         let _ = stdin.write_all(source.as_bytes());
     }
     let output = child
@@ -127,7 +128,7 @@ mod tests {
         assert!(header.contains("stdexcept"), "{header}");
         let library = links_cxx("c++", &["-lno-such-library"]).unwrap_err();
         assert!(library.contains("no-such-library"), "{library}");
-        // The answer for the same arguments is remembered; other arguments are tried.
+        // The answer is remembered only for the same arguments. With other arguments the compiler is started again.
         assert_eq!(links_cxx("c++", &["-nostdinc++"]).unwrap_err(), header);
         assert_eq!(links_cxx("c++", &[]), Ok(()));
     }

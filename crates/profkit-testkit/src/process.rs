@@ -1,44 +1,44 @@
-//! Child processes whose time and memory are measured.
+//! Runs child processes and measures their time and memory.
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Cost and output of one run of a child process.
+/// The output of a child process, and the time and memory that it used.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// How it ended.
+    /// The exit status of the process.
     pub status: ExitStatus,
-    /// Everything it wrote to stdout.
+    /// The bytes that the process wrote to stdout.
     pub stdout: Vec<u8>,
-    /// Everything it wrote to stderr.
+    /// The bytes that the process wrote to stderr.
     pub stderr: Vec<u8>,
-    /// Wall time from before the start of the process until it was reaped.
+    /// The wall time from the start of the process until its end was reported.
     pub wall: Duration,
-    /// User plus system time of all its threads.
+    /// The user and system time of all threads together.
     pub cpu: Duration,
-    /// The largest resident set, in bytes. The kernel carries the spawning process's own resident set over `exec`,
-    /// so a caller that measures small children stays small itself.
+    /// The largest resident set in bytes. When a process starts another program, the kernel keeps the resident set that
+    /// it had before. So the caller must use little memory to measure a small child process.
     pub peak_rss: u64,
-    /// Page faults that needed a read from the disk.
+    /// The number of page faults for which the disk had to be read.
     pub major_faults: u64,
-    /// Page faults that needed no read from the disk.
+    /// The number of page faults for which the disk was not read.
     pub minor_faults: u64,
 }
 
 impl Measured {
-    /// The exit code; `None` after a signal.
+    /// The exit code of the process; `None` if a signal ended it.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 }
 
-/// Runs a command to its end and measures it with `wait4`. stdin is as the caller set it; stdout and stderr go to
-/// temporary files and are read afterwards, so that a chatty child cannot block.
+/// Runs a command to its end and measures it with `wait4`. stdin is as the caller has set it. stdout and stderr go to
+/// temporary files and are read afterwards, so that a process with much output does not block.
 ///
 /// # Errors
-/// If the child cannot be started or its output not be read.
+/// If the process cannot be started or its output cannot be read.
 pub fn measure(command: &mut Command) -> io::Result<Measured> {
     use std::io::{Read, Seek};
     let mut stdout = tempfile::tempfile()?;
@@ -56,7 +56,7 @@ pub fn measure(command: &mut Command) -> io::Result<Measured> {
         stderr: Vec::new(),
         wall,
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-        // Linux counts in KiB (getrusage(2)).
+        // On Linux the unit of this field is KiB (getrusage(2)).
         peak_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
         major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
         minor_faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
@@ -68,9 +68,9 @@ pub fn measure(command: &mut Command) -> io::Result<Measured> {
     Ok(measured)
 }
 
-/// A command that runs `program` under an address-space limit, through util-linux's `prlimit`. The limit counts
-/// reserved addresses too (thread stacks, allocator arenas, mapped files): a ceiling against runaway allocation, not
-/// a measure; [`Measured::peak_rss`] is that.
+/// Returns a command that runs `program` with a limited address space, with the help of util-linux's `prlimit`.
+/// Reserved addresses count too: thread stacks, arenas of the allocator, mapped files. The limit stops a program that
+/// allocates without end; to measure memory, use [`Measured::peak_rss`].
 pub fn with_memory_cap(program: &Path, bytes: u64) -> Command {
     let mut command = Command::new("prlimit");
     command
@@ -92,11 +92,11 @@ fn wait4(pid: u32) -> io::Result<(ExitStatus, libc::rusage)> {
     let mut status = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     loop {
-        // SAFETY: both pointers are to live, writable values of the types that wait4(2) fills, and `pid` is our own
-        // child that nothing else waits for.
+        // SAFETY: both pointers point to live, writable values of the types that wait4(2) fills, and `pid` is a child
+        // of this process that nothing else waits for.
         let reaped = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
         if reaped == pid {
-            // SAFETY: zeroed memory is a valid rusage, and the call has filled it.
+            // SAFETY: all zeros are a valid rusage, and the call has filled it.
             return Ok((ExitStatus::from_raw(status), unsafe { usage.assume_init() }));
         }
         let error = io::Error::last_os_error();

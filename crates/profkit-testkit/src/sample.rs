@@ -1,23 +1,23 @@
-//! Generated sample profiles, as text that every LLVM reads: overlapping functions, inlined calls, call targets,
-//! contexts and probes.
+//! Generates sample profiles as text that every LLVM release reads. They have overlapping functions, inlined calls,
+//! call targets, contexts and probes.
 use crate::Rng;
 use std::fmt::Write as _;
 
 /// The shape of a generated sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleShape {
-    /// Lines and inlined calls below the functions that they were inlined into.
+    /// Source lines, with inlined calls nested in the functions into which they were inlined.
     Nested,
-    /// The same by probes, with checksums and attributes.
+    /// Pseudo probes instead of lines, with checksums and attributes. Inlined calls are nested.
     Probes,
-    /// A function once per context, which is the chain of its callers.
+    /// Source lines with calling contexts. A function occurs once for each chain of callers.
     Context,
-    /// Contexts by probes.
+    /// Pseudo probes with calling contexts.
     ContextProbes,
 }
 
 impl SampleShape {
-    /// Every shape.
+    /// All shapes of generated sample profiles.
     pub const ALL: [Self; 4] = [
         Self::Nested,
         Self::Probes,
@@ -34,32 +34,33 @@ impl SampleShape {
     }
 }
 
-/// How a profile is generated.
+/// Options for generating a sample profile.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleOptions {
-    /// Functions of the profile.
+    /// The number of functions in the profile.
     pub functions: usize,
-    /// Names that the functions are drawn from. Profiles of one pool have some functions in common.
+    /// The number of names from which the functions are chosen. Profiles with the same number have some functions in
+    /// common.
     pub pool: usize,
-    /// Lines of a function, at most.
+    /// The largest number of lines of a function.
     pub lines: usize,
-    /// The shape.
+    /// The shape of the profile.
     pub shape: SampleShape,
-    /// Whether all profiles of the pool are of one program: lines, inlined calls, call targets and callers of a function
-    /// are the same in each, and only which functions there are and the counts differ, as in several runs. Otherwise
-    /// every profile draws them anew.
+    /// Whether all generated profiles are runs of one program. If so, the lines, inlined calls, call targets and
+    /// callers of a function are the same in each profile; only the counts and the set of functions differ. If not,
+    /// every profile is generated independently.
     pub one_program: bool,
 }
 
-/// The sources of a function's random numbers.
+/// The two random number generators for a function.
 struct Dice<'r> {
-    /// For its places and names.
+    /// The generator for locations and names.
     program: Rng,
-    /// For its counts.
+    /// The generator for counts.
     run: &'r mut Rng,
 }
 
-/// The name of a function of the pool.
+/// Returns the name of the function with this index.
 pub fn sample_name(index: usize) -> String {
     const WORDS: [&str; 8] = [
         "parser", "reader", "visit", "table", "merge", "encode", "hash", "queue",
@@ -69,12 +70,12 @@ pub fn sample_name(index: usize) -> String {
     format!("_ZN4prof{}{word}{}{own}Ev", word.len(), own.len())
 }
 
-/// A profile as text: a function of the options and the seed.
+/// Returns a generated profile as text. The same options and seed give the same text.
 pub fn sample_text(options: &SampleOptions, seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let mut text = String::with_capacity(options.functions * 160);
     let pool = options.pool.max(options.functions).max(1);
-    // The step has no divisor in common with the size of the pool, so these numbers are all different.
+    // The step and the number of names have no common divisor, so all chosen numbers are different.
     let start = rng.below(pool);
     let mut step = rng.below(pool) | 1;
     while gcd(step, pool) != 1 {
@@ -91,7 +92,7 @@ fn gcd(one: usize, two: usize) -> usize {
     if two == 0 { one } else { gcd(two, one % two) }
 }
 
-/// Lines of the body of one function with the sum of their counts.
+/// The lines of a function's body, and the sum of their counts.
 struct Body {
     text: String,
     total: usize,
@@ -107,7 +108,7 @@ fn write_function(
     let program = if options.one_program {
         function as u64
     } else {
-        // One of the run's functions.
+        // Chooses one of the functions of this run.
         rng.below(1 << 31) as u64
     };
     let rng = &mut Dice {
@@ -184,7 +185,8 @@ fn body(
         }
     }
     if options.shape.has_probes() {
-        // The checksum is the same in every profile; another one would mean another build of the function.
+        // The checksum of a function is the same in every profile. Different checksums would mean different builds of
+        // the function.
         let checksum = (function as u64 + 1).wrapping_mul(0x0001_0001_9e37);
         let _ = writeln!(body.text, "{indent}!CFGChecksum: {checksum}");
         if options.shape.has_contexts() {
@@ -221,7 +223,7 @@ mod tests {
     }
     #[test]
     fn runs_of_one_program_have_its_places_and_names() {
-        // Every function is in every run, in the order of the run.
+        // Every function is in every run, in an order that differs between runs.
         let options = SampleOptions {
             functions: 40,
             pool: 40,
@@ -233,7 +235,7 @@ mod tests {
             let text = sample_text(&options, seed);
             let mut functions: Vec<String> = Vec::new();
             for line in text.lines() {
-                // Without counts, which stand after the names.
+                // The counts, which follow the names, are removed.
                 let line = match line.split_once(':') {
                     Some((name, _)) if !line.starts_with(' ') => format!("{name}:"),
                     _ => line

@@ -1,21 +1,22 @@
-//! How many cases of an exhaustive test are run. By default a test runs a sample that shows the usual mistakes in
-//! seconds. `cargo xtask slow`, which CI runs, sets [`SLOW_VARIABLE`]; tests then run all cases.
+//! Decides how many cases of an exhaustive test are run. By default a test runs a sample of its cases, which shows the
+//! usual mistakes in seconds. `cargo xtask slow`, which CI runs, sets [`SLOW_VARIABLE`]; tests then run all cases.
 
-/// Set to 1 where tests run whole.
+/// The environment variable that is set to 1 to make tests run all their cases.
 pub const SLOW_VARIABLE: &str = "PROFKIT_SLOW";
 
-/// Whether tests run whole.
+/// Whether tests run all their cases.
 pub fn is_slow() -> bool {
     std::env::var_os(SLOW_VARIABLE).is_some_and(|value| value == "1")
 }
 
-/// Chooses between two values, such as numbers of cases, strides or lists of releases: the second where tests run
-/// whole, else the first.
+/// Returns `whole` if tests run all their cases, else `short`. The values may be numbers of cases, strides or lists of
+/// releases.
 pub fn short_or_whole<T>(short: T, whole: T) -> T {
     if is_slow() { whole } else { short }
 }
 
-/// Chooses items: all where tests run whole; else the first, the last, and every n-th between them.
+/// Returns all items if tests run all their cases. Otherwise returns the first, the last, and every n-th item between
+/// them.
 pub fn some_or_all<T>(items: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     if !is_slow() {

@@ -1,14 +1,15 @@
-//! Sample profiles: what every release wrote in every encoding, converted and merged by both tools.
+//! Compares how profkit and LLVM's tool convert and merge sample profiles. The inputs were written by every release in
+//! every encoding.
 use super::{Comparison, Conformance, ONE_WRITER, Outcome, REFERENCE, in_parallel, keep};
 use crate::sample::{SampleOptions, SampleShape, sample_text};
 use crate::{Llvm, fixture, fixtures_with, repo_root};
 use std::path::Path;
 use std::process::Command;
 
-/// The last release that reads and writes the compact encoding.
+/// The last LLVM release that reads and writes the compact binary encoding.
 const LAST_COMPACT: u32 = 16;
 
-/// The encodings that releases write, and the first and last release that has each.
+/// The encodings of sample profiles, each with the first and the last release that writes it.
 const ENCODINGS: [(&str, &str, u32, u32); 7] = [
     ("text", "--text", 0, u32::MAX),
     ("binary", "--binary", 0, u32::MAX),
@@ -24,7 +25,7 @@ const ENCODINGS: [(&str, &str, u32, u32); 7] = [
     ("split", "--extbinary --split-layout", 22, u32::MAX),
 ];
 
-/// What each file is converted to.
+/// The forms to which each file is converted.
 const FORMS: [&str; 4] = [
     "--text",
     "--binary",
@@ -32,33 +33,33 @@ const FORMS: [&str; 4] = [
     "--compress-all-sections",
 ];
 
-/// How files of one source are merged.
+/// The options with which several files are merged.
 const MERGES: [&str; 3] = [
     "--text",
     "--extbinary",
     "--text --convert-sample-profile-layout=flat",
 ];
 
-/// A hash table decides the order here: docs/formats/llvm-profdata.md.
+/// In LLVM the order of this metadata depends on a hash table; see docs/formats/llvm-profdata.md.
 const METADATA_ORDER: &str = "metadata of sample profiles (checksums, attributes) stand in the order of a hash table in LLVM's files; all other \
      sections have the same bytes, and the same text comes of both files";
 const OTHER_ZLIB: &str =
     "compressed sections of sample profiles hold the same data, compressed by zlib-rs";
 const CONTEXTS_OF_13: &str =
     "LLVM refuses the contexts of extensible binary files that LLVM 13 wrote; profkit reads them";
-/// The message of both tools about profiles that an encoding cannot hold.
+/// The message that both tools print if an encoding cannot contain a profile.
 const NO_WRITER: &str = "Profile encoding format unsupported for writing operations";
 const NO_CONTEXT_TABLE: &str = "LLVM writes a split layout of contexts without their table, which nobody can read; profkit refuses to";
 const HASHES_AS_DIGITS: &str = "LLVM 16 orders call targets of equal samples by the digits of their hashes; profkit by their value, as LLVM 22";
 
-/// A profile as text.
+/// A sample profile as text, from which test inputs are made.
 struct Source {
     name: String,
     text: Vec<u8>,
     has_contexts: bool,
 }
 
-/// One file of a corpus.
+/// A test input: a sample profile in one encoding, written by one release.
 struct Input {
     name: String,
     release: u32,
@@ -68,15 +69,15 @@ struct Input {
 }
 
 impl Conformance {
-    /// Makes every comparison of sample profiles that the installed tools allow.
+    /// Makes all comparisons of sample profiles that are possible with the installed tools.
     ///
     /// # Panics
-    /// If a tool cannot be started or scratch space not be written.
+    /// If a tool cannot be started or the temporary folder cannot be written.
     pub fn check_samples(&self) -> Vec<Comparison> {
         let Some(reference) = self.llvms.get(&REFERENCE) else {
             return Vec::new();
         };
-        // A corpus of files that can be merged, or the fixtures.
+        // Each element is a list of sources whose files can be merged; `None` means the fixtures.
         let corpora: Vec<_> = [None]
             .into_iter()
             .chain(Self::corpora().into_iter().map(Some))
@@ -99,7 +100,7 @@ impl Conformance {
         })
     }
 
-    /// The sources as every release writes them in every encoding.
+    /// Writes the sources with every release in every encoding.
     fn written(&self, bench: &SampleBench<'_>, sources: &[Source]) -> Vec<Input> {
         let mut inputs = Vec::new();
         for source in sources {
@@ -112,7 +113,8 @@ impl Conformance {
         inputs
     }
 
-    /// Profiles that can be merged within their kind: generated ones, and one with samples of a real run.
+    /// Returns groups of profiles that can be merged with each other: generated ones, and one with samples of a real
+    /// run.
     fn corpora() -> Vec<Vec<Source>> {
         const FUNCTIONS: usize = 20;
         let ordinary = SampleShape::ALL.into_iter().map(|shape| {
@@ -139,7 +141,7 @@ impl Conformance {
     }
 }
 
-/// The fixtures, which the releases wrote from texts by hand.
+/// Returns the fixtures. Various releases wrote them from texts that were written by hand.
 fn fixture_inputs() -> Vec<Input> {
     let mut inputs: Vec<Input> = fixtures_with(&["sampleprof"])
         .iter()
@@ -173,14 +175,14 @@ fn fixture_inputs() -> Vec<Input> {
 
 struct SampleBench<'a> {
     reference: &'a Llvm,
-    /// The release that reads compact binary files.
+    /// The LLVM release that reads compact binary files.
     compact: Option<&'a Llvm>,
     personality: &'a Path,
     folder: &'a Path,
     found: Vec<Comparison>,
 }
 
-/// What the reference reads of a file.
+/// The content of a file, as the reference release reads it.
 #[derive(PartialEq, Eq)]
 struct Meaning {
     text: Vec<u8>,
@@ -212,13 +214,13 @@ impl SampleBench<'_> {
         };
         Did {
             code: ran.status.code(),
-            // The tools print their own names, which differ.
+            // Each tool prints its own name, which is removed from the messages.
             stderr: stderr.replace(&name(tool), ""),
             output: std::fs::read(&written).ok(),
         }
     }
 
-    /// A source as a release writes it; nothing if the encoding cannot hold it.
+    /// Writes a source with a release in an encoding. Returns nothing if the encoding cannot contain the source.
     fn written_by(
         &self,
         llvm: &Llvm,
@@ -243,7 +245,8 @@ impl SampleBench<'_> {
         })
     }
 
-    /// Each file in every form; and merges: of all files of a release, and of all of an encoding.
+    /// Compares conversions of each file to every form, and merges: of all files of a release, and of all files in an
+    /// encoding.
     fn check(&mut self, inputs: &[Input]) {
         for (number, input) in inputs.iter().enumerate() {
             std::fs::write(self.folder.join(number.to_string()), &input.bytes)
@@ -278,14 +281,14 @@ impl SampleBench<'_> {
         let names: Vec<String> = numbers.iter().map(usize::to_string).collect();
         let mut arguments = vec!["merge", "--sample", ONE_WRITER, "-o", "out"];
         arguments.extend(form.split_whitespace());
-        // One profile twice as heavy, where there are several.
+        // If several profiles are merged, the last one gets the weight 2.
         let heavy = names.last().filter(|_| names.len() > 1);
         let heavy = heavy.map(|name| format!("--weighted-input=2,{name}"));
         let plain = names.len() - usize::from(heavy.is_some());
         arguments.extend(names.iter().take(plain).map(String::as_str));
         arguments.extend(heavy.as_deref());
-        // The last release that reads the compact encoding takes the place of the reference. For other encodings, the
-        // reference is compared with what that release writes itself.
+        // For the compact encoding, profkit is compared with the last release that reads it; otherwise with the
+        // reference release.
         let files = || numbers.iter().filter_map(|&at| inputs.get(at));
         let tool = match files().any(|file| file.encoding == "compact") {
             true if form != "--text" => return,
@@ -318,7 +321,8 @@ impl SampleBench<'_> {
         ours: &Did,
     ) -> Outcome {
         let is_done = |did: &Did| did.code == Some(0);
-        // Having read them profkit says of the binary encoding what LLVM 13 says, which reads them too.
+        // If profkit reads the files but cannot write them in the binary encoding, it prints the message of LLVM 13,
+        // which reads them too.
         let is_read = is_done(ours) || (form == "--binary" && ours.stderr.contains(NO_WRITER));
         if is_read && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
             return Outcome::Allowed(CONTEXTS_OF_13);
@@ -333,7 +337,7 @@ impl SampleBench<'_> {
                 theirs.code, theirs.stderr, ours.code, ours.stderr
             ));
         }
-        // The output file of a failed command is not compared.
+        // If the command failed, its output file is not compared.
         if theirs.output == ours.output || !is_done(theirs) {
             return Outcome::Same;
         }
@@ -356,20 +360,21 @@ impl SampleBench<'_> {
         Outcome::Different(format!("{sizes}; kept in {}", kept.display()))
     }
 
-    /// Whether the reference reads the same of both.
+    /// Whether the reference release reads the same content from both files.
     fn is_meant(&self, theirs: &[u8], ours: &[u8]) -> bool {
         let theirs = self.meaning(theirs);
         theirs.is_some() && theirs == self.meaning(ours)
     }
 
-    /// What the reference reads of a file: functions, symbols, and sections but for the sizes of compressed ones.
+    /// Returns the content of a file as the reference release reads it: functions, symbols and sections. The sizes of
+    /// compressed sections are left out.
     fn meaning(&self, bytes: &[u8]) -> Option<Meaning> {
         std::fs::write(self.folder.join("meant"), bytes).expect("a writable folder");
         let show = |arguments: &[&str]| {
             let mut command = Command::new(self.reference.profdata());
             command.args(arguments).current_dir(self.folder);
             let ran = command.output().expect("the reference");
-            // The reference crashes on files without a list of symbols.
+            // The reference release crashes on files without a list of symbols, so the exit status is not checked.
             (ran.status.success(), ran.stdout)
         };
         let (is_sound, text) = show(&["merge", "--sample", "--text", "meant", "-o", "-"]);
@@ -397,7 +402,7 @@ impl SampleBench<'_> {
     }
 }
 
-/// The words of each line, whatever their order.
+/// Returns the words of each line in sorted order, so that lines with the same words are equal.
 fn by_words(text: &[u8]) -> Vec<Vec<&[u8]>> {
     text.split(|&byte| byte == b'\n')
         .map(|line| {
@@ -408,13 +413,13 @@ fn by_words(text: &[u8]) -> Vec<Vec<&[u8]>> {
         .collect()
 }
 
-/// Whether LLVM 13 wrote contexts as names into an extensible binary file.
+/// Whether a file is extensible binary with contexts written by LLVM 13, which wrote contexts as names.
 fn is_of_13(input: &Input) -> bool {
     let is_ext = !["text", "binary", "compact"].contains(&input.encoding.as_str());
     input.release == 13 && input.has_contexts && is_ext
 }
 
-/// Whether two extensible binary files of one size differ in their section of metadata and nowhere else.
+/// Whether two extensible binary files of the same size differ only in their metadata section.
 fn differ_in_metadata_alone(one: &[u8], two: &[u8]) -> bool {
     const METADATA: u64 = 5;
     const TABLE: usize = 18;
@@ -422,7 +427,7 @@ fn differ_in_metadata_alone(one: &[u8], two: &[u8]) -> bool {
         let bytes = one.get(at..at + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     };
-    // Magic, version (ULEB128 of two bytes), number of sections.
+    // The header contains the magic number, the version (ULEB128, two bytes) and the number of sections.
     let count = word(10).unwrap_or(0);
     let entries = (0..usize::try_from(count).unwrap_or(0)).map(|entry| TABLE + entry * 32);
     let mut metadata = 0..0;

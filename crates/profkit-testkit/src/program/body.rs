@@ -1,9 +1,9 @@
-//! Bodies of functions: statements over a fixed set of locals.
+//! Generates the bodies of functions: statements that use a fixed set of local variables.
 use super::features::{self, Helpers};
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// Locals of type `uint64_t`, all set before use.
+/// The number of local variables. All have the type `uint64_t` and are set before they are used.
 const VARIABLES: usize = 5;
 
 struct Body<'a> {
@@ -13,11 +13,12 @@ struct Body<'a> {
     index: usize,
     total: usize,
     labels: usize,
-    /// Calls written so far. A body may have only a few, because the number of calls grows with each level.
+    /// The number of calls written so far. A body may contain only a few, because the number of executed calls grows
+    /// with each level.
     calls: usize,
 }
 
-/// One function that other files can call, `fINDEX`. Helpers that it needs are added to `helpers`.
+/// Generates a function that other files can call, `fINDEX`. The helper functions that it needs are added to `helpers`.
 pub fn function(rng: &mut Rng, index: usize, total: usize, helpers: &mut Helpers) -> String {
     let mut body = Body {
         rng,
@@ -72,7 +73,7 @@ impl Body<'_> {
         }
         let sum = "v0 ^ v1 + v2 ^ v3 - v4 ^ array[a & 7] ^ of_double(d)";
         if self.rng.below(4) == 0 && self.index + 1 < self.total {
-            // A tail call.
+            // This is a tail call.
             let callee = self.later();
             let _ = writeln!(
                 self.text,
@@ -83,7 +84,7 @@ impl Body<'_> {
         }
     }
 
-    /// One of the functions after this one. There must be one.
+    /// Chooses one of the functions after the current one. There must be at least one.
     fn later(&mut self) -> usize {
         self.index + 1 + self.rng.below(self.total - self.index - 1)
     }
@@ -229,7 +230,8 @@ impl Body<'_> {
         }
     }
 
-    /// The cases are dense enough for a jump table in most compilers, and some fall through.
+    /// Generates a switch statement. Its case values are so close that most compilers make a jump table, and some cases
+    /// fall through.
     fn switch(&mut self, depth: usize, words: usize, pad: &str) {
         let cases = 4 + self.rng.below(12);
         let value = self.expression(1);

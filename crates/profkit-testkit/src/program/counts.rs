@@ -1,12 +1,12 @@
-//! Counts of functions by MIP beside those of clang's `-fprofile-instr-generate`.
+//! Compares the counts of functions by MIP with those by clang's `-fprofile-instr-generate`.
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 
-/// Counts by symbol name; several for functions of equal names, sorted.
+/// The counts of functions by symbol name. If several functions have the same name, their counts are sorted.
 pub type Counts = BTreeMap<String, Vec<u64>>;
 
-/// The counts that `llvm-profdata show --all-functions` prints. Local functions are named `FILE:NAME` or `FILE;NAME`
-/// there; only the name is kept.
+/// Parses the counts that `llvm-profdata show --all-functions` prints. It prints local functions as `FILE:NAME` or
+/// `FILE;NAME`; only the name is kept.
 ///
 /// # Errors
 /// If a function has no count.
@@ -33,7 +33,7 @@ pub fn of_llvm_text(text: &str) -> Result<Counts> {
     Ok(sorted(counts))
 }
 
-/// Sorts the counts of each name.
+/// Sorts the counts of functions with the same name.
 pub fn sorted(mut counts: Counts) -> Counts {
     for of_name in counts.values_mut() {
         of_name.sort_unstable();
@@ -41,23 +41,24 @@ pub fn sorted(mut counts: Counts) -> Counts {
     counts
 }
 
-/// The result of a comparison, by function name.
+/// The result of comparing MIP's counts with clang's, by function name.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Functions whose counts are equal.
+    /// The number of functions whose counts are equal.
     pub equal: usize,
-    /// Functions that MIP counts and clang does not: thunks, constructors of globals, and so on.
+    /// The functions that MIP counts and clang does not: thunks, constructors of globals, and so on.
     pub uncounted: Vec<String>,
-    /// Functions that clang counts and that have no code of their own: inlined, or replaced.
+    /// The functions that clang counts but that have no code of their own, because they were inlined or replaced.
     pub inlined_away: Vec<String>,
-    /// Functions with code of their own for which MIP counts fewer calls than clang, because the other calls were
-    /// inlined. For coverage: MIP does not see them entered, but clang has a count.
+    /// The functions with code of their own for which MIP counts fewer calls than clang, because some calls were
+    /// inlined. For coverage: the functions that clang counts as entered and MIP does not.
     pub partly_inlined: Vec<(String, Vec<u64>, Vec<u64>)>,
-    /// Errors: MIP counts more calls than clang.
+    /// The functions for which MIP counts more calls than clang, which is an error.
     pub wrong: Vec<(String, Vec<u64>, Vec<u64>)>,
 }
 
-/// Compares clang's counts (first) with those of MIP. The counts of one name are paired from the largest down.
+/// Compares clang's counts with those of MIP. If several functions have the same name, the largest counts are compared
+/// with each other, then the next.
 pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     let mut found = Comparison::default();
     for (name, ours) in mip {
@@ -69,7 +70,7 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
             found.equal += ours.len();
             continue;
         }
-        // If copies were inlined away, clang has more counts.
+        // If copies of a function were inlined and removed, clang has more counts than MIP.
         let mut left = theirs.clone();
         let matched = ours.iter().all(|count| {
             let at = left.iter().position(|other| other == count);
@@ -98,7 +99,7 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     found
 }
 
-/// 1 for every count that is not 0: coverage.
+/// Replaces every count except 0 by 1, as in coverage.
 pub fn covered(counts: &Counts) -> Counts {
     let of_one = |of_name: &Vec<u64>| of_name.iter().map(|count| (*count).min(1)).collect();
     sorted(

@@ -1,4 +1,4 @@
-//! Builds a program plain and with `profkit mip cc`, and compares what the two print.
+//! Builds a program with and without `profkit mip cc`, runs both, and compares their outputs.
 use super::Program;
 use crate::measure;
 use anyhow::{Context, Result, bail};
@@ -6,16 +6,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One set of instrumentation options, as `profkit mip cc` takes them.
+/// A set of instrumentation options for `profkit mip cc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MipMode {
-    /// Its name in tables.
+    /// The name of the set in tables.
     pub name: &'static str,
-    /// The options.
+    /// The instrumentation options.
     pub arguments: &'static [&'static str],
 }
 
-/// Every way of instrumenting.
+/// All sets of instrumentation options that are tested.
 pub const MIP_MODES: [MipMode; 7] = [
     MipMode {
         name: "function",
@@ -48,36 +48,38 @@ pub const MIP_MODES: [MipMode; 7] = [
 ];
 
 impl MipMode {
-    /// The mode of a name.
+    /// Returns the set of instrumentation options with this name.
     pub fn named(name: &str) -> Option<MipMode> {
         MIP_MODES.into_iter().find(|mode| mode.name == name)
     }
 
-    /// Whether calls are counted.
+    /// Whether calls are counted with these options.
     pub fn counts_calls(self) -> bool {
         self.name.starts_with("calls")
     }
 }
 
-/// A compiler with its options.
+/// A compiler and its options.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The driver.
+    /// The path of the compiler driver.
     pub compiler: PathBuf,
-    /// Options for compiling and linking.
+    /// The options for compiling and linking.
     pub flags: Vec<String>,
 }
 
 impl Setting {
-    /// The command line as a person would type it.
+    /// Returns the command line as a person would type it.
     pub fn describe(&self) -> String {
         format!("{} {}", self.compiler.display(), self.flags.join(" "))
     }
 
-    /// Compiles and links `sources` in `folder` into `executable`, with `profkit mip cc` if `mip` is given.
+    /// Compiles and links `sources` in `folder` to the program `executable`. If `mip` is given, `profkit mip cc` is
+    /// used.
     ///
     /// # Errors
-    /// If it fails, or writes anything to stderr: a warning of the linker is a defect here.
+    /// If compiling or linking fails, or prints anything to stderr: even a warning of the linker would be a fault of
+    /// the instrumentation.
     pub fn build(
         &self,
         mip: Option<(&Path, MipMode)>,
@@ -118,28 +120,28 @@ impl Setting {
     }
 }
 
-/// The result of a program's run.
+/// The result of running a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its exit code; `None` after a signal.
+    /// The exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// The bytes that the program wrote to standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The bytes that the program wrote to standard error.
     pub stderr: String,
 }
 
-/// Runs a program for at most a minute; an instrumented one writes its raw profile to `raw`.
+/// Runs a program for at most a minute. An instrumented program writes its raw profile to `raw`.
 ///
 /// # Errors
-/// If it cannot be started.
+/// If the program cannot be started.
 pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outcome> {
     let ran = measure(
         Command::new("timeout")
             .arg("60")
             .arg(executable)
             .args(arguments)
-            // Other files that it writes (gmon.out of -pg) stay in the same folder.
+            // The working folder is that of the program, so that other files it writes (gmon.out with -pg) stay there.
             .current_dir(executable.parent().unwrap_or(Path::new(".")))
             .env("LLVM_MIP_PROFILE_FILENAME", raw)
             .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),
@@ -152,11 +154,11 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
     })
 }
 
-/// Builds a program plain and in some modes, in a folder that exists, and compares the runs. The raw profiles stay there
-/// as `MODE.mipraw`, the programs as `MODE`.
+/// Builds a program without instrumentation and in some modes, in an existing folder, and compares the runs. The raw
+/// profiles are kept there as `MODE.mipraw`, the programs as `MODE`.
 ///
 /// # Errors
-/// If something does not build or run, if the outcomes differ, or if an instrumented program wrote no profile.
+/// If something cannot be built or run, if the outputs differ, or if an instrumented program wrote no profile.
 pub fn compare(
     profkit: &Path,
     program: &Program,

@@ -1,10 +1,10 @@
-//! Helper functions with constructs that general statements do not have. Each is `uint64_t NAME(uint64_t x, uint64_t
-//! y)` and static. It may need functions of other shapes, which are written before it.
+//! Generates helper functions with unusual constructs of C. Each is a static function `uint64_t NAME(uint64_t x,
+//! uint64_t y)`. A helper may need other functions, which are written before it.
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// The helpers of one file. Their numbers start anew in each file, so that static functions in several files have equal
-/// names.
+/// The helper functions of one file. Their numbers begin anew in each file, so that static functions in several files
+/// have the same names.
 #[derive(Debug, Default)]
 pub struct Helpers {
     text: String,
@@ -12,13 +12,14 @@ pub struct Helpers {
 }
 
 impl Helpers {
-    /// The text added since the last call.
+    /// Returns the text that was added since the last call.
     pub fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 }
 
-/// One helper: from its number, two constants below 2^56, and a small number from 0 to 7.
+/// A function that generates a helper. Its arguments are the number of the helper, two constants below 2^56, and a
+/// number from 0 to 7.
 type Feature = fn(usize, u64, u64, usize) -> String;
 
 const FEATURES: [Feature; 22] = [
@@ -46,7 +47,7 @@ const FEATURES: [Feature; 22] = [
     bit_fields,
 ];
 
-/// Adds a helper and returns its name.
+/// Adds a helper function and returns its name.
 pub fn any(rng: &mut Rng, helpers: &mut Helpers) -> String {
     let number = helpers.count;
     helpers.count += 1;
@@ -57,7 +58,7 @@ pub fn any(rng: &mut Rng, helpers: &mut Helpers) -> String {
     format!("helper{number}")
 }
 
-/// The head of a helper. Every second helper must not be inlined.
+/// Returns the first line of a helper function. Every second helper must not be inlined.
 fn head(n: usize, small: usize) -> String {
     let attribute = ["NOINLINE ", "", "inline ", "NOINLINE "][small % 4];
     format!("static {attribute}uint64_t helper{n}(uint64_t x, uint64_t y)")
@@ -75,7 +76,7 @@ fn varargs(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// The caller passes the number of vector registers in a register that no prologue may spoil.
+/// In such a call, the number of vector registers is passed in a register, and no prologue may change that register.
 fn varargs_of_doubles(n: usize, c: u64, _: u64, s: usize) -> String {
     let count = 1 + s;
     let values: Vec<String> = (0..count)
@@ -154,7 +155,7 @@ fn allocates_on_the_stack(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// Computed gotos.
+/// The helper uses computed gotos.
 fn interpreter(n: usize, c: u64, d: u64, s: usize) -> String {
     format!(
         "{} {{\n  static const void *const places[] = {{ &&add, &&twice, &&flip, &&swap, &&back, &&end }};\n  \
@@ -188,7 +189,7 @@ fn mutual_recursion(n: usize, c: u64, d: u64, s: usize) -> String {
     )
 }
 
-/// Compilers put the unlikely part elsewhere.
+/// Compilers move the unlikely part of the function to another place.
 fn cold_path(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "__attribute__((cold, noinline)) static uint64_t rare{n}(uint64_t x) {{ events++; return mix(x); }}\n\
@@ -200,7 +201,7 @@ fn cold_path(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// Assembly with labels and a section of its own.
+/// The helper contains inline assembly with labels and a section of its own.
 fn inline_assembly(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "#if defined(__x86_64__)\n\
@@ -213,7 +214,7 @@ fn inline_assembly(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// A nested function takes the address of the outer frame in a register of its own.
+/// A nested function gets the address of the outer function's frame in a separate register.
 fn static_chain(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "#if defined(__GNUC__) && !defined(__clang__)\n\

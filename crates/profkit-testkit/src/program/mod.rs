@@ -1,10 +1,10 @@
-//! Random C programs, made from a seed: the same number always gives the same program.
+//! Generates random C programs. The same seed always gives the same program.
 //!
-//! They have what compilers turn into odd machine code (jump tables, tail calls, frames with stack probes, static
-//! chains, cold parts, landing places of `longjmp`, computed gotos, …) and no undefined or unspecified behaviour:
-//! integers are unsigned, shifts, divisors and indices are masked, no expression has two calls, every loop is
-//! bounded and a fuel counter bounds the calls. So every compiler at every level must make the same output of a
-//! program, and an instrumenter that changes it is wrong.
+//! The programs contain constructs that compilers translate to unusual machine code: jump tables, tail calls, frames
+//! with stack probes, static chains, cold parts, targets of `longjmp`, computed gotos and more. They have no undefined
+//! or unspecified behaviour: integers are unsigned; shifts, divisors and indices are masked; no expression has two
+//! calls; every loop is bounded; and a counter limits the number of calls. So a program must print the same with every
+//! compiler and optimisation level, and if an instrumenter changes the output, the instrumenter is wrong.
 mod body;
 pub mod counts;
 mod differ;
@@ -17,19 +17,19 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The source files of one generated program.
+/// A generated C program: its source files.
 #[derive(Clone, Debug)]
 pub struct Program {
     seed: u64,
     sources: Vec<(String, String)>,
 }
 
-/// How large a program is.
+/// The size of a generated program.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Source files, at least 1.
+    /// The number of source files, at least 1.
     pub files: usize,
-    /// Functions that other files can call, a file.
+    /// The number of functions per file that other files can call.
     pub functions: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for Size {
 }
 
 impl Program {
-    /// The program of a seed.
+    /// Generates the program for a seed.
     pub fn generate(seed: u64, size: Size) -> Program {
         let mut rng = Rng::new(seed);
         let files = size.files.max(1);
@@ -57,17 +57,17 @@ impl Program {
         Program { seed, sources }
     }
 
-    /// The seed it was made from.
+    /// The seed from which the program was generated.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Names and texts of its files; those that end in `.c` are to be compiled.
+    /// The names and texts of the files. Files whose name ends in `.c` must be compiled.
     pub fn sources(&self) -> &[(String, String)] {
         &self.sources
     }
 
-    /// Writes the files into a folder that exists, and returns the paths of those to compile.
+    /// Writes the files to an existing folder. Returns the paths of the files to compile.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -84,10 +84,11 @@ impl Program {
     }
 }
 
-/// A weak function that every file defines. Copies that are not used stay in the program.
+/// The name of a weak function that every file defines. Copies that are not used stay in the program.
 pub const WEAK_FUNCTION: &str = "shared_weak";
 
-/// Which file holds function `index`: they alternate, so that calls cross files.
+/// Returns the file that contains function `index`. Neighbouring functions are in different files, so that calls go
+/// from file to file.
 fn file_of(index: usize, files: usize) -> usize {
     index % files
 }
@@ -106,7 +107,8 @@ fn header(rng: &mut Rng, total: usize) -> String {
          static inline uint64_t mix(uint64_t x) { x ^= x >> 29; x *= 0xbf58476d1ce4e5b9ull; return x ^ (x >> 32); }\n\
          static inline uint64_t of_double(double d) {\n  if (!(d > -1e15 && d < 1e15)) return 77;\n  return (uint64_t)(int64_t)(d * 16.0);\n}\n",
     );
-    // A weak function in every file: one of them is kept, in a section that the linker deduplicates or not.
+    // Every file defines a weak function. The linker keeps one of them; depending on the compiler, its section is
+    // deduplicated or not.
     let weak = rng.bits();
     let _ = writeln!(
         text,
@@ -122,7 +124,8 @@ fn header(rng: &mut Rng, total: usize) -> String {
 fn part(rng: &mut Rng, file: usize, files: usize, total: usize) -> String {
     let mut text = String::from("#include \"shared.h\"\n");
     let mut helpers = features::Helpers::default();
-    // Tables of function pointers hold later functions only: the call graph has no cycle but bounded recursion.
+    // A table of function pointers contains only later functions, so that the call graph has no cycles except bounded
+    // recursion.
     let mine: Vec<usize> = (0..total)
         .filter(|index| file_of(*index, files) == file)
         .collect();
@@ -138,7 +141,7 @@ fn part(rng: &mut Rng, file: usize, files: usize, total: usize) -> String {
             "__attribute__((constructor)) static void at_start(void) {{ events += {amount:#x}ull; }}"
         );
     }
-    // A function that is never called: --gc-sections may drop it, and it must not get a count.
+    // This function is never called. `--gc-sections` may remove it, and it must not get a count.
     let _ = writeln!(
         text,
         "NOINLINE uint64_t unused_{file}(uint64_t x) {{ return mix(x) + {file}u; }}"

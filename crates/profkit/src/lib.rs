@@ -1,9 +1,9 @@
 //! Read, merge, explain and write every profile that LLVM-based compilers produce or consume.
 //!
-//! Start here: this crate has all of profkit's libraries under one name, and this guide has a section for each task. The
-//! folder `examples` has a complete program for most tasks. Add the crate with `profkit = { path = "…/crates/profkit" }`.
+//! Start here: this crate re-exports all libraries of profkit, and this guide has a section for each task. The folder
+//! `examples` contains a complete program for most tasks. Add the crate with `profkit = { path = "…/crates/profkit" }`.
 //!
-//! | module | crate | what it is for |
+//! | module | crate | purpose |
 //! |---|---|---|
 //! | [`data`] | `profkit_data` | every format: readers, models, writers |
 //! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
@@ -15,32 +15,32 @@
 //! | you want to | start from | then | example |
 //! |---|---|---|---|
 //! | open a profile of any kind | [`open`], [`detect`](data::detect::detect) | [`Profile`], [`InstrSource`](data::instr::InstrSource) | `read_and_print` |
-//! | merge profiles | [`merge_instr`](merge::merge_instr) and its like in [`merge`] | [`MergeOutcome`](merge::MergeOutcome) | `merge_in_memory` |
+//! | merge profiles | [`merge_instr`](merge::merge_instr) or a similar function in [`merge`] | [`MergeOutcome`](merge::MergeOutcome) | `merge_in_memory` |
 //! | write what an older LLVM reads | [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) | [`write_indexed`](merge::files::write_indexed) | `merge_files_for_llvm_16` |
 //! | know what a merge kept, repaired and dropped | [`Report`](merge::Report) | [`Event`](merge::Event) | `what_a_merge_repaired` |
 //! | find the functions and lines of addresses | [`ProgramFiles`](object::symbolize::ProgramFiles) | [`Symbolizer`](object::symbolize::Symbolizer) | `symbolize` |
-//! | join profiles to the programs that wrote them | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
+//! | find the programs that wrote profiles with only counters | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
 //! | convert sample profiles | [`sample::read`](data::sample::read) | a `write` of [`data::sample`] | `sample_to_another_encoding` |
-//! | see who allocates | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
+//! | see which functions allocate memory | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
 //! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | `stale_for_this_binary` |
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
 //! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
 //! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!
-//! # How a task is done
-//! All tasks have the same steps: inputs, a call, a value with a report, a writer.
+//! # Steps of a task
+//! Every task has the same steps: open the inputs, call a function, examine the result and its report, write the result.
 //!
 //! | step | in memory | with files |
 //! |---|---|---|
 //! | one input | `&[u8]` | `std::fs::read`, or [`Input::open`](merge::files::Input::open), which maps large files |
 //! | many inputs | a slice or `Vec` of `&[u8]`, of `(name, &[u8])` or of `(name, Weight, &[u8])`: all of these implement [`Inputs`](merge::Inputs) | [`InputList::from_paths`](merge::files::InputList::from_paths): files, `-` for standard input; [`InputList::collect`](merge::files::InputList::collect): also folders, `WEIGHT,PATH` and lists |
 //! | one input for a function that takes [`Inputs`](merge::Inputs) | `&[bytes]` | [`SingleInput`](merge::files::SingleInput)`(&input)` |
-//! | output | a `Vec<u8>` is a [`Sink`](data::bytes::Sink) | [`Output`](merge::files::Output), a file that appears whole or not at all |
+//! | output | a `Vec<u8>` is a [`Sink`](data::bytes::Sink) | [`Output`](merge::files::Output), a file that is written completely or not at all |
 //!
-//! | error | from | what code can match |
+//! | error | returned by | contents that programs can examine |
 //! |---|---|---|
-//! | [`Error`] | every reader and writer | [`kind`](Error::kind) is an [`ErrorKind`], [`offset`](Error::offset) the place, [`hint`](Error::hint) what to do |
+//! | [`Error`] | every reader and writer | [`kind`](Error::kind) is an [`ErrorKind`], [`offset`](Error::offset) the byte offset in the file, [`hint`](Error::hint) the next step for the user |
 //! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants. A fault in one of many inputs is not an error; it becomes an [`Event`](merge::Event) of the [`Report`](merge::Report) |
 //! | [`ReadError`](merge::files::ReadError), [`ListError`](merge::files::ListError), [`OutputError`](merge::files::OutputError) | files | the system's error |
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
@@ -82,7 +82,7 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! A profile without function records is to be joined to its program first: see [Correlate](#correlate).
+//! If a profile contains only counters, its function records must first be read from the program: see [Correlate](#correlate).
 //! [`InstrReader`](analysis::instr::InstrReader) does the same for instrumentation profiles only, and also reads the sound
 //! parts of damaged profiles. Whatever the bytes are, no reader panics, and none allocates memory because of a count in the
 //! file.
@@ -119,13 +119,14 @@
 //!
 //! # Merge files for LLVM 16
 //! [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) chooses the version that a release
-//! reads. What this version cannot represent is left out and comes back as losses.
+//! reads. Data that this version cannot represent is left out and returned as losses.
 //! [`indexed::write`](data::instr::indexed::write) writes into any sink;
 //! [`IndexedPlan`](data::instr::indexed::IndexedPlan) with [`write_indexed`](merge::files::write_indexed) does the same on
 //! several threads.
 //!
-//! Heap profiles among the inputs are not in [`profiles`](merge::MergeOutcome::profiles), and are no loss of the writer:
-//! [`heap`](merge::MergeOutcome::heap) has them, and its page says how they get into the file.
+//! Heap profiles among the inputs are not part of [`profiles`](merge::MergeOutcome::profiles), and the writer does not
+//! report them as losses. They are in [`heap`](merge::MergeOutcome::heap); its documentation explains how to add them to the
+//! file.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -153,8 +154,8 @@
 //! # What a merge repaired
 //! A damaged input does not make a merge fail. The [`Report`](merge::Report) counts the inputs in
 //! [`totals`](merge::Report::totals). For everything that was repaired, dropped or remarkable it has an
-//! [`Event`](merge::Event): the file, an [`Action`](merge::Action) and a [`Reason`](merge::Reason) for code, a message and
-//! perhaps a hint for people. The `Display` text of an event is one line.
+//! [`Event`](merge::Event). Programs can examine its file, [`Action`](merge::Action) and [`Reason`](merge::Reason); for users
+//! it has a message and sometimes a hint. The `Display` text of an event is one line.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -177,7 +178,8 @@
 //! # Symbolise addresses
 //! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
 //! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the symbol
-//! table of the program: subtract the load address from an address of a running process. An unknown address has no frames. The frames of an address begin with the innermost inlined function.
+//! table of the program: subtract the load address from an address of a running process. An unknown address has no frames.
+//! The frames of an address begin with the innermost inlined function.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "object"))] fn main() {}
@@ -196,8 +198,8 @@
 //! ```
 //!
 //! # Correlate
-//! Programs that were built with `-profile-correlate` write raw profiles that hold only counters. A
-//! [`Plan`](analysis::correlate::Plan) finds the binary of each profile. The merge then takes the functions from
+//! Programs that were built with `-profile-correlate` write raw profiles that contain only counters. A
+//! [`Plan`](analysis::correlate::Plan) finds the binary of each profile. The merge then reads the functions from
 //! [`Plan::joined`](analysis::correlate::Plan::joined).
 //!
 //! ```no_run
@@ -231,8 +233,8 @@
 //! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
 //! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a module
 //! with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary) (and `write_compact`),
-//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov), which needs a version and has no place for contexts:
-//! [`nest`](data::sample::nest) the profile first. Each `write` returns what the encoding cannot hold.
+//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov). The last one needs a version and cannot contain contexts:
+//! [`nest`](data::sample::nest) the profile first. Each `write` returns the losses: data that the encoding cannot contain.
 //!
 //! ```
 //! use profkit::data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -249,13 +251,13 @@
 //! ```
 //!
 //! # Heap contexts
-//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile that was read from any form. For an indexed profile, use
+//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile in memory, whatever the format of its file was. For an indexed profile, use
 //! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first call
 //! [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
 //! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which only
-//! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile holds hashes instead of names:
-//! `frame.name` is `None` unless the names of `heap.profile` have the hash.
+//! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile contains hashes instead of names:
+//! `frame.name` is `None` if the hash is not among the names of `heap.profile`.
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -300,8 +302,8 @@
 //! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
 //!
 //! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage mapping.
-//! Of other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a changed function
-//! counts as matched, and one that was inlined everywhere as gone.
+//! For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a changed function
+//! counts as matched, and a function that was inlined everywhere counts as missing.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}

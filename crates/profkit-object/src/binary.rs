@@ -38,7 +38,7 @@ pub type Image<'data> = object::File<'data, FileRange<'data>>;
 const MOST_ARCHITECTURES: usize = 64;
 
 impl BinaryFile {
-    /// Opens a file.
+    /// Opens a file that may contain machine code.
     ///
     /// # Errors
     /// If the file cannot be opened, or is not a regular file.
@@ -117,7 +117,8 @@ impl BinaryFile {
             .collect()
     }
 
-    /// The only object file in this file, or, if there are several architectures, the first that `wanted` accepts.
+    /// Returns the only object file in this file. If there are several architectures, returns the first one that
+    /// `wanted` accepts.
     ///
     /// # Errors
     /// The same as [`images`](Self::images); and if `wanted` accepts none of several architectures.
@@ -137,7 +138,8 @@ impl BinaryFile {
     }
 }
 
-/// The name of an object file's architecture: the name used by Mach-O's tools, or else by the `object` crate.
+/// Returns the name of an object file's architecture: the name that Mach-O's tools use, or else that of the `object`
+/// crate.
 pub fn architecture_name(image: &Image<'_>) -> String {
     use object::Architecture;
     match image.architecture() {
@@ -158,7 +160,7 @@ fn not_a_binary() -> Error {
     .with_hint("give a program, a library, or a file with its debug info")
 }
 
-/// Converts an error of the `object` crate, which does not have offsets.
+/// Converts an error of the `object` crate. The result has no offset, because that crate does not report one.
 #[cold]
 pub(crate) fn damaged(error: &object::Error) -> Error {
     Error::new(ErrorKind::Malformed, error.to_string())

@@ -11,7 +11,7 @@ use object::{Object, ReadRef, elf};
 use profkit_data::Result;
 use profkit_data::ids::BuildId;
 
-/// The build id of an object file, if it has one.
+/// Returns the build id of an object file, if it has one.
 ///
 /// # Errors
 /// If the notes or headers that contain build ids are damaged.
@@ -42,7 +42,7 @@ where
     if let Some(id) = file.build_id().map_err(|error| damaged(&error))? {
         return Ok(Some(id.to_vec()));
     }
-    // `build_id` of the `object` crate reads segments only if the file has no sections at all.
+    // The function `build_id` of the `object` crate reads segments only if the file has no sections at all.
     let endian = file.endian();
     for segment in file.elf_program_headers() {
         let notes = segment

@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 /// The folder in which distributions install debug files.
 pub const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
-/// The folders in which to look for debug files.
+/// The folders in which to look for separate debug files.
 ///
 /// ```
 /// use profkit_data::ids::BuildId;
@@ -31,12 +31,12 @@ pub const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFolders {
-    /// The folders to search, in order. Each has a `.build-id` tree or mirrors the file system.
+    /// The folders to search, in order. Each of them has a `.build-id` tree, or the same subfolders as the file system.
     pub folders: Vec<PathBuf>,
 }
 
 impl Default for DebugFolders {
-    /// Only [`SYSTEM_DEBUG_FOLDER`].
+    /// Returns the default: only [`SYSTEM_DEBUG_FOLDER`] is searched.
     fn default() -> Self {
         DebugFolders {
             folders: vec![PathBuf::from(SYSTEM_DEBUG_FOLDER)],
@@ -44,30 +44,30 @@ impl Default for DebugFolders {
     }
 }
 
-/// A file at a place for debug info that does not belong to the program.
+/// A file that has the path of a debug file but does not belong to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The path of the file.
     pub path: PathBuf,
-    /// The reason why it was rejected.
+    /// The reason why the file was rejected.
     pub reason: String,
 }
 
-/// The result of searching a debug file.
+/// The result of searching for the debug file of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
     /// The path of the debug file, if one was found.
     pub path: Option<PathBuf>,
-    /// Files that are in the right place but belong to another build or cannot be read.
+    /// Files that have the right path, but belong to another build or cannot be read.
     pub rejected: Vec<Rejected>,
 }
 
-/// The facts in a program by which its separate debug file is found.
+/// The facts in a program by which its separate debug file can be found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugLink {
     /// The build id of the program.
     pub build_id: Option<BuildId>,
-    /// The name and the CRC-32 in the section `.gnu_debuglink`.
+    /// The file name and the CRC-32 in the section `.gnu_debuglink`.
     pub link: Option<(OsString, u32)>,
 }
 
@@ -86,8 +86,8 @@ impl DebugLink {
 }
 
 impl DebugFolders {
-    /// The path for a build id in a folder: `.build-id/ab/cdef` and the suffix. The path with suffix `.debug` is the
-    /// debug file, the path without suffix is the program itself.
+    /// Returns the path for a build id in a folder: `.build-id/ab/cdef` and the suffix. With the suffix `.debug` it is
+    /// the path of the debug file, without a suffix that of the program itself.
     pub fn build_id_path(folder: &Path, id: &BuildId, suffix: &str) -> Option<PathBuf> {
         let digits = id.to_string();
         let (first, rest) = digits.split_at_checked(2)?;
@@ -130,7 +130,8 @@ impl DebugFolders {
     fn link_candidates(&self, path: &Path, name: &OsStr) -> Vec<PathBuf> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut candidates = vec![folder.join(name), folder.join(".debug").join(name)];
-        // A debug folder mirrors the file system by absolute paths.
+        // A debug folder contains the same subfolders as the file system, so the absolute path of the program is
+        // needed.
         if let Ok(absolute) = fs::canonicalize(path)
             && let Some(parent) = absolute.parent()
         {
@@ -168,7 +169,7 @@ impl Located {
     }
 
     fn take_by_crc(&mut self, candidate: PathBuf, program: &Path, crc: u32) -> bool {
-        // A debug link may name the program itself.
+        // A debug link may name the program itself, which is no debug file.
         if !candidate.is_file() || same_file(&candidate, program) {
             return false;
         }
@@ -194,7 +195,7 @@ impl Located {
     }
 }
 
-/// The build ids in a file; `None` if the file does not exist.
+/// Returns the build ids in a file; `None` if the file does not exist.
 fn ids_of(path: &Path) -> std::result::Result<Option<Vec<BuildId>>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,
@@ -232,8 +233,8 @@ pub fn crc_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// The files with debug info in a dSYM bundle, sorted. `path` is the bundle, or a program with the bundle
-/// `PROGRAM.dSYM` beside it. Empty if there is no bundle.
+/// Returns the files with debug info in a dSYM bundle, sorted. `path` is the path of the bundle, or of a program with
+/// the bundle `PROGRAM.dSYM` in the same folder. Empty if there is no bundle.
 pub fn dsym_files(path: &Path) -> Vec<PathBuf> {
     let bundle = if path.is_dir() {
         path.to_owned()
@@ -251,14 +252,14 @@ pub fn dsym_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The `.dwp` file of a program: `PROGRAM.dwp`, the name that `llvm-dwp` and `dwp` use.
+/// Returns the path of a program's `.dwp` file: `PROGRAM.dwp`, the name that `llvm-dwp` and `dwp` use.
 pub fn dwp_file(program: &Path) -> Option<PathBuf> {
     Some(with_suffix(program, ".dwp")).filter(|path| path.is_file())
 }
 
 /// Finds a `.dwo` file by the name (`DW_AT_dwo_name`, `DW_AT_GNU_dwo_name`) and the compilation folder
-/// (`DW_AT_comp_dir`) in a compile unit. If there is no such file, a file with that name beside the program is used,
-/// because build folders may be moved.
+/// (`DW_AT_comp_dir`) in a compile unit. If there is no such file, a file with that name in the folder of the program
+/// is used, because the compilation folder may have been moved.
 pub fn dwo_file(program: &Path, compilation_folder: &[u8], name: &[u8]) -> Option<PathBuf> {
     let name = PathBuf::from(os_string(name));
     let folder = PathBuf::from(os_string(compilation_folder));

@@ -10,28 +10,28 @@ use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind, Result};
 use std::path::Path;
 
-/// The part of a binary from which functions were read.
+/// The part of a binary from which its functions were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program, which have names and hashes.
+    /// The section `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program. They contain names and hashes.
     Sections,
-    /// Annotations in debug info, which have names and hashes.
+    /// Annotations in the debug info, which contain names and hashes.
     DebugInfo,
-    /// The symbol table, which has only names.
+    /// The symbol table, which contains only names.
     Symbols,
 }
 
 /// A function of a binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// The PGO name, or the name of the symbol.
+    /// The PGO name of the function, or the name of its symbol.
     pub name: Vec<u8>,
-    /// The control-flow hash; `None` if the function is from the symbol table.
+    /// The control-flow hash of the function; `None` if the function was read from the symbol table.
     pub hash: Option<FuncHash>,
 }
 
-/// The raw versions whose record layout is tried, that of the newest release first. Several must be tried because
-/// sections do not contain their version.
+/// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
+/// contain its version. The first is the version of the newest release.
 const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 
 /// Lists the functions of a binary. Split debug info is searched beside `path`, the path of the binary.

@@ -1,7 +1,7 @@
-//! Reads what profiles need from binaries and debug info: build ids, source locations of addresses (symbolising), and
-//! the sections and DWARF that belong to raw profiles without metadata (correlation).
+//! Reads what profiles need from binaries and debug info: build ids; source locations of addresses (symbolising); and
+//! the sections and DWARF that belong to raw profiles with only counters (correlation).
 //!
-//! This crate opens files itself, because a program's contents tell in which files its debug info is.
+//! This crate opens files itself, because the contents of a program show which other files contain its debug info.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

@@ -8,15 +8,15 @@ use crate::symbolize::{DebugInfo, Frame, Locations, Options, ProgramFiles};
 use object::{Object, ObjectSegment};
 use profkit_data::Result;
 
-/// The source files of the run-time library. Frames in them are left out.
+/// The source files of MemProf's run-time library. Frames in these files are left out.
 const RUNTIME_FILES: [&[u8]; 3] = [
     b"memprof_malloc_linux.cpp",
     b"memprof_interceptors.cpp",
     b"memprof_new_delete.cpp",
 ];
 
-/// The allocation functions that the run-time library defines: C functions, `operator new` and `operator new[]`. Each
-/// is the start of a symbol, after the prefix of interceptors.
+/// The allocation functions in MemProf's run-time library: C functions, `operator new` and `operator new[]`. Each name
+/// here is the start of a symbol; an interceptor's prefix may precede it.
 const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"malloc",
     b"calloc",
@@ -34,10 +34,10 @@ const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"_Znam",
 ];
 
-/// The prefixes of the names of interceptors.
+/// The prefixes of symbols of interceptors, which replace functions such as `malloc`.
 const INTERCEPTOR_PREFIXES: [&[u8]; 2] = [b"___interceptor_", b"__interceptor_"];
 
-/// Whether a symbol is an allocation function of the run-time library.
+/// Whether a symbol belongs to an allocation function of MemProf's run-time library.
 fn is_runtime_symbol(name: &[u8]) -> bool {
     let mut prefixes = INTERCEPTOR_PREFIXES.iter();
     let plain = prefixes.find_map(|prefix| name.strip_prefix(*prefix));
@@ -65,7 +65,7 @@ pub struct ModuleFrames {
     debug_info: DebugInfo,
 }
 
-/// What was found out about an address.
+/// The result of symbolising an address of a MemProf profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The address is in the run-time library. It has no frames.
@@ -89,13 +89,13 @@ impl ModuleFrames {
         })
     }
 
-    /// The kind of file from which the frames come.
+    /// Returns the kind of file from which the frames come.
     pub fn debug_info(&self) -> DebugInfo {
         self.debug_info
     }
 
-    /// What was found out about the address with this index. `innermost` is whether the address is the innermost of a
-    /// stack. Without debug info, such an address counts as in the run-time library if its symbol is one of that
+    /// Returns the result for the address with this index. `innermost` is whether the address is the innermost of a
+    /// call stack. An innermost address without debug info belongs to the run-time library if its symbol is one of that
     /// library's allocation functions.
     pub fn answer(&self, address: usize, innermost: bool) -> Answer {
         let Some(leaf) = self.locations.stack(address).next() else {
@@ -120,23 +120,24 @@ impl ModuleFrames {
         }
     }
 
-    /// The function of an address without frames, according to the symbol table.
+    /// Returns the symbol that contains the address with this index. This is for addresses without frames.
     pub fn symbol(&self, address: usize) -> Option<&[u8]> {
         self.locations.stack(address).next()?.function
     }
 
-    /// The frames of the address with this index, innermost first.
+    /// Returns the frames of the address with this index, innermost first.
     pub fn frames(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {
         self.locations.stack(address)
     }
 
-    /// The table of locations, which also has the warnings about unreadable debug info.
+    /// Returns the table of source locations, which also contains the warnings about unreadable debug info.
     pub fn locations(&self) -> &Locations {
         &self.locations
     }
 }
 
-/// The address that the linker assigned to the byte at `file_offset`. `None` if the byte is not mapped.
+/// Returns the address that the linker assigned to the byte at `file_offset`. `None` if the byte is not mapped into
+/// memory.
 pub fn linked_address(image: &Image<'_>, file_offset: u64) -> Option<u64> {
     image.segments().find_map(|segment| {
         let (start, len) = segment.file_range();
@@ -155,7 +156,7 @@ pub fn whole_pages(bytes: u64) -> u64 {
 /// A mapping of code: its offset in the file, and its size in whole pages, both in bytes.
 pub type CodeMapping = (u64, u64);
 
-/// The mappings of a program's code, in the form of raw profiles that have no build ids.
+/// Returns the mappings of a program's code. A raw profile without build ids contains mappings of the same form.
 pub fn code_mappings(file: &BinaryFile) -> Result<Vec<CodeMapping>> {
     let mut mappings = Vec::new();
     for image in file.images()? {

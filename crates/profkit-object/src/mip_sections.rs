@@ -1,4 +1,4 @@
-//! Reads the sections of a binary that MIP's tools need: the map, and the place of the records.
+//! Reads the sections of a binary that MIP needs: the map, and the address of the record section.
 use crate::binary::{Image, damaged};
 use crate::build_id::build_id;
 use object::macho;
@@ -29,14 +29,15 @@ pub struct MipSections {
     pub section_address: Option<u64>,
     /// The size of the record section in bytes.
     pub section_size: Option<u64>,
-    /// The width of addresses.
+    /// The width of addresses in the binary.
     pub width: Width,
     /// The build id of the binary.
     pub build_id: Option<BuildId>,
 }
 
 impl MipSections {
-    /// Reads the sections of a linked image, or of a debug file that was split off an image. `None` if there is no map.
+    /// Reads the MIP sections of a linked image, or of a debug file that was split off an image. `None` if there is no
+    /// map.
     ///
     /// # Errors
     /// If the file is not linked, if its map is empty because the file was stripped, or if the file is damaged.
@@ -81,7 +82,7 @@ impl MipSections {
         }))
     }
 
-    /// The address of the record section of an image. The image need not have a map.
+    /// Returns the address of the record section in an image, even if the image has no map.
     pub fn record_address(image: &Image<'_>) -> Option<u64> {
         image
             .section_by_name(section::RECORDS)
@@ -89,8 +90,8 @@ impl MipSections {
     }
 }
 
-/// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, a pointer is a link to the next
-/// pointer until the loader replaces it. This does the same as the loader.
+/// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, each pointer also contains the
+/// distance to the next pointer, until the loader replaces it. This function does the same as the loader.
 fn follow_fixups<'data, R: ReadRef<'data>>(
     file: &MachOFile<'data, macho::MachHeader64<object::Endianness>, R>,
     map: &mut [u8],
@@ -155,7 +156,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
             .expected("2 or 6, as for arm64 and x86-64"));
         }
     };
-    // A damaged map is not reported here, but when the map is read. Here, entries are followed as far as possible.
+    // The entries are followed as far as possible. If the map is damaged, this is reported later, when the map is read.
     let mut at = 0;
     while let Some(size) = map.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
         let size = u32::from_le_bytes(*size) as usize;
@@ -175,7 +176,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
     Ok(())
 }
 
-/// The number of the pointer format in a segment; 0 if the segment has no pointers.
+/// Returns the number of the pointer format in a segment; 0 if the segment has no pointers.
 fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     let cursor = Cursor::new(payload, 0, Endian::Little);
     let at = |offset: u64| {
@@ -195,6 +196,6 @@ fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     if start == 0 {
         return Ok(0);
     }
-    // The size and the page size are before the pointer format.
+    // The fields for the size and the page size come before the pointer format.
     at(starts + start + 6)?.u16()
 }

@@ -1,4 +1,4 @@
-//! Reads the metadata of a program from the sections of its binary.
+//! Reads the function records and names of a program from the sections of its binary.
 use super::chained::Pointers;
 use super::{
     Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine, section,
@@ -12,25 +12,25 @@ use profkit_data::instr::raw::{
 use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 
-/// What to do with records whose counters lie outside the counter section. This happens if the binary is not the one
-/// that ran.
+/// What to do with function records whose counters lie outside the counter section. There are such records if the
+/// profile was not written by this binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outside {
-    /// Leave the records out.
+    /// Leave such records out.
     #[default]
     Drop,
-    /// Keep the records, as LLVM does. Reading a profile then fails at the first of them.
+    /// Keep such records, as LLVM does. Reading a profile then fails at the first of them.
     Keep,
 }
 
-/// The sections from which metadata is read.
+/// The sections from which function records and names are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionSet {
-    /// `__llvm_covdata` and `__llvm_covnames`. They exist only for correlation and are not loaded. Counter pointers in
-    /// them are addresses.
+    /// The sections `__llvm_covdata` and `__llvm_covnames`. They exist only for correlation and are not loaded when the
+    /// program runs. Counter pointers in them are addresses.
     Correlation,
-    /// `__llvm_prf_data` and `__llvm_prf_names`, which the program itself uses. Counter pointers in them have the same
-    /// form as in raw files of the version.
+    /// The sections `__llvm_prf_data` and `__llvm_prf_names`, which the program itself uses. Counter pointers in them
+    /// have the same form as in raw files of the same version.
     Runtime,
 }
 
@@ -52,10 +52,10 @@ pub fn has_sections<'data, R: ReadRef<'data>>(
     section(image, data).is_ok_and(|section| section.size() > 0) && section(image, names).is_ok()
 }
 
-/// Reads the metadata of a binary, as LLVM's `BinaryInstrProfCorrelator` does. `dialect` and `layout` are the byte
-/// layout and the record layout of its raw profiles.
+/// Reads the function records and names of a binary, as LLVM's `BinaryInstrProfCorrelator` does. `dialect` and `layout`
+/// are the byte layout and the record layout of the raw profiles that the binary writes.
 ///
-/// If several records have the same counters, the first is kept. Memory is a small multiple of the size of the
+/// If several records have the same counters, the first is kept. The memory used is a small multiple of the size of the
 /// sections.
 ///
 /// # Errors
@@ -106,7 +106,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         let at = index as u64 * layout.stride as u64;
         let address = match set {
             SectionSet::Correlation => pointers.address(record.counter_ptr),
-            // Since version 8, a pointer is the distance from its record.
+            // Since version 8, a counter pointer is the distance of the counters from the record.
             SectionSet::Runtime if dialect.version >= 8 => data_section
                 .address()
                 .wrapping_add(at)
@@ -152,7 +152,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     })
 }
 
-/// The largest padding at the end of a record, in bytes: records are aligned to 8.
+/// The largest padding at the end of a record, in bytes. Records are aligned to 8 bytes.
 const RECORD_PADDING: usize = 7;
 
 #[cold]

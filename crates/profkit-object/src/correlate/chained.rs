@@ -5,29 +5,29 @@ use object::read::macho::MachOFile64;
 use object::{Endianness, ReadRef, macho};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// The form of a section's pointers in the file.
+/// The form of the pointers in a section of a Mach-O file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointers {
-    /// Pointers are addresses.
+    /// Each pointer is an address.
     Plain,
-    /// `DYLD_CHAINED_PTR_64` or `DYLD_CHAINED_PTR_64_OFFSET`: 36 bits are the target relative to `base`, and 8 bits are
-    /// the highest byte of the address.
+    /// Each pointer has the format `DYLD_CHAINED_PTR_64` or `DYLD_CHAINED_PTR_64_OFFSET`: 36 bits are the target
+    /// relative to `base`, and 8 bits are the highest byte of the address.
     Chained { base: u64 },
 }
 
 const TARGET_BITS: u32 = 36;
 /// Masks the highest byte of an address, after the bits of the target are shifted out.
 const HIGH_BYTE: u64 = 0xff;
-/// This bit is set in pointers to symbols of other files.
+/// This bit is set in a pointer to a symbol in another file.
 const BIND: u64 = 1 << 63;
 
-/// The offset, in the header of the load command's data, of the field with the offset of the list of segments.
+/// The position of a field in the header of the chained fixups. The field is the offset of the list of segments.
 const STARTS_OFFSET: usize = 4;
-/// The offset of the pointer format in the entry of a segment.
+/// The position of the pointer format in the entry of a segment.
 const POINTER_FORMAT: usize = 6;
 
 impl Pointers {
-    /// The form of the pointers in the section at `address`.
+    /// Returns the form of the pointers in the section at `address`.
     ///
     /// # Errors
     /// If load commands are damaged, or the format of the pointers is not supported.
@@ -73,7 +73,7 @@ impl Pointers {
             .iter()
             .position(|&(start, size, _)| start <= address && address - start < size);
         let Some(format) = number.and_then(|number| pointer_format(fixups, endian, number)) else {
-            // The segment has no pointers.
+            // The segment has no chained pointers.
             return Ok(Pointers::Plain);
         };
         match macho::DyldChainedPtrFormat(format) {
@@ -83,7 +83,7 @@ impl Pointers {
                 let mut text = segments
                     .iter()
                     .filter(|&&(_, size, offset)| offset == 0 && size > 0);
-                // `__PAGEZERO` may also have file offset 0, but comes before that segment.
+                // The segment `__PAGEZERO` may also have file offset 0, but it comes before the one with the header.
                 let base = text.next_back().map_or(0, |&(start, ..)| start);
                 Ok(Pointers::Chained { base })
             }
@@ -102,7 +102,7 @@ impl Pointers {
     pub(super) fn address(self, pointer: u64) -> u64 {
         match self {
             Pointers::Plain => pointer,
-            // The target is in another file. The result is an address outside every section.
+            // The target is in another file, so the result is an address outside every section.
             Pointers::Chained { .. } if pointer & BIND != 0 => u64::MAX,
             Pointers::Chained { base } => {
                 let target = pointer & ((1 << TARGET_BITS) - 1);
@@ -113,7 +113,7 @@ impl Pointers {
     }
 }
 
-/// The number of the pointer format in a segment; `None` if the segment has no pointers.
+/// Returns the number of the pointer format in a segment; `None` if the segment has no pointers.
 fn pointer_format(fixups: &[u8], endian: Endianness, segment: usize) -> Option<u16> {
     let word = |offset: usize| {
         let bytes = fixups.get(offset..)?.first_chunk()?;

@@ -1,5 +1,5 @@
-//! Reads the metadata of a program from DWARF. LLVM describes a function's counters as a variable `__profc_…` inside
-//! the function, with the annotations `Function Name`, `CFG Hash` and `Num Counters`.
+//! Reads the function records and names of a program from DWARF. LLVM describes a function's counters as a variable
+//! `__profc_…` inside the function, with the annotations `Function Name`, `CFG Hash` and `Num Counters`.
 use super::{Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine};
 use crate::binary::{BinaryFile, damaged};
 use crate::debug_files::{dwo_file, dwp_file};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// LLVM's own tag for annotations (`llvm/include/llvm/BinaryFormat/Dwarf.def`).
+/// The DWARF tag of LLVM's annotations (`llvm/include/llvm/BinaryFormat/Dwarf.def`).
 const DW_TAG_LLVM_ANNOTATION: DwTag = DwTag(0x6000);
 /// The start of the name of a counter variable (`getInstrProfCountersVarPrefix`).
 const COUNTERS_PREFIX: &[u8] = b"__profc_";
@@ -27,60 +27,61 @@ const FUNCTION_NAME: &[u8] = b"Function Name";
 const CFG_HASH: &[u8] = b"CFG Hash";
 const NUM_COUNTERS: &[u8] = b"Num Counters";
 
-/// The largest accepted ratio of decompressed to compressed size. Real debug info stays far below it with zlib and with
-/// Zstandard.
+/// The largest accepted ratio between the decompressed and the compressed size of a debug section. Real debug info
+/// stays far below it with zlib and with Zstandard.
 const INFLATE_RATIO: u64 = 256;
-/// A compressed section may always decompress to this many bytes, whatever the ratio.
+/// The decompressed size in bytes that is always accepted, whatever the ratio.
 const INFLATE_FLOOR: u64 = 1 << 20;
-/// How many references (`DW_AT_specification`, `DW_AT_abstract_origin`) are followed from one entry to the next.
+/// The largest number of references (`DW_AT_specification`, `DW_AT_abstract_origin`) that are followed from one entry
+/// to the next.
 const MOST_ORIGINS: usize = 16;
 
-/// One instrumented function, as debug info describes it.
+/// An instrumented function, as debug info describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// The PGO name.
+    /// The PGO name of the function.
     pub function_name: Vec<u8>,
     /// The linkage name, or the plain name if there is no linkage name.
     pub linkage_name: Option<Vec<u8>>,
-    /// The control-flow hash.
+    /// The control-flow hash of the function.
     pub cfg_hash: u64,
     /// The offset of the function's counters in the counter section, in bytes.
     pub counter_offset: u64,
-    /// The number of counters.
+    /// The number of counters of the function.
     pub num_counters: u32,
     /// The address of the function.
     pub address: Option<u64>,
-    /// The source file that declares the function, as it was given to the compiler.
+    /// The source file that declares the function. The path is as it was given to the compiler.
     pub file: Option<Vec<u8>>,
-    /// The line of the declaration.
+    /// The line of the function's declaration.
     pub line: Option<u64>,
 }
 
-/// Options for searching debug info.
+/// Options for searching instrumented functions in debug info.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct DwarfOptions<'a> {
-    /// Whether to read linkage names, files and lines.
+    /// Whether linkage names, files and lines are read too.
     pub details: bool,
-    /// The path of the program, from which its `.dwp` and `.dwo` files are found. Without it, split debug info is not
-    /// read, as in LLVM.
+    /// The path of the program. If it is set, the program's `.dwp` and `.dwo` files are searched. If not, split debug
+    /// info is not read, as in LLVM.
     pub split: Option<&'a Path>,
 }
 
 impl<'a> DwarfOptions<'a> {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`details`](Self::details).
+    /// Sets whether linkage names, files and lines are read; see [`details`](Self::details).
     #[must_use]
     pub fn details(mut self, details: bool) -> Self {
         self.details = details;
         self
     }
 
-    /// Sets [`split`](Self::split).
+    /// Sets the path of the program for searching split debug info; see [`split`](Self::split).
     #[must_use]
     pub fn split(mut self, program: Option<&'a Path>) -> Self {
         self.split = program;
@@ -88,9 +89,9 @@ impl<'a> DwarfOptions<'a> {
     }
 }
 
-/// Reads the metadata of a program from debug info, as LLVM's `DwarfInstrProfCorrelator` does. If the same counters are
-/// described several times, the first description is kept. `counters` is the counter section of the program, which a
-/// separate debug file describes too.
+/// Reads the function records and names of a program from debug info, as LLVM's `DwarfInstrProfCorrelator` does. If the
+/// same counters are described several times, the first description is kept. `counters` is the counter section of the
+/// program; a separate debug file describes this section too.
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if no counters are described; [`ErrorKind::Malformed`] if the debug info is damaged
@@ -126,14 +127,14 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         }
         names.extend_from_slice(&probe.function_name);
     }
-    // The names are one chunk that is not compressed.
+    // The names are written as one chunk that is not compressed.
     leb128(names.len() as u64, &mut program.names);
     leb128(0, &mut program.names);
     program.names.extend_from_slice(&names);
     Ok(Correlated { program, warnings })
 }
 
-/// All functions whose counters are described, in the order of the debug info.
+/// Returns all functions whose counters are described, in the order of the debug info.
 ///
 /// # Errors
 /// The same as [`correlate`].
@@ -182,7 +183,8 @@ pub fn probes<'data, R: ReadRef<'data>>(
 
 /// Whether an object file has debug info of any kind.
 pub fn has_debug_info<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> bool {
-    // After a split by `--only-keep-debug`, each half still lists the sections of the other half, but they are empty.
+    // After a file was split by `--only-keep-debug`, each of the two files still lists the sections of the other file,
+    // but they are empty.
     let section = image.section_by_name(".debug_info");
     section.is_some_and(|section| section.size() > 0)
 }
@@ -194,7 +196,7 @@ fn no_debug_info() -> Error {
         .with_hint("it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
 }
 
-/// The contents of a section, decompressed; empty if there is no such section.
+/// Returns the decompressed contents of a section; empty if there is no such section.
 fn load<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     id: SectionId,
@@ -253,18 +255,18 @@ struct Walk<'a> {
     options: DwarfOptions<'a>,
     warnings: CorrelationWarnings,
     probes: Vec<Probe>,
-    /// The names of `.dwo` files that were not found.
+    /// The names of the `.dwo` files that were not found.
     missing: Vec<String>,
 }
 
-/// A function whose children are being read.
+/// The function whose child entries are being read.
 #[derive(Clone, Copy)]
 struct Function {
     offset: UnitOffset,
     low_pc: Option<u64>,
 }
 
-/// A counter variable whose annotations are being read.
+/// The counter variable whose annotations are being read.
 #[derive(Default)]
 struct Variable {
     depth: isize,
@@ -305,7 +307,7 @@ impl Walk<'_> {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// Reads the unit that a skeleton unit refers to.
+    /// Reads the split unit that a skeleton unit refers to.
     #[allow(
         clippy::needless_late_init,
         reason = "what a reader borrows must be dropped after it"
@@ -317,8 +319,8 @@ impl Walk<'_> {
         package: Option<&BinaryFile>,
     ) -> gimli::Result<()> {
         let endian = self.endian;
-        // The sections are borrowed again for each unit: data of a split file does not live as long as the program's
-        // own sections.
+        // The sections are borrowed separately for each unit, because the data of a split file does not live as long as
+        // the program's own sections.
         let split;
         let packed;
         let split_file;
@@ -369,7 +371,7 @@ impl Walk<'_> {
         let mut headers = dwo.units();
         while let Some(header) = headers.next()? {
             let mut unit: Unit<_> = dwo.unit(header)?;
-            // The file has the right name, but is from another build.
+            // The file has the right name, but belongs to another build.
             if unit.dwo_id != skeleton.dwo_id {
                 continue;
             }
@@ -381,7 +383,7 @@ impl Walk<'_> {
 
     fn unit(&mut self, unit: &UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
-        // For each depth, the function entry at that depth, if the entry is a function.
+        // For each depth in the tree of entries: the function, if the current entry at that depth is a function.
         let mut functions: Vec<Option<Function>> = Vec::new();
         let mut variable: Option<(Function, Variable)> = None;
         while !entries.is_empty() {
@@ -463,9 +465,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds a counter variable after all its annotations were read.
+    /// Adds a counter variable. All its annotations have been read.
     fn finish(&mut self, unit: &UnitRef<'_, Slice<'_>>, function: Function, open: Variable) {
-        // The linker dropped the function: it has neither code nor counters.
+        // The linker removed the function, so it has neither code nor counters.
         if function.low_pc.is_none() && open.counters.is_none() {
             return;
         }
@@ -506,7 +508,7 @@ impl Walk<'_> {
             function_name: name.clone(),
             cfg_hash: hash,
             counter_offset: offset & mask,
-            // LLVM keeps only the low 32 bits.
+            // LLVM uses only the low 32 bits of this number.
             num_counters: u32::try_from(count & u64::from(u32::MAX)).unwrap_or(0),
             address: function.low_pc,
             ..Probe::default()
@@ -542,7 +544,7 @@ impl Walk<'_> {
     }
 }
 
-/// Loads a section of a `.dwo` or `.dwp` file.
+/// Reads a section of a `.dwo` or `.dwp` file.
 fn load_dwo<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     id: SectionId,
@@ -571,7 +573,7 @@ impl Variable {
     }
 }
 
-/// Reads a constant, in the forms that LLVM's `getAsUnsignedConstant` accepts.
+/// Reads a constant attribute, in the forms that LLVM's `getAsUnsignedConstant` accepts.
 fn unsigned(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     match *value {
         AttributeValue::Sdata(value) => u64::try_from(value).ok(),
@@ -579,7 +581,7 @@ fn unsigned(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     }
 }
 
-/// The first address in a location expression.
+/// Returns the first address in a location expression.
 fn location<'d>(unit: &UnitRef<'_, Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Option<u64> {
     let expression = value.exprloc_value()?;
     let mut operations = expression.operations(unit.encoding());
@@ -604,7 +606,7 @@ fn skip(
     entries.skip_attributes(abbreviation.attributes())
 }
 
-/// Adds linkage name, file and line of a function, from its entry and from the entries that it refers to.
+/// Reads the linkage name, file and line of a function from its entry, and from the entries that its entry refers to.
 fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe) {
     let mut name = None;
     let mut next = Some(offset);
@@ -641,7 +643,7 @@ fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe
     }
 }
 
-/// The path of a file in the line table. The folder is included unless it is the compilation folder.
+/// Returns the path of a file in the line table. The folder is included unless it is the compilation folder.
 fn file_name(unit: &UnitRef<'_, Slice<'_>>, index: Option<u64>) -> Option<Vec<u8>> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index?)?;

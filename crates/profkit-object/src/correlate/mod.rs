@@ -1,6 +1,6 @@
 //! Correlation: finds the function records and names for raw profiles that contain only counters. They are read from
 //! the program's binary (`-profile-correlate=binary`) or from its debug info (`-profile-correlate=debug-info`).
-//! docs/formats/correlation.md has the facts.
+//! docs/formats/correlation.md describes the formats.
 pub mod binary;
 mod chained;
 pub mod dwarf;
@@ -29,7 +29,7 @@ use profkit_data::{Error, ErrorKind, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSection {
-    /// The address of the first counter byte that the run-time library writes.
+    /// The address of the first counter that the run-time library writes to raw profiles.
     pub start: u64,
     /// The address after the last counter byte.
     pub end: u64,
@@ -43,7 +43,7 @@ impl CounterSection {
     pub fn of<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> Result<Self> {
         let section = section(image, sections::COUNTERS)?;
         let start = section.address();
-        // In COFF, the run-time library puts one byte of its own before the counters.
+        // In COFF, the counter section begins with one byte that belongs to the run-time library.
         let own = u64::from(is_coff(image));
         Ok(CounterSection {
             start: start.wrapping_add(own),
@@ -51,7 +51,7 @@ impl CounterSection {
         })
     }
 
-    /// The offset of an address in the counter section; `None` if the address is outside.
+    /// Returns the offset of an address in the counter section; `None` if the address is outside the section.
     pub fn offset(&self, address: u64) -> Option<u64> {
         (self.start..self.end)
             .contains(&address)
@@ -59,12 +59,12 @@ impl CounterSection {
     }
 }
 
-/// The metadata of a program, and the warnings of reading it.
+/// The function records and names of a program, and the warnings of reading them.
 #[derive(Clone, Debug, Default)]
 pub struct Correlated {
     /// The function records and the names.
     pub program: ProgramMetadata,
-    /// The warnings that LLVM's tool gives too.
+    /// The warnings, which LLVM's tool gives too.
     pub warnings: CorrelationWarnings,
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn is_coff<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) 
     matches!(image.format(), BinaryFormat::Coff | BinaryFormat::Pe)
 }
 
-/// The name of a section in a linked file of this format. In COFF, the linker removes `$` and what follows it.
+/// Returns the name that a section has in a linked file of this format. In COFF, the linker removes `$` and what
+/// follows it.
 fn linked_name<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     name: SectionName,
@@ -84,13 +85,14 @@ fn linked_name<'data, R: ReadRef<'data>>(
     }
 }
 
-/// A section that correlation needs. A missing section is an error.
+/// Finds a section that correlation needs.
 pub(crate) fn section<'data, 'file, R: ReadRef<'data>>(
     image: &'file object::File<'data, R>,
     name: SectionName,
 ) -> Result<object::Section<'data, 'file, R>> {
     let linked = linked_name(image, name);
-    // `section_by_name` is not used, because it also accepts the spellings of other names in Mach-O.
+    // The function `section_by_name` is not used, because for Mach-O it also finds sections whose name has another
+    // spelling.
     let mut sections = image.sections();
     let found = sections.find(|section| section.name_bytes() == Ok(linked.as_bytes()));
     found.ok_or_else(|| missing_section(linked))
@@ -113,14 +115,14 @@ fn missing_section(name: &'static str) -> Error {
     })
 }
 
-/// The bytes of a section.
+/// Returns the bytes of a section.
 pub(crate) fn section_data<'data, R: ReadRef<'data>>(
     section: &object::Section<'data, '_, R>,
 ) -> Result<&'data [u8]> {
     section.data().map_err(|error| damaged(&error))
 }
 
-/// Byte order and pointer width of an object file.
+/// Returns the byte order and the pointer width of an object file.
 pub fn machine<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> (Endian, PointerWidth) {
     let endian = if image.is_little_endian() {
         Endian::Little

@@ -1,18 +1,19 @@
-//! Warnings about a program's metadata, with LLVM's texts.
+//! Warnings about a program's function records, with the texts that LLVM prints.
 use std::fmt;
 
-/// A warning. `Display` gives LLVM's text (`InstrProfCorrelator.cpp`); as in LLVM, numbers in it are cut to 32 bits.
+/// A warning of correlation. `Display` gives the text that LLVM prints (`InstrProfCorrelator.cpp`); as in LLVM, numbers
+/// in it are cut to 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CorrelationWarning {
     /// The debug info of a counter variable is incomplete.
     Incomplete {
-        /// The annotation `Function Name`.
+        /// The value of the annotation `Function Name`, if present.
         function: Option<Vec<u8>>,
-        /// The annotation `CFG Hash`.
+        /// The value of the annotation `CFG Hash`, if present.
         hash: Option<u64>,
-        /// The address of the counters.
+        /// The address of the counters, if present.
         counters: Option<u64>,
-        /// The annotation `Num Counters`.
+        /// The value of the annotation `Num Counters`, if present.
         count: Option<u64>,
     },
     /// The counters of a function are outside the counter section.
@@ -21,16 +22,16 @@ pub enum CorrelationWarning {
         function: Option<Vec<u8>>,
         /// The address of the counters.
         counters: u64,
-        /// The first address of the counter section, and the address after its last.
+        /// The first address of the counter section, and the address after the section.
         section: (u64, u64),
         /// The offset of the function's record in the data section.
         record: u64,
     },
-    /// The debug info is damaged, and was read only up to the damage.
+    /// The debug info is damaged. It was read up to the damage.
     Damaged {
         /// The number of functions that were found before the damage.
         functions: usize,
-        /// The description of the damage.
+        /// A description of the damage.
         reason: String,
     },
     /// A function has no address.
@@ -98,17 +99,17 @@ impl fmt::Display for CorrelationWarning {
     }
 }
 
-/// A limited list of warnings, and the number of all.
+/// A list of correlation warnings with a limited length, and the number of all warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorrelationWarnings {
     limit: usize,
-    /// The first warnings, up to the limit.
+    /// The first warnings, up to the limit of the list.
     pub list: Vec<CorrelationWarning>,
     /// The number of warnings that are not in the list.
     pub suppressed: u64,
 }
 
-/// The default of LLVM's option `--max-debug-info-correlation-warnings`.
+/// The default limit, which is also that of LLVM's option `--max-debug-info-correlation-warnings`.
 pub const DEFAULT_LIMIT: usize = 5;
 
 impl Default for CorrelationWarnings {
@@ -118,7 +119,7 @@ impl Default for CorrelationWarnings {
 }
 
 impl CorrelationWarnings {
-    /// Makes a list that keeps at most `limit` warnings; 0 means all.
+    /// Makes an empty list that keeps at most `limit` warnings. A limit of 0 keeps all.
     pub fn new(limit: usize) -> Self {
         CorrelationWarnings {
             limit,
@@ -127,7 +128,7 @@ impl CorrelationWarnings {
         }
     }
 
-    /// The number of all warnings, whether they are in the list or not.
+    /// The number of all warnings, including those that are not in the list.
     pub fn count(&self) -> u64 {
         self.list.len() as u64 + self.suppressed
     }

@@ -1,12 +1,12 @@
-//! Settings of the client from environment variables.
+//! Reads the settings of the debuginfod client from environment variables.
 use super::{Client, DEFAULT_TIMEOUT};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 impl Client {
-    /// Makes a client with the settings in environment variables; `variable` reads a variable. If no server is set,
-    /// only the cache is used.
+    /// Makes a debuginfod client with the settings in environment variables. `variable` returns the value of a
+    /// variable. If no server is set, only the cache is used.
     ///
     /// # Errors
     /// If there is no folder for a cache, or if a variable should be a number but is not.
@@ -19,7 +19,7 @@ impl Client {
                 return Ok(None);
             };
             match text.to_str().map(|text| text.trim().parse::<i64>()) {
-                // A negative number has the same meaning as 0.
+                // A negative number in a variable has the same meaning as 0.
                 Some(Ok(number)) => Ok(Some(u64::try_from(number).unwrap_or(0))),
                 _ => Err(format!("{name}={}: not a number", text.display())),
             }

@@ -1,4 +1,4 @@
-//! Downloads one file into the cache.
+//! Downloads a file from a debuginfod server into the cache.
 use super::{Client, Miss, states_id};
 use profkit_data::ids::BuildId;
 use profkit_data::system_text;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The number of bytes that a server must send within the time-out, the same as in elfutils.
+/// The number of bytes that a server must send before the time-out. elfutils uses the same number.
 const LEAST_BYTES: u64 = 100 << 10;
-/// The number of bytes read at once. A larger number saves no time, because the network is slower.
+/// The number of bytes that are read at once. A larger number saves no time, because the network is slower.
 const BLOCK: usize = 1 << 16;
 
 impl Client {
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// The outcome when no answer came.
+    /// Returns the outcome of a request to which the server sent no answer.
     #[cold]
     fn transport(&self, error: &ureq::Error, most: Duration) -> Miss {
         match error {
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The outcome when the answer ended too early.
+    /// Returns the outcome of a request whose answer ended too early.
     #[cold]
     fn cut(&self, error: io::Error, got: u64, total: Option<u64>, most: Duration) -> Miss {
         let of = total.map_or(String::new(), |total| format!(" of {total}"));
@@ -150,7 +150,7 @@ impl Client {
     }
 }
 
-/// Makes a folder of the cache. As in elfutils, only its owner can read it.
+/// Makes a folder in the cache. As in elfutils, only its owner can read it.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -159,7 +159,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A temporary file. Dropping the value removes the file, unless it was renamed.
+/// A temporary file of a download. Dropping this value removes the file, unless the file was renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,
@@ -197,7 +197,8 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // A failure cannot be reported here, and is harmless: the file's name is never used again.
+            // Removing the file may fail. The error cannot be reported here and is harmless, because the name is never
+            // used again.
             let _ = fs::remove_file(&self.path);
         }
     }

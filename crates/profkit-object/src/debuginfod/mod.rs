@@ -28,17 +28,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a miss is remembered if the cache has no setting for it.
+/// The time for which the cache remembers that no server has a file, unless the cache has a setting for it.
 const MISS_LASTS: Duration = Duration::from_secs(600);
-/// The default of how long a server may be silent.
+/// The default of the time that a server may take without sending enough data.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
-/// The default of how long all downloads together may take.
+/// The default of the time that all downloads together may take.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
 
-/// The kind of file to ask a server for.
+/// The kind of file to download from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
-    /// The file with the debug info, which also has the other sections that are not loaded.
+    /// The file with the debug info and the other sections that are not loaded when the program runs.
     DebugInfo,
     /// The program or library itself.
     Executable,
@@ -61,16 +61,17 @@ pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 pub struct Client {
     servers: Vec<String>,
     cache: PathBuf,
-    /// How long a server may be silent. `None`: as long as the budget lasts.
+    /// The time that a server may take without sending enough data. `None`: as long as the budget lasts.
     timeout: Option<Duration>,
-    /// How long the download of one file may take.
+    /// The time that the download of one file may take.
     max_time: Option<Duration>,
     /// The largest accepted size of one file, in bytes.
     max_size: Option<u64>,
     budget: Duration,
     /// The time at which the first download began.
     started: OnceLock<Instant>,
-    /// The servers that are not asked again, each with the reason: they were silent or could not be reached.
+    /// The servers to which no more requests are sent, each with the reason: they sent nothing in time or could not be
+    /// reached.
     given_up: Mutex<FxHashMap<String, String>>,
     progress: Option<Progress>,
 }
@@ -84,20 +85,20 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The reason why a server did not return a file.
+/// The reason why a download did not return a file.
 enum Miss {
     /// The server does not have the file.
     Absent,
-    /// This request failed, but another request may succeed.
+    /// This request failed, but the server may answer another request.
     Failed(String),
-    /// The server failed and is not asked again.
+    /// The server failed, and no more requests are sent to it.
     Dead(String),
-    /// No server is asked any more, for example because the cache has no room.
+    /// No more requests are sent to any server, for example because the disk of the cache is full.
     Over(String),
 }
 
 impl Client {
-    /// Makes a client that asks these servers and has its cache in this folder.
+    /// Makes a client that uses these servers and this folder for its cache.
     pub fn new(servers: Vec<String>, cache: PathBuf) -> Self {
         Client {
             servers,
@@ -112,33 +113,33 @@ impl Client {
         }
     }
 
-    /// Sets how long a server may be silent.
+    /// Sets the time that a server may take without sending enough data.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how long all downloads of this client together may take, counted from the start of the first.
+    /// Sets the time that all downloads of this client together may take. It begins with the first download.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Sets the function that is called during downloads.
+    /// Sets a function that is called during downloads.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Finds the file with a build id: in the cache, or else at the first server that has it. The build id in the file
-    /// is always checked, also in the cache.
+    /// Returns the path of the file with a build id: from the cache, or else from the first server that has the file.
+    /// The build id in the file is always checked, also for files in the cache.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotCorrelate`] if neither the cache nor a server has the file. The error tells what each server
-    /// answered.
+    /// [`ErrorKind::CannotCorrelate`] if neither the cache nor a server has the file. The error contains the answer of
+    /// each server.
     pub fn find(&self, id: &BuildId, artifact: Artifact) -> Result<PathBuf> {
         let name = artifact.name();
         let cached = self.cache.join(id.to_string()).join(name);
@@ -200,13 +201,13 @@ impl Client {
         seconds.map_or(MISS_LASTS, Duration::from_secs)
     }
 
-    /// Stores in the cache that no server has the file. If that fails, servers are asked again the next time.
+    /// Records in the cache that no server has the file. If this fails, the next call asks the servers again.
     fn remember_miss(&self, cached: &Path) {
         if let Some(folder) = cached.parent() {
             let _ = http::create_folder(folder);
         }
-        // An existing file is damaged or an old miss. It must be removed first, because elfutils leaves files that
-        // cannot be written.
+        // An existing file in the cache is damaged, or an old record of a missing file. It must be removed first,
+        // because elfutils makes its files read-only.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }
@@ -225,7 +226,7 @@ impl Client {
         let base = base.strip_suffix("/buildid").unwrap_or(base);
         let url = format!("{base}/buildid/{id}/{name}");
         if let Some(path) = url.strip_prefix("file://") {
-            // The file is already on this machine, so it is not copied.
+            // A `file://` address names a file on this machine, so the file is not copied into the cache.
             let path = file_path(path).ok_or_else(|| {
                 Miss::Dead("its path does not begin with / or has a bad % in it".to_owned())
             })?;
@@ -288,7 +289,7 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     }
 }
 
-/// The path in a `file://` address. It must be absolute, and may contain bytes as `%XX`.
+/// Returns the path in a `file://` address. The path must be absolute, and may contain bytes as `%XX`.
 fn file_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -308,7 +309,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Checks that a file has this build id. The error tells what is wrong with the file.
+/// Checks that a file has this build id. The error describes what is wrong with the file.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
     let wrong = |what: String| format!("its file is not the right one: {what}");
     let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;

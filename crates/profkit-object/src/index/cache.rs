@@ -1,6 +1,6 @@
-//! The index on disk. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is `-` if the file is not a
-//! binary. IDS are separated by commas, or are `-` if there are none. PATH is absolute and extends to the end of the
-//! line. A path that contains a line feed or a carriage return is not stored.
+//! Stores an index of binaries on disk, as text. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is `-`
+//! if the file is not a binary. IDS are separated by commas, or are `-` if there are none. PATH is absolute and extends
+//! to the end of the line. A path that contains a line feed or a carriage return is not stored.
 use super::{Contents, modified};
 use crate::build_id::parse_build_id;
 use profkit_data::ids::BuildId;
@@ -11,23 +11,23 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Characters that a stored path must not contain, because they could be taken for the end of its line.
+/// Characters that a stored path must not contain, because they look like the end of its line.
 const LINE_BREAKS: [char; 2] = ['\n', '\r'];
 const FIRST_LINE: &str = "profkit binaries 1";
-/// The largest size of a cache file that is read, in bytes. This program writes no larger files.
+/// The largest size in bytes of a cache file. Larger files are neither read nor written.
 const MOST_BYTES: u64 = 256 << 20;
-/// The largest number of files that are remembered.
+/// The largest number of files in the cache.
 const MOST_ENTRIES: usize = 1 << 20;
-/// A file that was changed less than this time ago is not remembered, because it may change again and keep the same
-/// time stamp.
+/// The age in nanoseconds that a file's last change must have for the file to be stored. A file that changed more
+/// recently may change again and keep the same time stamp.
 const FRESH_NANOS: u64 = 2_000_000_000;
 
-/// The build ids that earlier searches found in files.
+/// A cache of the build ids that earlier searches found in files.
 ///
 /// ```
 /// use profkit_object::index::{BinaryIndex, IndexCache};
 ///
-/// // `IndexCache::open` reads a file, and `save` writes it; this one is kept nowhere.
+/// // A cache made by `IndexCache::open` is stored in a file; this one is not.
 /// let mut cache = IndexCache::none();
 /// let index = BinaryIndex::build(&[std::env::current_exe()?], &mut cache)?;
 /// assert_eq!((index.from_cache, index.binaries.len()), (0, 1));
@@ -50,12 +50,12 @@ struct Entry {
 }
 
 impl IndexCache {
-    /// A cache that remembers nothing.
+    /// Makes an empty cache that is not stored in a file.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Reads the cache at `file`. A file that cannot be read or parsed counts as an empty cache.
+    /// Reads the cache file at `file`. If it cannot be read or parsed, the cache is empty.
     pub fn open(file: &Path) -> Self {
         let small = fs::metadata(file).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
         let text = if small {
@@ -69,8 +69,8 @@ impl IndexCache {
         }
     }
 
-    /// Makes a cache from the text of a cache file. It is not linked to a file. Lines that cannot be parsed are left
-    /// out.
+    /// Makes a cache from the text of a cache file. Lines that cannot be parsed are left out. [`save`](Self::save) does
+    /// not write this cache to a file.
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let entries = match lines.next() {
@@ -83,7 +83,7 @@ impl IndexCache {
         }
     }
 
-    /// The text of the cache file.
+    /// Returns the text of the cache file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
         let mut entries: Vec<_> = self.entries.iter().collect();
@@ -110,8 +110,8 @@ impl IndexCache {
         text
     }
 
-    /// The ids and contents of a file that has not changed since it was remembered. The contents are `None` if the file
-    /// is not a binary.
+    /// Returns the build ids and contents that the cache has for a file. `None` if the file is not in the cache or has
+    /// changed. The contents are `None` if the file is not a binary.
     pub(super) fn get(
         &self,
         path: &Path,
@@ -154,11 +154,11 @@ impl IndexCache {
         );
     }
 
-    /// Writes the cache if it changed. The file is replaced as a whole or stays as it was, also if two programs write
-    /// it at the same time.
+    /// Writes the cache to its file if it changed. The file is replaced as a whole or not at all, even if two programs
+    /// write it at the same time.
     ///
     /// # Errors
-    /// If the file cannot be written, for instance because the disk is full. Everything else still works.
+    /// If the file cannot be written, for instance because the disk is full. The index can be used all the same.
     pub fn save(&mut self) -> io::Result<()> {
         let (Some(file), true) = (&self.file, self.changed) else {
             return Ok(());
@@ -174,7 +174,7 @@ impl IndexCache {
             .and_then(|mut out| out.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&temporary, file));
         if written.is_err() {
-            // Remove the incomplete file, which would only use disk space.
+            // The incomplete file is removed, because it would only use disk space.
             let _ = fs::remove_file(&temporary);
         }
         self.changed = written.is_err();

@@ -18,29 +18,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// How deeply folders may nest.
+/// The largest nesting depth of folders that are searched.
 const MOST_FOLDERS: usize = 256;
 
-/// The parts of a binary that are useful here, as a set of flags.
+/// A set of flags for the useful parts that a binary contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents(u8);
 
 impl Contents {
-    /// The sections for correlation (`__llvm_covdata`, `__llvm_covnames`).
+    /// The file has the sections for correlation (`__llvm_covdata`, `__llvm_covnames`).
     pub const CORRELATION: Self = Contents(1);
-    /// The sections of an instrumented program (`__llvm_prf_data`, `__llvm_prf_names`).
+    /// The file has the sections of an instrumented program (`__llvm_prf_data`, `__llvm_prf_names`).
     pub const RUNTIME: Self = Contents(2);
-    /// A counter section.
+    /// The file has a counter section.
     pub const COUNTERS: Self = Contents(4);
-    /// Debug info.
+    /// The file has debug info.
     pub const DWARF: Self = Contents(8);
 
-    /// Whether all parts in `other` are present.
+    /// Whether this set contains all flags in `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Finds out which of these parts an object file has.
+    /// Finds the useful parts that an object file contains.
     pub fn of(image: &Image<'_>) -> Self {
         let mut contents = 0;
         if has_sections(image, SectionSet::Correlation) {
@@ -59,16 +59,16 @@ impl Contents {
     }
 }
 
-/// A file with machine code or debug info.
+/// A file with machine code or debug info in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedBinary {
     /// The path of the file.
     pub path: PathBuf,
-    /// The build ids: one, or one per architecture. Empty if there is none.
+    /// The build ids of the file: one, or one per architecture. Empty if there is none.
     pub ids: Vec<BuildId>,
-    /// The useful parts that the file has.
+    /// The useful parts that the file contains.
     pub contents: Contents,
-    /// Whether the caller named the file itself. False if it was found in a folder.
+    /// Whether the caller named the file itself. False if the file was found in a folder.
     pub named: bool,
 }
 
@@ -84,27 +84,27 @@ pub struct IndexedBinary {
 /// ```
 #[derive(Debug, Default)]
 pub struct BinaryIndex {
-    /// All binaries. Those of one folder are sorted by path.
+    /// All binaries in the index. The binaries of one folder are sorted by path.
     pub binaries: Vec<IndexedBinary>,
     by_id: FxHashMap<BuildId, Vec<usize>>,
-    /// Folders with a `.build-id` tree. In such a tree, a file is found by its name, without a search.
+    /// The folders with a `.build-id` tree. In such a tree, a file is found by its name without searching.
     trees: Vec<PathBuf>,
     /// Files that look like binaries but cannot be read, each with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// The number of files whose ids were in the cache.
+    /// The number of files whose build ids were in the cache.
     pub from_cache: u64,
-    /// The number of files that were read.
+    /// The number of files that were read to find their build ids.
     pub looked_at: u64,
 }
 
-/// The error of building an index.
+/// The error of building an index of binaries.
 #[derive(Debug)]
 pub struct IndexError {
-    /// The file or folder with the problem.
+    /// The file or folder that caused the error.
     pub path: PathBuf,
     /// The description of the problem.
     pub reason: String,
-    /// A suggestion of what to do.
+    /// A suggestion to the user.
     pub hint: Option<String>,
 }
 
@@ -171,8 +171,8 @@ impl BinaryIndex {
                     self.walk(&path, depth + 1, files)?;
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                // Links to folders are not followed: either the folder is searched anyway, or it was left out on
-                // purpose.
+                // A link to a folder is not followed: the target folder is searched itself, or the user has left it out
+                // on purpose.
                 files.push(path);
             }
         }
@@ -249,7 +249,7 @@ impl BinaryIndex {
         });
     }
 
-    /// The binaries with a build id: first those found by searching, then those in `.build-id` trees.
+    /// Returns the binaries with a build id: first those found by searching folders, then those in `.build-id` trees.
     pub fn find(&self, id: &BuildId) -> Vec<IndexedBinary> {
         let mut found: Vec<IndexedBinary> = self
             .by_id
@@ -263,7 +263,7 @@ impl BinaryIndex {
                 let Some(path) = DebugFolders::build_id_path(tree, id, suffix) else {
                     continue;
                 };
-                // The build id of the file is checked, because people also change such trees by hand.
+                // The build id of the file is checked, because users may also change files in such a tree.
                 if let Ok(Some((ids, contents))) = examine(&path)
                     && ids.contains(id)
                     && !found.iter().any(|binary| binary.path == path)
@@ -280,14 +280,14 @@ impl BinaryIndex {
         found
     }
 
-    /// Whether there are `.build-id` trees. [`find`](Self::find) may then return binaries that are not in
+    /// Whether there are folders with a `.build-id` tree. [`find`](Self::find) may then return files that are not in
     /// [`binaries`](Self::binaries).
     pub fn has_trees(&self) -> bool {
         !self.trees.is_empty()
     }
 }
 
-/// Whether this file was not found before under another name.
+/// Whether this file is found for the first time. It may have been found before under another name.
 fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     #[cfg(unix)]
     {
@@ -301,7 +301,7 @@ fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     }
 }
 
-/// Reads the build ids and contents of a file. `None` if it is not a binary or does not exist.
+/// Reads the build ids and the useful parts of a file. `None` if the file is not a binary or does not exist.
 fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,
@@ -327,7 +327,7 @@ fn facts(images: &[Image<'_>]) -> Result<(Vec<BuildId>, Contents), String> {
     Ok((ids, Contents(contents)))
 }
 
-/// The time of a file's last change, in nanoseconds of Unix time; 0 if the system does not have it.
+/// Returns the time of a file's last change in nanoseconds of Unix time; 0 if the system does not provide it.
 fn modified(metadata: &Metadata) -> u64 {
     let modified = metadata.modified().ok();
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());

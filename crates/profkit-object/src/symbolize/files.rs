@@ -6,7 +6,8 @@ use profkit_data::{Error, ErrorKind, Result, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A program, its separate debug file and its package of split debug info. The last two may be absent.
+/// The files of a program: the program itself, its separate debug file and its package of split debug info. The last
+/// two may be missing.
 #[derive(Debug)]
 pub struct ProgramFiles {
     binary: BinaryFile,
@@ -17,7 +18,7 @@ pub struct ProgramFiles {
 }
 
 impl ProgramFiles {
-    /// Opens a program or library, the debug file that is found by its build id or debug link, and `PROGRAM.dwp`.
+    /// Opens a program or library, its separate debug file (found by its build id or debug link), and `PROGRAM.dwp`.
     ///
     /// # Errors
     /// If a file cannot be opened, or the program is not an object file.
@@ -38,7 +39,7 @@ impl ProgramFiles {
     /// Uses this file as the separate debug file, instead of the one that was found.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub fn with_debug_file(mut self, path: &Path) -> Result<Self> {
         self.debug_file = Some(open(path)?);
         Ok(self)
@@ -49,12 +50,12 @@ impl ProgramFiles {
         self.debug_file.as_ref().map(BinaryFile::path)
     }
 
-    /// Files at the places of the debug file that do not belong to this program.
+    /// The files that have the path of a debug file but do not belong to this program.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }
 
-    /// Makes a symboliser of the program.
+    /// Makes a symboliser for the program.
     ///
     /// # Errors
     /// If a file is damaged, or has several architectures.
@@ -72,7 +73,7 @@ impl ProgramFiles {
     }
 }
 
-/// Finds `.dwo` files at the path that the compiler wrote into the unit, or beside the program.
+/// Finds `.dwo` files at the path that the compiler wrote into the unit, or in the folder of the program.
 #[derive(Debug)]
 struct BesideProgram {
     program: PathBuf,

@@ -1,4 +1,4 @@
-//! Reads the functions of a unit that have code, inlined ones included, and finds the function at an address.
+//! Reads the functions of a compile unit that have code, including inlined ones, and finds the function at an address.
 use super::Slice;
 use super::lines::narrow;
 use super::names::Own;
@@ -8,11 +8,11 @@ use gimli::{
 };
 use std::collections::BTreeMap;
 
-/// The largest number of address ranges of a unit, per byte of its entries and range lists. Every range needs some of
-/// these bytes, unless several entries share a list, which compilers do not do.
+/// The largest number of address ranges of a compile unit, per byte of its entries and range lists. Every range needs
+/// some of these bytes, unless several entries share a list, which compilers do not write.
 const RANGES_PER_BYTE: usize = 1;
 
-/// A function that has code, or an inlined instance of a function.
+/// A function that has code, or an inlined copy of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Function<'a> {
     pub(super) own: Own<'a>,
@@ -26,11 +26,11 @@ pub(super) struct Function<'a> {
 
 pub(super) struct Functions<'a> {
     pub(super) list: Vec<Function<'a>>,
-    /// Ranges of addresses: maps the first address to the address after the last, and to the innermost function in the
-    /// range.
+    /// The address ranges of functions. The first address of a range is mapped to the address after the range, and to
+    /// the innermost function in the range.
     ranges: BTreeMap<u64, (u64, u32)>,
     pub(super) error: Option<gimli::Error>,
-    /// Whether the maximum number of ranges was reached.
+    /// Whether the limit for the number of ranges was reached.
     pub(super) too_many_ranges: bool,
 }
 
@@ -39,12 +39,12 @@ struct Open {
     depth: isize,
     offset: UnitOffset,
     inlined: bool,
-    /// The function's number in the list. A function without code is listed only when something inlined into it has
-    /// code.
+    /// The number of the function in the list. A function without code is in the list only if it contains an inlined
+    /// function that has code.
     number: Option<u32>,
 }
 
-/// The attributes of an entry that give the addresses of its code.
+/// The attributes of an entry that contain the addresses of its code.
 #[derive(Default)]
 struct Code<'a> {
     low: Option<u64>,
@@ -53,7 +53,7 @@ struct Code<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// Reads all entries of the unit. After an error, the functions before it are kept.
+    /// Reads all entries of the compile unit. If an entry is damaged, the functions before it are kept.
     pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
         let mut functions = Functions {
             list: Vec::new(),
@@ -124,8 +124,8 @@ impl<'a> Functions<'a> {
         Some(number)
     }
 
-    /// The number of the innermost enclosing function. Enclosing functions that are not listed yet, because they have
-    /// no code, are added to the list.
+    /// Returns the number of the innermost enclosing function. Enclosing functions that are not in the list yet,
+    /// because they have no code, are added to it.
     fn parent(
         &mut self,
         dwarf: &Dwarf<Slice<'a>>,
@@ -202,7 +202,8 @@ impl<'a> Functions<'a> {
         self.ranges.insert(low, (high, number));
     }
 
-    /// The ranges sorted by address: first address, address after the last, number of the innermost function.
+    /// Returns the ranges sorted by address. Each has a first address, the address after the range, and the number of
+    /// the innermost function.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
         self.ranges
             .iter()

@@ -3,7 +3,7 @@ use super::{MAX_PATH, MAX_PATHS_OF_UNIT, Slice};
 use gimli::{ColumnType, Dwarf, LineProgramHeader, Unit};
 use rustc_hash::FxHashMap;
 
-/// A row of a line table, with the columns that locations need.
+/// A row of a line table, reduced to the columns that source locations need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     address: u64,
@@ -13,27 +13,28 @@ pub(super) struct Row {
     pub(super) discriminator: u32,
 }
 
-/// A sequence of rows with ascending addresses, which ends at `high`. `rows` is empty if no requested address lies in
-/// the sequence.
+/// A sequence of rows with ascending addresses, which ends at the address `high`. `rows` is empty if the sequence
+/// contains no requested address.
 struct Sequence {
     low: u64,
     high: u64,
     rows: std::ops::Range<usize>,
 }
 
-/// The line table of one unit.
+/// The line table of a compile unit.
 pub(super) struct Lines {
     rows: Vec<Row>,
-    /// The sequences, sorted by `high`.
+    /// The sequences of the table, sorted by `high`.
     sequences: Vec<Sequence>,
     pub(super) error: Option<gimli::Error>,
-    /// Whether the line program ended without an `end_sequence` row. The rows of that last sequence are left out.
+    /// Whether the line program ended without an `end_sequence` row. The last sequence is then incomplete and is left
+    /// out.
     pub(super) unterminated: bool,
 }
 
 impl Lines {
-    /// Runs the unit's line program and keeps the sequences that contain one of the addresses in `asked`, which must be
-    /// sorted. After an error, the sequences before it are kept.
+    /// Executes the unit's line program and keeps the sequences that contain one of the addresses in `asked`. These
+    /// addresses must be sorted. If the program is damaged, the sequences before the damage are kept.
     pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64]) -> Self {
         let mut lines = Lines {
             rows: Vec::new(),
@@ -96,8 +97,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Finds the row of an address: in the first sequence that ends after the address, the last row whose address is
-    /// not greater.
+    /// Finds the row for an address. The sequence is the first one that ends after the address. The row is the last one
+    /// in it whose address is not greater.
     pub(super) fn find(&self, address: u64) -> Option<&Row> {
         let after = self
             .sequences
@@ -114,17 +115,17 @@ impl Lines {
     }
 }
 
-/// Converts a number to 32 bits; larger numbers become the largest.
+/// Converts a number to 32 bits. A larger number becomes the largest 32-bit number.
 pub(super) fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// The paths of a unit's files. Each path is made only once.
+/// The paths of the source files in a compile unit. Each path is made only once.
 pub(super) struct Paths {
-    /// The number of each path that was made, as returned by the caller's `keep`.
+    /// For each file whose path was made: the number that the caller's function `keep` returned.
     known: FxHashMap<u64, Option<u32>>,
     bytes: usize,
-    /// Whether one path, or all paths together, exceeded the limits of this module.
+    /// Whether a path, or all paths together, exceeded the limits of this module.
     pub(super) too_long: bool,
 }
 
@@ -137,7 +138,7 @@ impl Paths {
         }
     }
 
-    /// The number of the path of a file, given the file's index in the unit's line table. A new path is passed to
+    /// Returns the number of a file's path, given the file's index in the unit's line table. A new path is passed to
     /// `keep`, which returns its number.
     pub(super) fn get(
         &mut self,
@@ -165,7 +166,8 @@ impl Paths {
     }
 }
 
-/// Joins the unit's directory, the file's directory and the file's name. Parts before an absolute part are left out.
+/// Joins the unit's directory, the file's directory and the file's name. If one of them is absolute, those before it
+/// are left out.
 fn path(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,
@@ -173,7 +175,7 @@ fn path(
     file: u64,
 ) -> Option<Vec<u8>> {
     let version = header.version();
-    // Version 5 numbers files and directories from 0, older versions from 1.
+    // DWARF 5 numbers files and directories from 0, older versions from 1.
     let at = |index: u64| {
         usize::try_from(if version >= 5 {
             index
@@ -204,7 +206,7 @@ fn path(
     Some(path)
 }
 
-/// Copies a part of a path. A part that is too long is cut, but stays long enough that the whole path is seen to exceed
+/// Copies a part of a path. A part that is too long is cut, but remains long enough to show that the whole path exceeds
 /// the limit.
 fn limited(part: &[u8]) -> Vec<u8> {
     part.get(..part.len().min(MAX_PATH + 1))
@@ -212,7 +214,7 @@ fn limited(part: &[u8]) -> Vec<u8> {
         .to_vec()
 }
 
-/// Appends a component, with exactly one separator before it.
+/// Appends a component to a path, with exactly one separator before it.
 fn append(path: &mut Vec<u8>, component: &[u8]) {
     if component.is_empty() {
         return;

@@ -54,53 +54,53 @@ use sections::{Package, Sections};
 use symbols::Symbols;
 use units::UnitIndex;
 
-/// The bytes from which DWARF is read, with their byte order.
+/// The bytes from which DWARF is read, and their byte order.
 type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
-/// The longest path that is made from directories and a file name, in bytes. With a larger limit, a hostile line table
-/// can use more memory and time.
+/// The largest length in bytes of a path that is made from directories and a file name. With a larger limit, a
+/// malicious line table can use more memory and time.
 const MAX_PATH: usize = 1 << 16;
 
-/// The limit for the sizes of all paths of one unit together, in bytes.
+/// The limit in bytes for all paths of one compile unit together.
 const MAX_PATHS_OF_UNIT: usize = 64 << 20;
 
-/// How many references (`DW_AT_abstract_origin`, `DW_AT_specification`) are followed from one entry to the next to find
-/// a name. Compilers make two or three.
+/// The largest number of references (`DW_AT_abstract_origin`, `DW_AT_specification`) that are followed from one entry
+/// to the next to find a name. Compilers make two or three.
 const MAX_REFERENCES: usize = 64;
 
 /// The number of warnings whose text is kept. Further warnings are only counted.
 const MAX_WARNINGS: usize = 64;
 
-/// The number of units that are symbolised before their results are added to the table. A larger number needs more
-/// memory, a smaller one leaves processor cores idle.
+/// The number of units that are symbolised before their results are added to the table. With a larger number more
+/// memory is needed; with a smaller one, processor cores are idle.
 const UNITS_AT_ONCE: usize = 512;
 
-/// The bytes of a file, shared with their owner.
+/// The bytes of a file, together with the object that owns them.
 pub type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Finds the `.dwo` files that skeleton units refer to. It is called from several threads.
+/// Finds the `.dwo` files that skeleton units refer to. Its method is called from several threads.
 pub trait SplitFiles: Sync {
     /// Returns the bytes of the file with these values of `DW_AT_comp_dir` and `DW_AT_dwo_name`, if there is one. The
     /// caller checks the id in the file.
     fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes>;
 }
 
-/// The inputs of symbolising: the binary and its debug files.
+/// The files that a symboliser reads: the binary and its debug files.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Inputs<'data> {
-    /// The binary whose addresses are symbolised. Its symbols are used, and its debug info unless `debug_file` is set.
+    /// The binary whose addresses are symbolised. Its symbols are used, and its debug info if it has any.
     pub binary: &'data [u8],
     /// The separate debug file of the binary. It is used if the binary itself has no debug info.
     pub debug_file: Option<&'data [u8]>,
-    /// The package of split debug info (`.dwp`).
+    /// The package of split debug info (the `.dwp` file).
     pub package: Option<&'data [u8]>,
-    /// The finder of `.dwo` files.
+    /// The object that finds `.dwo` files.
     pub split_files: Option<&'data dyn SplitFiles>,
 }
 
 impl<'data> Inputs<'data> {
-    /// Inputs that have only the binary.
+    /// Makes inputs that consist only of a binary.
     pub fn new(binary: &'data [u8]) -> Self {
         Inputs {
             binary,
@@ -117,14 +117,14 @@ impl<'data> Inputs<'data> {
         self
     }
 
-    /// Sets the package of split debug info.
+    /// Sets the package of split debug info (the `.dwp` file).
     #[must_use]
     pub fn package(mut self, bytes: Option<&'data [u8]>) -> Self {
         self.package = bytes;
         self
     }
 
-    /// Sets the finder of `.dwo` files.
+    /// Sets the object that finds `.dwo` files.
     #[must_use]
     pub fn split_files(mut self, finder: &'data dyn SplitFiles) -> Self {
         self.split_files = Some(finder);
@@ -143,13 +143,14 @@ impl fmt::Debug for Inputs<'_> {
     }
 }
 
-/// Options for symbolising.
+/// The options for symbolising.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether the name of the outermost frame comes from the symbol table if that covers the address, as in
-    /// `llvm-symbolizer` (cold parts are then named `f.cold`). Otherwise all names come from the debug info, as in
-    /// LLVM's MemProf reader. Addresses without debug info always get their name from the symbol table.
+    /// Whether the outermost frame of an address gets its name from the symbol table, if a symbol covers the address.
+    /// This is what `llvm-symbolizer` does; the cold part of a function is then named `f.cold`. If not, names come only
+    /// from the debug info, as in LLVM's MemProf reader. Addresses without debug info always get their name from the
+    /// symbol table.
     pub symbol_names: bool,
 }
 
@@ -160,12 +161,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`Options::symbol_names`].
+    /// Sets whether the outermost frame gets its name from the symbol table; see [`Options::symbol_names`].
     #[must_use]
     pub fn symbol_names(mut self, on: bool) -> Self {
         self.symbol_names = on;
@@ -173,7 +174,7 @@ impl Options {
     }
 }
 
-/// The source of the locations of a [`Symbolizer`].
+/// The kind of data from which a [`Symbolizer`] gets its source locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DebugInfo {
@@ -181,9 +182,9 @@ pub enum DebugInfo {
     Binary,
     /// DWARF in the separate debug file.
     DebugFile,
-    /// No debug info, but symbols: there are functions, but no lines.
+    /// The symbol table, because there is no debug info: functions are known, but no lines.
     SymbolsOnly,
-    /// Neither debug info nor symbols.
+    /// Nothing: there are neither debug info nor symbols.
     Nothing,
 }
 
@@ -209,7 +210,8 @@ impl<'data> Symbolizer<'data> {
     /// Opens a binary: finds its debug info and reads its symbol table.
     ///
     /// # Errors
-    /// If the binary, its debug file or its package is not an object file, or if debug sections cannot be decompressed.
+    /// If the binary, its debug file or its `.dwp` file is not an object file, or if debug sections cannot be
+    /// decompressed.
     pub fn new(inputs: &Inputs<'data>, options: &Options) -> Result<Self> {
         let binary = parse_object(inputs.binary, Structure::Binary)?;
         let debug_file = inputs
@@ -263,13 +265,13 @@ impl<'data> Symbolizer<'data> {
         })
     }
 
-    /// The source of the locations.
+    /// Returns the kind of data from which source locations come.
     pub fn debug_info(&self) -> DebugInfo {
         self.debug_info
     }
 
-    /// Symbolises addresses. They are virtual addresses as the linker assigned them, in any order. Locations in the
-    /// result are found by the index in `addresses`.
+    /// Symbolises addresses. They are virtual addresses as the linker assigned them, in any order. The result contains
+    /// a location for each index in `addresses`.
     pub fn symbolize(&self, addresses: &[u64]) -> Locations {
         let mut table = Locations::new(addresses.len());
         let order = sorted(addresses);
@@ -309,7 +311,7 @@ impl<'data> Symbolizer<'data> {
     }
 }
 
-/// The indices of `addresses`, sorted by address.
+/// Returns the indices of `addresses`, sorted by address.
 fn sorted(addresses: &[u64]) -> Vec<u32> {
     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     let mut order: Vec<u32> = (0..count).collect();
@@ -330,7 +332,7 @@ fn parse_object<'data>(bytes: &'data [u8], what: Structure) -> Result<object::Fi
     })
 }
 
-/// Converts an error of gimli. The result names the structure with the fault.
+/// Converts an error of gimli. The result contains the name of the damaged structure.
 #[cold]
 fn malformed(
     dwarf: &gimli::Dwarf<Slice<'_>>,
@@ -340,7 +342,7 @@ fn malformed(
     unreadable(dwarf, error).within(structure)
 }
 
-/// Converts an error of gimli. The result has no location yet.
+/// Converts an error of gimli. The result does not contain a location.
 #[cold]
 fn unreadable(dwarf: &gimli::Dwarf<Slice<'_>>, error: gimli::Error) -> Error {
     Error::new(

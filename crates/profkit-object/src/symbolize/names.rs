@@ -1,4 +1,4 @@
-//! Finds the names and declaration lines of functions, which are often in another entry than the function itself.
+//! Finds the names and declaration lines of functions. They are often in another DWARF entry than the function itself.
 use super::units::UnitIndex;
 use super::{MAX_REFERENCES, Slice};
 use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw};
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 type Value<'a> = AttributeValue<Slice<'a>>;
 
-/// The name attributes and references of an entry.
+/// The attributes of a DWARF entry that are names, lines or references to other entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Own<'a> {
     pub(super) linkage_name: Option<Value<'a>>,
@@ -17,7 +17,7 @@ pub(super) struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    /// Stores the attribute if it is a name, a line or a reference.
+    /// Stores an attribute if it is a name, a line or a reference.
     #[inline]
     pub(super) fn take(&mut self, name: gimli::DwAt, value: Value<'a>) {
         match name {
@@ -43,25 +43,25 @@ impl<'a> Own<'a> {
     }
 }
 
-/// The place of an entry: in the current unit, or in another unit of the same file, given by its number.
+/// The place of a DWARF entry: in the current unit, or in another unit of the same file, given by the unit's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     other: Option<usize>,
     offset: UnitOffset,
 }
 
-/// A function's name, as the number that the caller assigned to it, and the line of its declaration.
+/// A function's name, as a number that the caller has assigned to it, and the line of the function's declaration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) function: Option<u32>,
     pub(super) line: u32,
 }
 
-/// Finds the names of functions in one unit.
+/// Finds the names of functions in one compile unit.
 pub(super) struct Names<'c, 'i, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     unit: &'c Unit<Slice<'a>>,
-    /// Other units to which references may lead. `None` in split debug info, where references stay in their unit.
+    /// The other units that references may lead to. `None` in split debug info, where references stay in their unit.
     index: Option<&'c UnitIndex<'i, 'a>>,
     known: FxHashMap<Place, Named>,
 }
@@ -84,10 +84,10 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         self.dwarf
     }
 
-    /// The name of a function: the linkage name if the entry or any entry that it refers to has one, otherwise the
-    /// plain name.
+    /// Returns the name of a function. It is the linkage name if the function's entry, or an entry that it refers to,
+    /// has one; otherwise it is the plain name.
     pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
-        // A shortcut: most inlined functions have only one reference, and many refer to the same entry.
+        // This is a shortcut: most inlined functions have only one reference, and many refer to the same entry.
         let only = match (
             own.linkage_name,
             own.name,
@@ -108,7 +108,8 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         named
     }
 
-    /// Searches the entry, then depth first the entries that it refers to; specifications come before origins.
+    /// Searches the entry, then depth first the entries that it refers to. `DW_AT_specification` is followed before
+    /// `DW_AT_abstract_origin`.
     fn search(&self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
         let (mut linkage_name, mut name, mut line) = (None, None, None);
         let mut current = Some((None, *own));
@@ -150,7 +151,7 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         }
     }
 
-    /// The entry that a reference in unit `from` refers to.
+    /// Returns the place of the entry that a reference in unit `from` leads to.
     fn place(&self, from: Option<usize>, value: Value<'a>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place {

@@ -7,10 +7,10 @@ use object::{CompressionFormat, Object, ObjectSection, ReadRef};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// The largest ratio of decompressed to compressed size in zlib (RFC 1951: two bits can stand for 258 bytes).
+/// The largest possible ratio of decompressed to compressed size with zlib. In RFC 1951, two bits can encode 258 bytes.
 const MAX_ZLIB_RATIO: u64 = 1032;
-/// The largest ratio of decompressed to compressed size in Zstandard: four bytes can stand for a block of 128 KiB (RFC
-/// 8878).
+/// The largest possible ratio of decompressed to compressed size with Zstandard. In RFC 8878, four bytes can encode a
+/// block of 128 KiB.
 const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
 pub(super) struct Sections<'data> {
@@ -49,7 +49,7 @@ impl<'data> Sections<'data> {
     }
 }
 
-/// The debug sections of a `.dwp` file.
+/// Loads the debug sections of a `.dwp` file.
 pub(super) struct Package<'data> {
     sections: DwarfPackageSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
@@ -74,7 +74,8 @@ impl<'data> Package<'data> {
     }
 }
 
-/// Wraps our error where gimli needs an error type into which its own can be converted.
+/// Converts an error of this crate to one that gimli accepts: gimli needs an error type into which its own errors can
+/// be converted.
 struct LoadError(Error);
 
 impl From<gimli::Error> for LoadError {
@@ -97,8 +98,8 @@ fn endian<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> RunTimeEnd
     }
 }
 
-/// Whether a section is needed. Macros and sections for variables and types are not: leaving them out saves the time to
-/// decompress them.
+/// Whether a debug section is needed. Sections for macros, variables and types are not needed; leaving them out saves
+/// the time to decompress them.
 fn needed(id: SectionId) -> bool {
     matches!(
         id,

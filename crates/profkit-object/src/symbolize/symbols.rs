@@ -1,4 +1,4 @@
-//! Finds symbols by address.
+//! Finds the symbol at an address.
 //!
 //! As in LLVM's `SymbolizableObjectFile.cpp`, some symbols are ignored, and one symbol is chosen if several have the
 //! same address.
@@ -11,23 +11,23 @@ use object::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol<'data> {
     address: u64,
-    /// The size in bytes. If it is 0, the size is unknown, and the symbol extends to the next one.
+    /// The size of the symbol in bytes. 0 means that the size is unknown; the symbol then extends to the next one.
     size: u64,
     pub(super) name: &'data [u8],
-    /// The index of a local ELF symbol in the symbol table; 0 for other symbols.
+    /// The index of the symbol in the symbol table, if it is a local ELF symbol; 0 for other symbols.
     local: usize,
 }
 
 pub(super) struct Symbols<'data> {
     /// The symbols sorted by address. Each address has one symbol.
     symbols: Vec<Symbol<'data>>,
-    /// The `STT_FILE` symbols: index in the symbol table, name.
+    /// The `STT_FILE` symbols: the index in the symbol table and the name of each.
     files: Vec<(usize, &'data [u8])>,
 }
 
 impl<'data> Symbols<'data> {
-    /// Reads the symbols of the binary, or, if the binary is stripped, of its debug file. If there are none either, the
-    /// dynamic symbols are read. A symbol table that cannot be read counts as empty.
+    /// Reads the symbols of the binary. If the binary is stripped, those of its debug file are read; if it has none
+    /// either, the dynamic symbols. A symbol table that cannot be read counts as empty.
     pub(super) fn read<R: ReadRef<'data>>(
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
@@ -104,7 +104,7 @@ impl<'data> Symbols<'data> {
                 local,
             });
         }
-        // If several symbols have the same address, keep the largest; of equally large ones, the last.
+        // Of several symbols with the same address, the largest is kept; of equally large ones, the last.
         self.symbols
             .sort_by_key(|symbol| (symbol.address, symbol.size));
         self.symbols.dedup_by(|later, kept| {
@@ -116,7 +116,7 @@ impl<'data> Symbols<'data> {
         });
     }
 
-    /// The symbol that covers `address`.
+    /// Returns the symbol that covers `address`.
     pub(super) fn find(&self, address: u64) -> Option<&Symbol<'data>> {
         let after = self
             .symbols
@@ -142,7 +142,7 @@ impl<'data> Symbols<'data> {
         }
     }
 
-    /// The source file of a local ELF symbol: the name of the `STT_FILE` symbol before it.
+    /// Returns the source file of a local ELF symbol: the name of the `STT_FILE` symbol before it.
     pub(super) fn file_of(&self, symbol: &Symbol<'_>) -> Option<&'data [u8]> {
         if symbol.local == 0 {
             return None;
@@ -157,7 +157,8 @@ impl<'data> Symbols<'data> {
     }
 }
 
-/// Whether a symbol only marks the start of code or data, as on some architectures, and is not the name of anything.
+/// Whether a symbol only marks the start of code or data, as on some architectures, and is not the name of a function
+/// or variable.
 fn is_mapping_symbol(architecture: Architecture, name: &[u8]) -> bool {
     match architecture {
         Architecture::Aarch64 => name.starts_with(b"$d") || name.starts_with(b"$x"),

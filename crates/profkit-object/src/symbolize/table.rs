@@ -1,11 +1,11 @@
-//! The compact table of locations that symbolising returns.
+//! The compact table of source locations that symbolising returns.
 use super::MAX_WARNINGS;
 use profkit_data::Error;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// Stands for "no entry" where this table stores indices.
+/// The value that means "no entry" where this table stores an index.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A set of byte strings. Each string is stored once.
@@ -14,7 +14,7 @@ pub(super) struct Strings {
     bytes: Vec<u8>,
     /// The end of each string in `bytes`. A string begins at the end of the string before it.
     ends: Vec<usize>,
-    /// The indices of the strings with a given hash.
+    /// For each hash, the indices of the strings with that hash.
     lookup: FxHashMap<u64, Vec<u32>>,
 }
 
@@ -50,7 +50,7 @@ impl Strings {
     }
 }
 
-/// A frame in stored form. Strings and the calling frame are indices.
+/// A frame as it is stored in the table. Strings and the calling frame are stored as indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stored {
     pub(super) function: u32,
@@ -62,7 +62,7 @@ pub(super) struct Stored {
     pub(super) caller: u32,
 }
 
-/// The result of symbolising one unit. Its indices are its own, not those of the whole table.
+/// The result of symbolising one compile unit. Its indices refer to its own tables, not to those of the whole result.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) strings: Strings,
@@ -91,7 +91,7 @@ impl Part {
     }
 }
 
-/// The locations of many addresses. Equal frames of a compile unit are stored once, and so are equal strings.
+/// The source locations of many addresses. Equal frames of a compile unit are stored once, and so are equal strings.
 #[derive(Clone, Debug)]
 pub struct Locations {
     strings: Strings,
@@ -112,7 +112,7 @@ impl FrameId {
     }
 }
 
-/// One frame of an inline stack.
+/// A frame of an inline stack: a function with its source location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'table> {
     /// The function's linkage name (mangled) in the debug info or symbol table, or its plain name if it has no linkage
@@ -121,13 +121,14 @@ pub struct Frame<'table> {
     /// The path of the source file, as it was given to the compiler. The unit's directory was put before a relative
     /// path. The path is not normalised.
     pub file: Option<&'table [u8]>,
-    /// The line, from 1; 0 if the compiler gave none. In all frames but the innermost, it is the line of the call.
+    /// The line, from 1; 0 if the compiler recorded none. Except in the innermost frame, it is the line of the inlined
+    /// call.
     pub line: u32,
-    /// The column, from 1; 0 if unknown.
+    /// The column, from 1; 0 if it is unknown.
     pub column: u32,
     /// The discriminator, which distinguishes the blocks of one line. The first block has 0.
     pub discriminator: u32,
-    /// The line at which the function is declared; 0 if unknown.
+    /// The line at which the function is declared; 0 if it is unknown.
     pub function_line: u32,
 }
 
@@ -164,7 +165,7 @@ impl Locations {
         }
     }
 
-    /// Adds the result of a unit, for the addresses with these indices.
+    /// Adds the result of a compile unit. `addresses` are the indices of the unit's addresses in the whole request.
     pub(super) fn append(&mut self, addresses: &[u32], part: Part) {
         let strings: Vec<u32> = (0..part.strings.len())
             .map(|id| u32::try_from(id).ok().and_then(|id| part.strings.get(id)))
@@ -210,7 +211,7 @@ impl Locations {
         self.frames.len()
     }
 
-    /// The innermost frame of the address with this index; `None` if nothing is known about the address.
+    /// Returns the innermost frame of the address with this index; `None` if nothing is known about the address.
     pub fn leaf(&self, address: usize) -> Option<FrameId> {
         self.leaves
             .get(address)
@@ -219,9 +220,9 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// The frame into which this frame is inlined.
+    /// Returns the frame into which this frame is inlined.
     pub fn caller(&self, frame: FrameId) -> Option<FrameId> {
-        // A caller must be stored before its callees, so that following callers always ends.
+        // A calling frame is always stored before the frames inlined into it, so following the callers always ends.
         self.frames
             .get(frame.index())
             .map(|stored| stored.caller)
@@ -229,7 +230,7 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// The frame with this number; `None` if the number is not in this table.
+    /// Returns the frame with this number; `None` if the number is not in this table.
     pub fn frame(&self, frame: FrameId) -> Option<Frame<'_>> {
         let stored = self.frames.get(frame.index())?;
         Some(Frame {
@@ -242,8 +243,8 @@ impl Locations {
         })
     }
 
-    /// The inline stack of the address with this index, innermost frame first. Empty if nothing is known about the
-    /// address.
+    /// Returns the inline stack of the address with this index, innermost frame first. Empty if nothing is known about
+    /// the address.
     pub fn stack(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {
         std::iter::successors(self.leaf(address), |&frame| self.caller(frame))
             .filter_map(|frame| self.frame(frame))

@@ -1,4 +1,4 @@
-//! Symbolises the addresses of one unit.
+//! Symbolises the addresses in one compile unit.
 use super::functions::Functions;
 use super::lines::{Lines, Paths, Row};
 use super::names::{Named, Names};
@@ -11,7 +11,7 @@ use gimli::{Dwarf, DwarfPackage, Unit};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 
-/// The data that symbolising a unit needs from outside the unit.
+/// The data from outside a compile unit that is needed to symbolise its addresses.
 pub(super) struct Context<'c, 'a> {
     pub(super) dwarf: &'c Dwarf<Slice<'a>>,
     pub(super) package: Option<&'c DwarfPackage<Slice<'a>>>,
@@ -22,7 +22,7 @@ pub(super) struct Context<'c, 'a> {
 }
 
 impl<'a> Context<'_, 'a> {
-    /// Computes the locations of the addresses of a job, in the order of the job.
+    /// Computes the source locations of the addresses of a job. The result has the order of the job's addresses.
     pub(super) fn symbolize(&self, job: &Job, addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let unit = match self.index.unit(job.unit) {
@@ -67,7 +67,7 @@ impl<'a> Context<'_, 'a> {
         part
     }
 
-    /// Symbolises with the split unit of a skeleton unit. Returns false if the unit is no skeleton, or if its split
+    /// Symbolises with the split unit of a skeleton unit. Returns false if the unit is not a skeleton, or if its split
     /// unit is not found.
     fn split(
         &self,
@@ -183,8 +183,8 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Builds the stacks. Functions are read from `unit`, their names come from `names`, and files from `files`, which
-    /// is the skeleton unit if debug info is split.
+    /// Makes the inline stacks. Functions are read from `unit`, and their names from `names`. Files are read from
+    /// `files`; for split debug info, that is the skeleton unit.
     #[expect(clippy::too_many_arguments)]
     fn stacks<'b>(
         &self,
@@ -226,7 +226,7 @@ impl<'a> Context<'_, 'a> {
             } else {
                 NONE
             };
-            // As in LLVM, the symbol table provides the file only if the debug info has no function for the address.
+            // As in LLVM, the file comes from the symbol table only if the debug info has no function for the address.
             let file = if function == NONE { symbol.file } else { NONE };
             let leaf = builder.leaf(function, row, name, file);
             builder.part.leaves.push(leaf);
@@ -247,7 +247,7 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Symbolises addresses without debug info by the symbol table. The addresses must be sorted.
+    /// Symbolises addresses without debug info, with the symbol table only. The addresses must be sorted.
     pub(super) fn symbols_only(&self, indexes: &[u32], addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let mut symbol = SymbolAt::new(self.symbols);
@@ -286,10 +286,10 @@ fn nothing(function: u32, file: u32) -> Stored {
     }
 }
 
-/// Finds the symbols of addresses that are asked for in ascending order.
+/// Finds the symbols for addresses that are passed in ascending order.
 struct SymbolAt<'c, 'a> {
     symbols: &'c Symbols<'a>,
-    /// The first address for which the current symbol must be looked up again.
+    /// The first address for which the current symbol is no longer valid.
     until: u64,
     name: u32,
     file: u32,
@@ -317,14 +317,14 @@ impl<'c, 'a> SymbolAt<'c, 'a> {
     }
 }
 
-/// Makes frames. Each frame is made only once.
+/// Makes the frames of a compile unit. Each frame is made only once.
 struct Builder<'x, 'c, 'i, 'b> {
     names: Names<'c, 'i, 'b>,
     files: (&'x Dwarf<Slice<'b>>, &'x Unit<Slice<'b>>),
     paths: Paths,
-    /// The name of each function, by its number.
+    /// The names of functions, by the number of the function.
     named: Vec<Option<Named>>,
-    /// The frame of the call that was inlined, by inlined function and symbol.
+    /// The calling frames of inlined functions, by the inlined function and the symbol.
     callers: FxHashMap<(u32, u32), u32>,
     frames: FxHashMap<Stored, u32>,
     functions: &'x Functions<'b>,
@@ -332,8 +332,8 @@ struct Builder<'x, 'c, 'i, 'b> {
 }
 
 impl Builder<'_, '_, '_, '_> {
-    /// The innermost frame of an address with this `function` and `row`. The outermost frame gets the name `symbol`,
-    /// unless that is `NONE`. `symbol_file` is the file if the line table has none.
+    /// Returns the innermost frame for an address with this `function` and `row`. Unless `symbol` is `NONE`, it is the
+    /// name of the outermost frame. `symbol_file` is the file if the line table has none.
     fn leaf(&mut self, function: u32, row: Option<&Row>, symbol: u32, symbol_file: u32) -> u32 {
         if function == NONE && row.is_none() && symbol == NONE {
             return NONE;
@@ -357,13 +357,13 @@ impl Builder<'_, '_, '_, '_> {
         self.finish(frame)
     }
 
-    /// The frame into which `function` was inlined; `NONE` if it was not inlined.
+    /// Returns the frame into which `function` was inlined; `NONE` if it was not inlined.
     fn caller(&mut self, function: u32, symbol: u32) -> u32 {
         let functions = self.functions;
         let mut path = Vec::new();
         let mut caller = NONE;
         let mut at = function;
-        // A parent has a smaller number than its child, so this loop ends.
+        // An enclosing function has a smaller number than the function inlined into it, so this loop ends.
         while let Some(inlined) = functions.list.get(at as usize)
             && inlined.parent < at
         {
@@ -389,7 +389,7 @@ impl Builder<'_, '_, '_, '_> {
         caller
     }
 
-    /// Makes a frame of `function`. Line and column are not set yet.
+    /// Makes a frame of `function`. Its line and column are set later.
     fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
         let mut frame = Stored {
             caller,

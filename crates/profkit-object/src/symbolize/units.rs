@@ -1,4 +1,4 @@
-//! Finds the compile unit of an address.
+//! Finds the compile unit that contains an address.
 use super::{Slice, malformed};
 use gimli::{Dwarf, Unit, UnitHeader, UnitType};
 use profkit_data::{Error, Structure};
@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// A unit of `.debug_info`. It is parsed when it is first needed.
+/// A compile unit in `.debug_info`. It is parsed when it is first needed.
 struct Entry<'a> {
     header: UnitHeader<Slice<'a>>,
     offset: usize,
@@ -21,7 +21,7 @@ struct UnitRange {
     unit: u32,
 }
 
-/// All units, and the ranges of addresses that they cover.
+/// All compile units, and the address ranges that they cover.
 pub(super) struct UnitIndex<'c, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     /// The units, sorted by offset.
@@ -30,14 +30,15 @@ pub(super) struct UnitIndex<'c, 'a> {
     ranges: Vec<UnitRange>,
 }
 
-/// A unit and the requested addresses in it. The addresses are given as indices, sorted by address.
+/// A compile unit with the requested addresses in it. The addresses are stored as indices, sorted by address.
 pub(super) struct Job {
     pub(super) unit: usize,
     pub(super) addresses: Vec<u32>,
 }
 
 impl<'c, 'a> UnitIndex<'c, 'a> {
-    /// Reads all unit headers, `.debug_aranges`, and the ranges of units that `.debug_aranges` does not contain.
+    /// Reads the headers of all units and `.debug_aranges`. For units that `.debug_aranges` does not contain, reads the
+    /// ranges in the unit.
     pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
         let mut index = UnitIndex {
             dwarf,
@@ -88,7 +89,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         index
     }
 
-    /// Adds the ranges in `.debug_aranges` to `spans`. Returns the units that have ranges there.
+    /// Adds the ranges in `.debug_aranges` to `spans`. Returns the numbers of the units that have ranges there.
     fn read_aranges(&self, spans: &mut Spans, warn: &mut dyn FnMut(Error)) -> FxHashSet<usize> {
         let by_offset: FxHashMap<usize, usize> = self
             .entries
@@ -133,7 +134,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         (ranges, error)
     }
 
-    /// The unit with this number.
+    /// Returns the unit with this number.
     pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
         let entry = self
             .entries
@@ -146,14 +147,14 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             .map_err(|error| *error)
     }
 
-    /// The number of the unit that contains this offset of `.debug_info`.
+    /// Returns the number of the unit that contains this offset of `.debug_info`.
     pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
         self.entries
             .partition_point(|entry| entry.offset <= offset)
             .checked_sub(1)
     }
 
-    /// The name of a unit in messages.
+    /// Returns the name of a unit for messages.
     pub(super) fn name(&self, unit: usize) -> String {
         format!(
             "unit at {:#x} of .debug_info",
@@ -161,8 +162,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         )
     }
 
-    /// Distributes the addresses to their units. `order` has their indices, sorted by address. Addresses that are in no
-    /// unit are returned second.
+    /// Assigns addresses to their units. `order` contains the indices of the addresses, sorted by address. The second
+    /// result are the addresses that are in no unit.
     pub(super) fn assign(&self, addresses: &[u64], order: &[u32]) -> (Vec<Job>, Vec<u32>) {
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); self.entries.len()];
         let mut rest = Vec::new();
@@ -190,7 +191,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
     }
 }
 
-/// Ranges in the order in which they were read; they may overlap. Each range is stored as its two ends with the unit.
+/// The address ranges of units in the order in which they were read. They may overlap. Each range is stored as its two
+/// ends with the number of the unit.
 #[derive(Default)]
 struct Spans {
     ends: Vec<(u64, u32, bool)>,
@@ -204,8 +206,8 @@ impl Spans {
         }
     }
 
-    /// Makes ranges without overlaps. Where several units cover an address, the unit of the preceding range keeps it if
-    /// it is one of them; otherwise the first unit in the section gets it (as in LLVM's
+    /// Converts the ranges to ranges without overlaps. If several units cover an address, it goes to the unit of the
+    /// preceding range if that is one of them; otherwise to the first of these units in the section (as in LLVM's
     /// `DWARFDebugAranges::construct`).
     fn flatten(mut self) -> Vec<UnitRange> {
         self.ends.sort_by_key(|(address, ..)| *address);

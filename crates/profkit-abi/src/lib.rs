@@ -1,8 +1,8 @@
-//! The numbers and names that LLVM-based compilers fix for their profiles: magics, version words, variant flags,
-//! section names and record layouts. The runtime, the readers and the writers all use them from here, so that each is
-//! written down once. The crate has no other behaviour.
+//! The numbers and names that LLVM-based compilers define for their profiles: magic numbers, version words, variant
+//! flags, section names and record layouts. The run-time library, the readers and the writers of profkit use them from
+//! this crate, so each is defined once. The crate contains no other code.
 //!
-//! Each item names its source. "LLVM" means llvm-project. `InstrProfData.inc` is
+//! The text of each item names its source. "LLVM" means llvm-project. `InstrProfData.inc` is
 //! `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,9 +15,11 @@ pub mod sections;
 pub mod value_kind;
 pub mod variant;
 
-/// The source text of [`mip`]. With it, a user who has only the command can compile the MIP runtime for another target.
+/// The source text of the module [`mip`]. The profkit command contains it, so that a user without profkit's sources can
+/// compile the MIP run-time library for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// The text of the module. The runtime needs a crate named `profkit_abi` with only this module.
+    /// The source text of the module [`mip`](crate::mip). The MIP run-time library is compiled with a crate named
+    /// `profkit_abi` that has only this module.
     pub const MIP: &str = include_str!("mip.rs");
 }

@@ -1,124 +1,134 @@
-//! MIP: coverage and call order from one instruction per function. This module has all that the instrumenter, the
-//! runtime and the readers share: magic, versions, file types, mode flags, the layouts of function records, map entries
-//! and raw file headers, and names. docs/formats/mip.md has the tables and the reasons.
+//! Constants of MIP profiles, which record coverage and call order with one instruction per function. The module has
+//! all that the instrumenter, the run-time library and the readers share: magic numbers, versions, file types, mode
+//! flags, the layouts of function records, map entries and raw file headers, and names. docs/formats/mip.md has the
+//! tables and the reasons.
 //!
 //! profkit writes version 9. Version 8 was never part of a released compiler (LLVM reviews D104060, D104087, D104089,
 //! abandoned in 2021); its layouts are in [`v8`], for readers. All numbers are little-endian.
 
-/// The first four bytes of a raw file, a version 8 map and a profile: `FB 4D 49 50`, read as a little-endian number.
+/// The magic number: the first four bytes `FB 4D 49 50` of a raw file, a version 8 map and a profile, read as a
+/// little-endian number.
 pub const MAGIC: u32 = 0x5049_4dfb;
-/// The version that profkit writes.
+/// The version of MIP files that profkit writes.
 pub const VERSION: u16 = 9;
-/// The name of the raw file if [`ENV_FILE_NAME`] is unset or empty.
+/// The name of the raw file if the environment variable [`ENV_FILE_NAME`] is not set or is empty.
 pub const DEFAULT_FILE_NAME: &str = "default.mipraw";
 
-/// The file type: the low four bits tell the kind of file, the next two bits the width of the target's addresses.
+/// The values of the file type in MIP headers. The low four bits state the kind of file, the next two bits the width of
+/// the target's addresses.
 pub mod file_type {
-    /// The records of a process (`.mipraw`).
+    /// A raw file (`.mipraw`): the records of a process.
     pub const RAW: u16 = 0x01;
-    /// Return-address samples in a file of their own (`.mipret`, version 8 only).
+    /// A file of return-address samples (`.mipret`, version 8 only).
     pub const RETURN_ADDRESSES: u16 = 0x02;
-    /// The metadata of an instrumented image (`.mipmap`, version 8 only: the map of version 9 has no header).
+    /// A map (`.mipmap`): the functions of an executable or a shared library. Only version 8 has this type, because the
+    /// map of version 9 has no header.
     pub const MAP: u16 = 0x04;
-    /// A profile made from a map and raw files (`.mip`).
+    /// A profile (`.mip`), which is made from a map and raw files.
     pub const PROFILE: u16 = 0x08;
-    /// The bits that hold the kind of file.
+    /// The bits of the file type that state the kind of file.
     pub const KIND_MASK: u16 = 0x0f;
-    /// Set if the target's addresses have 64 bits.
+    /// The bit of the file type that is set if the target's addresses have 64 bits.
     pub const WIDTH_64: u16 = 0x10;
-    /// Set if the target's addresses have 32 bits.
+    /// The bit of the file type that is set if the target's addresses have 32 bits.
     pub const WIDTH_32: u16 = 0x20;
 }
 
-/// Mode flags: what a record holds. A map entry has the flags of one function, a raw header those of all functions of
-/// the image together. Bits 0 to 4 mean the same in version 8.
+/// Mode flags, which state what a function record contains. A map entry has the flags of one function. The header of a
+/// raw file has the flags of all functions of the image (the executable or shared library) together. Bits 0 to 4 have
+/// the same meaning in version 8.
 pub mod mode {
-    /// One byte tells whether the function was entered.
+    /// The record has one byte that shows whether the function was entered.
     pub const FUNCTION_COVERAGE: u16 = 0x01;
-    /// One byte per non-entry block tells whether the block ran.
+    /// The record has one byte for each block except the entry block. The byte shows whether the block ran.
     pub const BLOCK_COVERAGE: u16 = 0x02;
-    /// The record has the ordinal of the function's first call.
+    /// The record has the ordinal of the function's first call: its position in the order of all first calls.
     pub const FIRST_CALL: u16 = 0x04;
-    /// The record has the number of calls.
+    /// The record has the number of calls of the function.
     pub const CALL_COUNT: u16 = 0x08;
-    /// Calls of the function store return addresses in the ring ([`super::ring`]).
+    /// Calls of the function store their return addresses in the ring of samples ([`super::ring`]).
     pub const RETURN_ADDRESSES: u16 = 0x10;
-    /// The byte of function coverage counts up to eight calls in unary: each call shifts it right by one. Set together
-    /// with [`FUNCTION_COVERAGE`].
+    /// The byte of function coverage counts up to eight calls: each call shifts the byte right by one bit. The flag is
+    /// set together with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// A part of a function that is placed elsewhere, as `F.cold` of gcc and clang. Only jumps lead to it, so the
-    /// entry's part of its record never changes; the parts of its blocks do. In map entries only, together with
-    /// [`BLOCK_COVERAGE`].
+    /// The function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang. It is
+    /// entered only by jumps, so only the bytes of its blocks change; those for its entry do not. The flag occurs only
+    /// in map entries, together with [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
-    /// All flags that version 9 allows for an image.
+    /// All flags that version 9 allows in the header of a raw file.
     pub const ALL: u16 = 0x3f;
-    /// The flags of the mode `calls`: number of calls and call order.
+    /// The flags of the mode `calls`: the number of calls and the call order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;
-    /// The mode of the map's anchor entry ([`super::map_entry`]).
+    /// The mode of the map's anchor entry, which states where the records begin ([`super::map_entry`]).
     pub const ANCHOR: u16 = 0;
 }
 
-/// The record of one function in [`section::RECORDS`]. At the start every byte of it is 0xff, so that a reset is one
-/// fill.
+/// The record of one function in the section [`section::RECORDS`]. When the program starts, every byte of the record is
+/// 0xff. One memory fill therefore resets all records.
 pub mod record {
-    /// The value of every byte that the program has not written yet.
+    /// The value of each record byte that the program has not written yet.
     pub const INITIAL_BYTE: u8 = 0xff;
-    /// The byte that coverage stores when a function is entered or a block runs. As a unary counter, it means eight
-    /// calls or more.
+    /// The byte that the program stores when a function is entered or a block runs. In a unary counter, this byte means
+    /// eight calls or more.
     pub const COVERED_BYTE: u8 = 0x00;
-    /// The maximum number of calls in a unary counter. The number of calls is 8 minus the number of set bits.
+    /// The maximum number of calls in a unary counter. The number of calls is 8 minus the number of set bits in the
+    /// byte.
     pub const UNARY_MAX: u32 = 8;
-    /// The size of the entry's part in the coverage mode, unary or not. It is also its alignment.
+    /// The size in bytes of the entry counter in a coverage record, unary or not. It is also the alignment of the
+    /// record.
     pub const COVERAGE_SIZE: usize = 1;
-    /// The size of the entry's part in the mode `calls`: a u32 count, a u32 ordinal.
+    /// The size in bytes of the entry counter in the mode `calls`: a 32-bit count and a 32-bit ordinal.
     pub const CALLS_SIZE: usize = 8;
     /// The alignment of a record in the mode `calls`.
     pub const CALLS_ALIGN: usize = 4;
-    /// The offset of the count in a record of the mode `calls`. The number of calls is the stored value plus 1,
-    /// wrapping; 0xffff_ffff means none.
+    /// The offset of the count in a record of the mode `calls`. The number of calls is the stored value plus 1, and
+    /// wraps around. The value 0xffff_ffff means no calls.
     pub const COUNT_OFFSET: usize = 0;
-    /// The offset of the ordinal of the first call in a record of the mode `calls`.
+    /// The offset of the ordinal in a record of the mode `calls`. The ordinal is the position of the function's first
+    /// call.
     pub const ORDINAL_OFFSET: usize = 4;
-    /// The count and the ordinal of a function that was never called.
+    /// The value of the count and of the ordinal in the record of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
-    /// The ordinal of the first function that an image calls, and the start value of the counter
-    /// [`ORDINAL`](super::symbol::ORDINAL). If a count wraps around to 0, the record keeps its ordinal.
+    /// The ordinal of the first function that is called in an image. It is also the start value of the counter
+    /// [`ORDINAL`](super::symbol::ORDINAL). If the count of a record wraps around to 0, the record keeps its ordinal.
     pub const FIRST_ORDINAL: u32 = 1;
-    /// The size of the part of one non-entry block. The blocks follow the entry's part, in the order of the map entry.
+    /// The number of bytes in a record for each block except the entry block. These bytes follow the entry counter, in
+    /// the order of the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
-/// One entry of the map section [`MAP`](section::MAP): the fixed part; for each non-entry block a u32 with its offset
-/// from the function's start; the symbol name; zeroes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries of
-/// 32-bit targets are the same, with addresses zero-extended to 64 bits.
+/// One entry of the map section [`MAP`](section::MAP). It has fixed fields, then for each block except the entry block
+/// its offset from the function's start (32 bits), then the symbol name, then zero bytes up to a multiple of
+/// [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets are the same; their addresses are zero-extended to 64 bits.
 ///
-/// An *anchor* has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name; its record address is the start of the
-/// record section, its function address that of [`HOOK`](symbol::HOOK). It lets a map be read without its binary, and
-/// its reference to the hook takes the runtime out of its archive.
+/// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
+/// of the record section, and its function address is that of [`HOOK`](symbol::HOOK). With the anchor, a map can be
+/// read without its binary. Because the anchor refers to the hook, the linker includes the run-time library in the
+/// program.
 pub mod map_entry {
-    /// u32: size of the whole entry, including its padding.
+    /// The offset of the entry's size in bytes, which includes its padding (32 bits).
     pub const ENTRY_SIZE: usize = 0;
-    /// u16: mode flags.
+    /// The offset of the mode flags (16 bits).
     pub const MODE: usize = 4;
-    /// u16: 0.
+    /// The offset of a reserved field, which is 0 (16 bits).
     pub const RESERVED: usize = 6;
-    /// u64: address of the record, as assigned by the linker.
+    /// The offset of the record's address, as the linker assigned it (64 bits).
     pub const RECORD_ADDRESS: usize = 8;
-    /// u64: address of the function, as assigned by the linker.
+    /// The offset of the function's address, as the linker assigned it (64 bits).
     pub const FUNCTION_ADDRESS: usize = 16;
-    /// u32: size of the function in bytes.
+    /// The offset of the function's size in bytes (32 bits).
     pub const FUNCTION_SIZE: usize = 24;
-    /// u32: control-flow signature.
+    /// The offset of the control-flow signature (32 bits).
     pub const SIGNATURE: usize = 28;
-    /// u32: number of non-entry blocks.
+    /// The offset of the number of blocks without the entry block (32 bits).
     pub const BLOCK_COUNT: usize = 32;
-    /// u32: length of the name in bytes.
+    /// The offset of the name's length in bytes (32 bits).
     pub const NAME_LENGTH: usize = 36;
-    /// The offset of the block offsets, which is the size of the fixed part.
+    /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
-    /// The size of one block offset.
+    /// The size of one block offset in bytes.
     pub const BLOCK_OFFSET_SIZE: usize = 4;
-    /// The alignment of an entry. Its size is a multiple of this.
+    /// The alignment of a map entry in bytes. The size of an entry is a multiple of it.
     pub const ALIGN: usize = 8;
 }
 
@@ -128,63 +138,69 @@ pub mod map_entry {
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {
-    /// u32: [`MAGIC`](super::MAGIC).
+    /// The offset of the magic number [`MAGIC`](super::MAGIC) (32 bits).
     pub const MAGIC: usize = 0;
-    /// u16: [`VERSION`](super::VERSION).
+    /// The offset of the version number [`VERSION`](super::VERSION) (16 bits).
     pub const VERSION: usize = 4;
-    /// u16: [`file_type`](super::file_type).
+    /// The offset of the [`file_type`](super::file_type) (16 bits).
     pub const FILE_TYPE: usize = 6;
-    /// u32: mode flags of all functions of the image together.
+    /// The offset of the mode flags of all functions of the image together (32 bits).
     pub const MODES: usize = 8;
-    /// u32: length of the build id in bytes, without padding; 0 if the image has none.
+    /// The offset of the build id's length in bytes, without padding; the length is 0 if the image has no build id (32
+    /// bits).
     pub const BUILD_ID_LENGTH: usize = 12;
-    /// u32: size of the return-address samples in bytes, a multiple of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
+    /// The offset of the size in bytes of the return-address samples (32 bits). The size is a multiple of
+    /// [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// u32: number of dumps that were added up in this part; 1 except in merge pools.
+    /// The offset of the number of runs whose records are summed up in this part (32 bits). It is 1 except in merge
+    /// pools.
     pub const RUNS: usize = 20;
-    /// u64: size of the records in bytes.
+    /// The offset of the size of the records in bytes (64 bits).
     pub const RECORDS_SIZE: usize = 24;
-    /// The size of the header.
+    /// The size of the header in bytes.
     pub const SIZE: usize = 32;
-    /// The build id is padded to a multiple of this.
+    /// The alignment of the build id: it is padded to a multiple of this number of bytes.
     pub const BUILD_ID_ALIGN: usize = 8;
-    /// The size of the checksum at the end of a part.
+    /// The size in bytes of the checksum at the end of a part.
     pub const CHECKSUM_SIZE: usize = 8;
-    /// The maximum length of a build id. The runtime writes no longer one, and readers need not accept longer ones.
+    /// The maximum length of a build id in bytes. The run-time library writes no longer build id, and readers may
+    /// reject one.
     pub const BUILD_ID_MAX: usize = 64;
 }
 
-/// The ring of return-address samples: section [`RING`](section::RING), zeroes at the start. An option of the
-/// instrumenter sets the number of slots. The callee stores a sample in the slot `NEXT modulo slots` and adds one to
-/// `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
+/// The ring of return-address samples: section [`RING`](section::RING), which consists of zeros at the start. An option
+/// of the instrumenter sets its number of slots. The called function stores a sample in the slot `NEXT modulo slots`
+/// and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// u32: offset of the callee's record in the record section.
+    /// The offset in a sample of the record offset: the distance from the start of the record section to the record of
+    /// the called function (32 bits).
     pub const RECORD_OFFSET: usize = 0;
-    /// u32: return address minus the start of the record section, wrapping. 0 marks an empty slot, because there is no
-    /// code at that address.
+    /// The offset in a sample of the return address minus the start of the record section, which may wrap around (32
+    /// bits). The value 0 marks an empty slot, because there is no code at that address.
     pub const RETURN_OFFSET: usize = 4;
-    /// The size of a sample.
+    /// The size of a sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
-    /// The alignment of the ring.
+    /// The alignment of the ring in bytes.
     pub const ALIGN: usize = 8;
 }
 
-/// Section names. They are the same in ELF and in Mach-O, where the segment is
+/// The names of the sections. ELF and Mach-O use the same names; in Mach-O the segment is
 /// [`MACHO_SEGMENT`](section::MACHO_SEGMENT).
 pub mod section {
-    /// The records: allocated, writable, linked to the section of the function (`SHF_LINK_ORDER`), in the COMDAT group
-    /// of the function if it has one.
+    /// The section of the function records. It is allocated, writable and linked to the section of the function
+    /// (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same group.
     pub const RECORDS: &str = "__llvm_mipraw";
-    /// The map entries: not allocated, linked to the section of the function. Stripping a binary before it is shipped
-    /// removes this section.
+    /// The section of the map entries. It is not allocated, and is linked to the section of the function. If a binary
+    /// is stripped before it is shipped, this section is removed.
     pub const MAP: &str = "__llvm_mipmap";
-    /// One u32 for each set of mode flags that occurs in the image: allocated, read-only, 4-aligned, retained, in a
-    /// COMDAT group [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX)`+ two hex digits`. The runtime
-    /// needs it to know how to add up records.
+    /// The section of mode flags. It has a 32-bit number for each combination of mode flags that occurs in the image.
+    /// It is allocated, read-only, 4-aligned, retained, and in a COMDAT group
+    /// [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX)`+ two hex digits`. The run-time library needs
+    /// the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
-    /// The ring of return-address samples: allocated, writable, without bytes in the file, in a COMDAT group named
-    /// [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX)` + number of slots in decimal`, so that objects
-    /// with rings of different sizes never share slots.
+    /// The section of the ring of return-address samples. It is allocated, writable and has no bytes in the file. It is
+    /// in a COMDAT group named [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX)` + number of slots in
+    /// decimal`, so that objects with rings of different sizes never share slots.
     pub const RING: &str = "__llvm_mipring";
     /// The segment of all these sections in Mach-O.
     pub const MACHO_SEGMENT: &str = "__DATA";
@@ -200,153 +216,163 @@ pub mod section {
     pub const MACHO_END_PREFIX: &str = "section$end$__DATA$";
 }
 
-/// C names of the runtime. All are hidden, so that each image of a process has its own runtime. Mach-O adds `_` in
-/// front.
+/// The C names of the run-time library. All of them are hidden, so that each image of a process has its own run-time
+/// library. Mach-O adds `_` before each name.
 pub mod symbol {
-    /// `int __profkit_mip_dump(void)`: writes the raw file of the calling image now. Returns 0, or −1 after a message
-    /// on stderr.
+    /// The function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. It returns 0, or −1
+    /// after an error that it reports on stderr.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// `void __profkit_mip_reset(void)`: sets all records, the samples and the ordinal back to their start values.
+    /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
+    /// start values.
     pub const RESET: &str = "__profkit_mip_reset";
-    /// `uint32_t`: the ordinal for the next first call; instrumented code adds one atomically.
+    /// The variable (`uint32_t`) with the ordinal of the next first call. Instrumented code adds one to it atomically.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// `uint32_t`: the number of return-address samples stored so far, wrapping; instrumented code adds one.
+    /// The variable (`uint32_t`) with the number of return-address samples that were stored so far. It may wrap around.
+    /// Instrumented code adds one to it.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
-    /// A datum of the runtime that instrumented objects refer to (it is the function address in the map's anchor). The
-    /// reference makes the linker take the runtime out of its archive.
+    /// A variable of the run-time library to which instrumented objects refer; the map's anchor entry has its address.
+    /// Because of this reference, the linker includes the run-time library in the program.
     pub const HOOK: &str = "__profkit_mip_hook";
-    /// The COMDAT group of the map's anchor.
+    /// The COMDAT group of the map's anchor entry.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
-    /// The prefix of the COMDAT group of a word in [`section::MODES`](super::section::MODES): `__profkit_mip_mode_01`
-    /// for coverage.
+    /// The prefix of the COMDAT groups in the section [`section::MODES`](super::section::MODES). The name for coverage
+    /// is `__profkit_mip_mode_01`.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
-    /// The prefix of the COMDAT group and the hidden symbol of a ring: `__profkit_mip_ring_4096`.
+    /// The prefix of the COMDAT group and of the hidden symbol of a ring, such as `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
 }
 
-/// Environment variable: the pattern of the raw file's name. `%p` is the process id, `%h` the build id in hex, `%m` and
-/// `%1m` to `%9m` a merge pool, `%%` a percent sign.
+/// The environment variable with the pattern of the raw file's name. In the pattern, `%p` means the process id, `%h`
+/// the build id in hex, `%m` and `%1m` to `%9m` a merge pool, and `%%` a percent sign.
 pub const ENV_FILE_NAME: &str = "LLVM_MIP_PROFILE_FILENAME";
-/// Environment variable: the number of a signal at which each image writes its raw file.
+/// The environment variable with the number of a signal. Each image writes its raw file when the process receives this
+/// signal.
 pub const ENV_SIGNAL: &str = "PROFKIT_MIP_SIGNAL";
 
-/// Version 8. It has three layouts, A1, A2 and B, with the same version number. profkit reads it and never writes it.
+/// Constants of version 8, which has three layouts: A1, A2 and B. All have the same version number. profkit writes
+/// version 8 only as profiles (layout B).
 pub mod v8 {
-    /// The version word.
+    /// The version number in the header of a version 8 file.
     pub const VERSION: u16 = 8;
 
-    /// The fields that the headers of all layouts share. Map, raw file and the raw section in memory start with a
-    /// header.
+    /// The offsets of the header fields that all layouts of version 8 share. Maps, raw files and the raw section in
+    /// memory begin with a header.
     pub mod header {
-        /// u32: [`MAGIC`](crate::mip::MAGIC).
+        /// The offset of the magic number [`MAGIC`](crate::mip::MAGIC) (32 bits).
         pub const MAGIC: usize = 0;
-        /// u16: 8.
+        /// The offset of the version number, which is 8 (16 bits).
         pub const VERSION: usize = 4;
-        /// u16: [`file_type`](crate::mip::file_type) in layout B, [`file_type_a`](super::file_type_a) in layout A.
+        /// The offset of the file type (16 bits): a [`file_type`](crate::mip::file_type) in layout B, a
+        /// [`file_type_a`](super::file_type_a) in layout A.
         pub const FILE_TYPE: usize = 6;
-        /// u32: mode flags, bits 0 to 4 of [`mode`](crate::mip::mode).
+        /// The offset of the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode) (32 bits).
         pub const MODES: usize = 8;
-        /// u32: the low half of the MD5-64 of the link unit's name. A raw file and its map have the same.
+        /// The offset of the module hash (32 bits): the low half of the MD5-64 of the name that the image was linked
+        /// under. A raw file and its map have the same module hash.
         pub const MODULE_HASH: usize = 12;
-        /// The size of these fields together. The fields of the layout follow them.
+        /// The size in bytes of the shared fields. The other fields of each layout follow them.
         pub const COMMON_SIZE: usize = 16;
     }
 
-    /// Header of layout B: 32 bytes.
+    /// The other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
-        /// i64 (i32 and four zero bytes for 32-bit targets): start of the records minus address of this header; 0 in
-        /// raw files and profiles.
+        /// The offset of the distance from this header to the start of the records (64 bits; for 32-bit targets 32 bits
+        /// and four zero bytes). The distance is signed. It is 0 in raw files and profiles.
         pub const RAW_SECTION_OFFSET: usize = 16;
-        /// u32: 0.
+        /// The offset of a reserved field, which is 0 (32 bits).
         pub const RESERVED: usize = 24;
-        /// u32: [`SIZE`].
+        /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
         pub const OFFSET_TO_DATA: usize = 28;
-        /// The size of the header, and the value of its last field.
+        /// The size of the header in bytes, which is also the value of its last field.
         pub const SIZE: usize = 32;
     }
 
-    /// Header of layouts A1 and A2: 24 bytes.
+    /// The other header fields of layouts A1 and A2. The header has 24 bytes.
     pub mod header_a {
-        /// u32: 0 in A1; in A2 the start of the records relative to the map.
+        /// The offset of a field that is 0 in layout A1. In layout A2 it is the start of the records relative to the
+        /// map (32 bits).
         pub const RAW_SECTION_OFFSET: usize = 16;
-        /// u32: [`SIZE`].
+        /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
         pub const OFFSET_TO_DATA: usize = 20;
-        /// The size of the header, and the value of its last field.
+        /// The size of the header in bytes, which is also the value of its last field.
         pub const SIZE: usize = 24;
     }
 
-    /// The file types of layout A. They are numbered; layout B has a bit for each instead.
+    /// The file types of layout A. They are consecutive numbers, whereas layout B has a bit for each type.
     pub mod file_type_a {
-        /// Raw file.
+        /// A raw file.
         pub const RAW: u16 = 1;
-        /// Map.
+        /// A map: the list of functions.
         pub const MAP: u16 = 2;
-        /// Profile.
+        /// A profile, which is made from a map and raw files.
         pub const PROFILE: u16 = 3;
-        /// Return-address samples.
+        /// A file of return-address samples.
         pub const RETURN_ADDRESSES: u16 = 4;
     }
 
-    /// A map entry of layout B for 64-bit targets. The name has no terminator. Entries are aligned, but the last one
-    /// may end the file without padding.
+    /// The offsets of the fields in a map entry of layout B for 64-bit targets. The name has no terminator. Entries are
+    /// aligned, but the padding of the last entry may be missing at the end of the file.
     pub mod map_entry_b64 {
-        /// i64: address of the record minus address of this entry.
+        /// The offset of the record's address minus the address of this entry (64 bits, signed).
         pub const RECORD: usize = 0;
-        /// i64: address of the function minus address of this entry.
+        /// The offset of the function's address minus the address of this entry (64 bits, signed).
         pub const FUNCTION: usize = 8;
-        /// u32: size of the function.
+        /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 16;
-        /// u32: control-flow signature.
+        /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 20;
-        /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
+        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
+        /// bits), then the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 24;
-        /// The size of the entry up to the block offsets.
+        /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 28;
-        /// The alignment of an entry.
+        /// The alignment of a map entry in bytes.
         pub const ALIGN: usize = 8;
     }
 
-    /// A map entry of layout B for 32-bit targets, and of layout A2.
+    /// The offsets of the fields in a map entry of layout B for 32-bit targets, and of layout A2.
     pub mod map_entry_b32 {
-        /// i32: address of the record minus address of this entry.
+        /// The offset of the record's address minus the address of this entry (32 bits, signed).
         pub const RECORD: usize = 0;
-        /// i32: address of the function minus address of this entry.
+        /// The offset of the function's address minus the address of this entry (32 bits, signed).
         pub const FUNCTION: usize = 4;
-        /// u32: size of the function.
+        /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 8;
-        /// u32: control-flow signature.
+        /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 12;
-        /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
+        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
+        /// bits), then the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 16;
-        /// The size of the entry up to the block offsets.
+        /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 20;
-        /// The alignment of an entry in layout B. In layout A it is 8.
+        /// The alignment in bytes of a map entry in layout B. In layout A the alignment is 8.
         pub const ALIGN: usize = 4;
     }
 
-    /// A map entry of layout A1.
+    /// The offsets of the fields in a map entry of layout A1.
     pub mod map_entry_a1 {
-        /// i32: start of the records minus address of this entry.
+        /// The offset of the start of the records minus the address of this entry (32 bits, signed).
         pub const RAW_SECTION_START: usize = 0;
-        /// i32: address of the record minus address of this entry.
+        /// The offset of the record's address minus the address of this entry (32 bits, signed).
         pub const RECORD: usize = 4;
-        /// i32: address of the function minus address of this entry.
+        /// The offset of the function's address minus the address of this entry (32 bits, signed).
         pub const FUNCTION: usize = 8;
-        /// u32: size of the function.
+        /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 12;
-        /// u32: control-flow signature.
+        /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 16;
-        /// u32: number of non-entry blocks; their u32 offsets follow, then a u32 name length and the name.
+        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
+        /// bits), then the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 20;
-        /// The size of the entry up to the block offsets.
+        /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 24;
-        /// The alignment of an entry.
+        /// The alignment of a map entry in bytes.
         pub const ALIGN: usize = 8;
     }
 }
 
 const _: () = {
-    // Each field begins where the previous one ends. Fields of 8 bytes are aligned if the whole is.
+    // Check that each field begins where the previous one ends, and that fields of 8 bytes are aligned.
     assert!(map_entry::MODE == map_entry::ENTRY_SIZE + 4);
     assert!(map_entry::RESERVED == map_entry::MODE + 2);
     assert!(map_entry::RECORD_ADDRESS == map_entry::RESERVED + 2);

@@ -1,18 +1,20 @@
-//! The raw instrumentation profile (.profraw): magics and version numbers (`INSTR_PROF_RAW_MAGIC_64`, `…_32`,
-//! `INSTR_PROF_RAW_VERSION` in `InstrProfData.inc`). The layouts of headers and records, version by version, are in
-//! `profkit-data` next to the code that depends on them; docs/formats/raw.md has the tables.
+//! Constants of the raw instrumentation profile (.profraw): magic numbers and version numbers
+//! (`INSTR_PROF_RAW_MAGIC_64`, `…_32`, `INSTR_PROF_RAW_VERSION` in `InstrProfData.inc`). The layouts of headers and
+//! records in each version are in the crate `profkit-data`, next to the code that reads them; docs/formats/raw.md has
+//! the tables.
 
-/// The magic of a file written by a 64-bit program, as a number in the byte order of that program.
+/// The magic number of a file that a 64-bit program wrote, in the byte order of that program.
 pub const MAGIC_64: u64 = 0xff6c_7072_6f66_7281;
-/// The magic of a file written by a 32-bit program, as a number in the byte order of that program.
+/// The magic number of a file that a 32-bit program wrote, in the byte order of that program.
 pub const MAGIC_32: u64 = 0xff6c_7072_6f66_5281;
-/// The oldest raw version (LLVM 3.5).
+/// The oldest version of the raw format (LLVM 3.5).
 pub const VERSION_FIRST: u32 = 1;
 /// The newest raw version that this crate supports (LLVM 23, main in 2026).
 pub const VERSION_LAST: u32 = 11;
 /// The raw version that LLVM 19 to 22 write.
 pub const VERSION_LLVM_22: u32 = 10;
-/// A counter greater than this suggests that the file is damaged (`RawInstrProfReader`'s `MaxCounterValue`).
+/// The largest plausible count. A counter with a larger value suggests that the file is damaged (`RawInstrProfReader`'s
+/// `MaxCounterValue`).
 pub const MAX_PLAUSIBLE_COUNT: u64 = 1 << 56;
-/// The bit of `FuncHash` that marks a record of the context-sensitive stage (raw version 5 and later).
+/// The bit of `FuncHash` that marks a function record as context-sensitive (from raw version 5).
 pub const CS_FUNC_HASH_BIT: u64 = 1 << 60;

@@ -1,97 +1,102 @@
-//! Sample profiles in the binary encodings (LLVM's `SampleProf.h`): magics, versions, sections and their flags.
+//! Constants of sample profiles in the binary encodings (LLVM's `SampleProf.h`): magic numbers, versions, sections and
+//! their flags.
 
-/// The magic: "SPROF42" in the upper bytes; the low byte tells the encoding. It is stored as ULEB128 (`SPMagic`).
+/// The magic number of binary sample profiles. The upper bytes are "SPROF42", and the low byte states the encoding. It
+/// is stored as ULEB128 (`SPMagic`).
 pub const MAGIC: u64 = 0x5350_524f_4634_3200;
-/// The low byte of the magic of the binary encoding (`SPF_Binary`).
+/// The low byte of the magic number in files of the binary encoding (`SPF_Binary`).
 pub const BINARY: u8 = 0xff;
-/// The low byte of the magic of the compact binary encoding (`SPF_Compact_Binary`, LLVM 7 to 16).
+/// The low byte of the magic number in files of the compact binary encoding (`SPF_Compact_Binary`, LLVM 7 to 16).
 pub const COMPACT_BINARY: u8 = 0x02;
-/// The low byte of the magic of the extensible binary encoding (`SPF_Ext_Binary`, since LLVM 10).
+/// The low byte of the magic number in files of the extensible binary encoding (`SPF_Ext_Binary`, since LLVM 10).
 pub const EXT_BINARY: u8 = 0x04;
 
-/// The version of LLVM 3.9 and later (`SPVersion`): a summary stands before the name table.
+/// The version that LLVM 3.9 and later write (`SPVersion`). Files have a summary before the name table.
 pub const VERSION: u64 = 103;
-/// The version of LLVM 3.6 and 3.7: names stand where they are used, there is no name table, and there are no inlined
-/// functions.
+/// The version that LLVM 3.6 and 3.7 write. Files have no name table, so each name is written out where it is used, and
+/// there are no inlined functions.
 pub const VERSION_NAMES_IN_PLACE: u64 = 100;
-/// The version of LLVM 3.8: like 103, but without the summary.
+/// The version that LLVM 3.8 writes. It is like version 103 without the summary.
 pub const VERSION_WITHOUT_SUMMARY: u64 = 102;
-/// The newest version whose extensible binary files have the known table of sections.
+/// The newest version of the extensible binary encoding that profkit can read. Later versions may have another section
+/// table.
 pub const VERSION_NEWEST: u64 = 105;
 
-/// The size of one entry of the section table: type, flags, offset, size, a u64 each.
+/// The size in bytes of one entry of the section table. An entry has type, flags, offset and size, 64 bits each.
 pub const SECTION_ENTRY_SIZE: usize = 32;
 
-/// The types of sections (`SecType`).
+/// The types of sections in extensible binary profiles (`SecType`).
 pub mod section {
-    /// The summary.
+    /// The section with the profile summary.
     pub const SUMMARY: u64 = 1;
-    /// The name table.
+    /// The section with the name table.
     pub const NAMES: u64 = 2;
-    /// The names of all functions of the program.
+    /// The section with the profile symbol list: the names of all functions of the program.
     pub const SYMBOLS: u64 = 3;
-    /// The offset of each function's samples.
+    /// The section with the table of offsets: the offset of each function's samples.
     pub const FUNCTION_OFFSETS: u64 = 4;
-    /// The checksums and attributes of functions.
+    /// The section with the metadata of functions: their checksums and attributes.
     pub const METADATA: u64 = 5;
-    /// The calling contexts (since LLVM 14).
+    /// The section with the calling contexts (since LLVM 14).
     pub const CONTEXTS: u64 = 6;
-    /// The samples (`SecLBRProfile`).
+    /// The section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
 }
 
-/// The flags of sections. The low half means the same for all types, the high half depends on the type.
+/// The flags of sections. A flag in the low half has the same meaning for all types of sections; the meaning of a flag
+/// in the high half depends on the type.
 pub mod flag {
-    /// Any section: compressed with zlib (`SecFlagCompress`).
+    /// Flag of any section: it is compressed with zlib (`SecFlagCompress`).
     pub const COMPRESSED: u64 = 1;
-    /// Any section: only functions that have no inlined functions (`SecFlagFlat`).
+    /// Flag of any section: it has only functions without inlined functions (`SecFlagFlat`).
     pub const FLAT: u64 = 1 << 1;
-    /// Name table: the names are MD5 hashes.
+    /// Flag of the name table: the names are MD5 hashes.
     pub const MD5_NAMES: u64 = 1 << 32;
-    /// Name table: the names are MD5 hashes of eight bytes each (since LLVM 12).
+    /// Flag of the name table: the names are MD5 hashes of eight bytes each (since LLVM 12).
     pub const FIXED_MD5_NAMES: u64 = 1 << 33;
-    /// Name table: some names contain `.__uniq.`.
+    /// Flag of the name table: some names contain `.__uniq.`.
     pub const UNIQUE_SUFFIX: u64 = 1 << 34;
-    /// Name table: the hashes are in Eytzinger order (LLVM after 22).
+    /// Flag of the name table: the hashes are in Eytzinger order (LLVM after 22).
     pub const EYTZINGER_NAMES: u64 = 1 << 35;
-    /// Summary: the profile covers only code that the program shares with other programs.
+    /// Flag of the summary: the profile covers only code that the program shares with other programs.
     pub const PARTIAL: u64 = 1 << 32;
-    /// Summary: functions have calling contexts.
+    /// Flag of the summary: functions have calling contexts.
     pub const CONTEXT_SENSITIVE: u64 = 1 << 33;
-    /// Summary: the samples use the discriminators of FS-AFDO.
+    /// Flag of the summary: the samples use the discriminators of FS-AFDO.
     pub const FS_DISCRIMINATORS: u64 = 1 << 34;
-    /// Summary: `llvm-profgen` decided what is inlined.
+    /// Flag of the summary: `llvm-profgen` decided which functions are inlined.
     pub const PRE_INLINED: u64 = 1 << 36;
-    /// Summary: the samples contain vtables (since LLVM 22).
+    /// Flag of the summary: the samples contain vtables (since LLVM 22).
     pub const VTABLES: u64 = 1 << 37;
-    /// Metadata: checksums are present.
+    /// Flag of the metadata: functions have checksums.
     pub const PROBE_BASED: u64 = 1 << 32;
-    /// Metadata: attributes are present.
+    /// Flag of the metadata: functions have attributes.
     pub const ATTRIBUTES: u64 = 1 << 33;
-    /// Function offsets: they are in the order of contexts.
+    /// Flag of the table of offsets: it is in the order of the calling contexts.
     pub const ORDERED: u64 = 1 << 32;
-    /// Function offsets: an array parallel to an Eytzinger name table (LLVM after 22).
+    /// Flag of the table of offsets: it is an array with the same order as a name table in Eytzinger order (LLVM after
+    /// 22).
     pub const EYTZINGER_OFFSETS: u64 = 1 << 33;
-    /// Symbol list: the names are MD5 hashes (LLVM after 22).
+    /// Flag of the profile symbol list: the names are MD5 hashes (LLVM after 22).
     pub const MD5_SYMBOLS: u64 = 1 << 32;
 }
 
-/// The attributes of a function's context (`ContextAttributeMask`).
+/// The attributes of a function in one calling context (`ContextAttributeMask`).
 pub mod attribute {
-    /// The function was inlined in the program that was sampled.
+    /// Attribute: the function was inlined in the program that was sampled.
     pub const WAS_INLINED: u32 = 1;
-    /// The compiler should inline the function.
+    /// Attribute: the compiler should inline the function.
     pub const SHOULD_BE_INLINED: u32 = 2;
-    /// The samples are also part of the function's profile without context.
+    /// Attribute: the samples are also part of the function's samples without calling context.
     pub const DUPLICATED_INTO_BASE: u32 = 4;
 }
 
-/// The number of low bits of a discriminator that belong to the front end and the optimizer and not to FS-AFDO
-/// (`BaseDiscriminatorBitWidth`).
+/// The number of low bits of a discriminator that are set without FS-AFDO (`BaseDiscriminatorBitWidth`). The compiler's
+/// front end and optimizer set them.
 pub const BASE_DISCRIMINATOR_BITS: u32 = 8;
-/// The number of bits of a discriminator that each pass of FS-AFDO uses, above the low bits
+/// The number of bits of a discriminator that each pass of FS-AFDO sets, above the low bits
 /// (`FSDiscriminatorBitWidth`).
 pub const FS_DISCRIMINATOR_BITS: u32 = 6;
 
-/// The text inside every name that clang made unique (`-funique-internal-linkage-names`).
+/// The text that all names contain that clang made unique (`-funique-internal-linkage-names`).
 pub const UNIQUE_SUFFIX: &[u8] = b".__uniq.";

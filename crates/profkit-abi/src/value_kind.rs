@@ -1,13 +1,13 @@
 //! The kinds of value profiling (`VALUE_PROF_KIND` in `InstrProfData.inc`).
 
-/// The targets of an indirect call site. Raw files hold their addresses, all other formats the low 64 bits of the MD5
-/// of their names.
+/// The value kind of indirect calls. The values are call targets: raw files have their addresses, all other formats
+/// have the low 64 bits of the MD5 of their names.
 pub const INDIRECT_CALL_TARGET: u32 = 0;
-/// The sizes passed to memory intrinsics (LLVM 5).
+/// The value kind of memory intrinsics (since LLVM 5). The values are the sizes that are passed to them.
 pub const MEM_OP_SIZE: u32 = 1;
-/// The virtual tables seen at a virtual call site (LLVM 19).
+/// The value kind of virtual calls (since LLVM 19). The values are the virtual tables that were used.
 pub const VTABLE_TARGET: u32 = 2;
-/// The number of kinds.
+/// The number of value kinds.
 pub const COUNT: usize = 3;
-/// The maximum number of values that a site may hold (`INSTR_PROF_MAX_NUM_VAL_PER_SITE`).
+/// The maximum number of values that a value site may have (`INSTR_PROF_MAX_NUM_VAL_PER_SITE`).
 pub const MAX_VALUES_PER_SITE: usize = 255;

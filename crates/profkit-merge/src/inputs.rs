@@ -17,18 +17,18 @@ use std::io;
 /// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 pub trait Inputs: Sync {
-    /// The number of inputs.
+    /// The number of inputs of the merge.
     fn len(&self) -> usize;
 
-    /// Whether there are no inputs.
+    /// Whether the merge has no inputs.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name that reports print, usually the path as typed.
+    /// The name of an input in reports, usually the path as the user typed it.
     fn name(&self, index: usize) -> Cow<'_, str>;
 
-    /// The factor that multiplies the counts of the input.
+    /// The weight of an input: a factor that multiplies its counts.
     fn weight(&self, index: usize) -> Weight {
         let _ = index;
         Weight::ONE
@@ -63,7 +63,7 @@ pub trait Inputs: Sync {
     }
 }
 
-/// The bytes of one input.
+/// The bytes of an input of a merge.
 pub enum InputData<'s> {
     /// A slice of memory that the implementer of [`Inputs`] owns.
     Borrowed(&'s [u8]),

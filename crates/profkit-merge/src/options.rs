@@ -1,4 +1,4 @@
-//! The options of merges.
+//! The options of merges of instrumentation profiles.
 use crate::driver::{RunOptions, Threads};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::releases::Release;
@@ -53,7 +53,7 @@ pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// What to do with damaged inputs, and whose rules apply.
+    /// What to do with damaged inputs, and whether LLVM's rules are followed exactly.
     pub policy: Policy,
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it. With [`Policy::Llvm`] the
     /// number of threads is the number of LLVM's writers (`--num-threads`; by default the number that LLVM would
@@ -68,7 +68,7 @@ pub struct MergeOptions {
     pub filter: Option<NameFilter>,
     /// The new names to give to functions during the merge.
     pub remapping: Option<Remapping>,
-    /// How weights apply to value profiles.
+    /// How the weights of inputs apply to value profiles.
     pub value_weights: ValueWeights,
     /// How many temporal traces are kept, and how long they may be.
     pub traces: TraceOptions,
@@ -91,12 +91,12 @@ pub struct MergeOptions {
 }
 
 impl MergeOptions {
-    /// The default options.
+    /// Makes the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the policy.
+    /// Sets the policy: what to do with damaged inputs, and whether LLVM's rules are followed exactly.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -110,7 +110,7 @@ impl MergeOptions {
         self
     }
 
-    /// Sets how the merge is run.
+    /// Sets the threads of the merge, the receiver of its progress, and the flag that cancels it.
     #[must_use]
     pub fn run(mut self, run: RunOptions) -> Self {
         self.run = run;

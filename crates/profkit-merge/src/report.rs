@@ -19,7 +19,7 @@ pub const REPORT_VERSION: u32 = 2;
 /// about 200 bytes per event and thread.
 pub const EVENTS_PER_REASON: usize = 1000;
 
-/// What a merge did with its inputs.
+/// The report of a merge: what was done with each input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The version of the report's serialised form: [`REPORT_VERSION`].
@@ -103,7 +103,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds the totals of other inputs.
+    /// Adds the totals of other inputs to these totals.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;
         self.files_kept += other.files_kept;
@@ -125,7 +125,7 @@ impl Totals {
 /// An event of a merge: something that happened to an input or to one of its functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// The index of the input.
+    /// The index of the input in the list of inputs.
     pub input: usize,
     /// The name of the input.
     pub file: String,
@@ -135,9 +135,9 @@ pub struct Event {
     /// The byte offset of the fault in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// What was done with the input or the function.
+    /// The action: what was done with the input or the function.
     pub action: Action,
-    /// The reason for the action.
+    /// The reason why this was done.
     pub reason: Reason,
     /// A sentence that describes the event, without the name of the file.
     pub message: String,
@@ -147,7 +147,7 @@ pub struct Event {
     /// The value that was expected, or the value in the first record of the same function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// A suggestion to the user.
+    /// A suggestion to the user, if there is a step that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The error that LLVM's tool reports for the same fault.
@@ -295,7 +295,7 @@ impl fmt::Display for Action {
 pub enum Reason {
     /// The file could not be opened or read.
     Unreadable,
-    /// The file holds no bytes.
+    /// The file is empty.
     EmptyFile,
     /// The file is not a profile of the kind that is merged.
     NotAProfile,
@@ -304,7 +304,7 @@ pub enum Reason {
     /// The file ends too early. Damaged text whose kind cannot be recognised may also get this reason, because it is
     /// read as an instrumentation profile.
     Truncated,
-    /// A part of the file contradicts itself.
+    /// The file contains parts that contradict each other.
     Malformed,
     /// The raw profile contains only counters. Its function records and names must be read from the program that wrote
     /// it.
@@ -335,9 +335,9 @@ pub enum Reason {
     HashGenerations,
     /// The raw version of the input is shared by clang releases that hash functions differently.
     HashGenerationUnknown,
-    /// A MemProf section was left out.
+    /// A MemProf section was left out of the result.
     MemProfDropped,
-    /// The result is too large for its tables.
+    /// The result has more functions or records than its tables can hold.
     TooLarge,
     /// The checksum in the file is not the checksum of the file's bytes.
     ChecksumWrong,

@@ -30,21 +30,21 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Sets [`debug`](Self::debug).
+    /// Sets the file for source locations; see [`debug`](Self::debug).
     #[must_use]
     pub fn debug(mut self, file: Option<PathBuf>) -> Self {
         self.debug = file;
         self
     }
 
-    /// Sets [`arch`](Self::arch).
+    /// Sets the architecture to read; see [`arch`](Self::arch).
     #[must_use]
     pub fn arch(mut self, name: Option<String>) -> Self {
         self.arch = name;
         self
     }
 
-    /// Sets [`build_id`](Self::build_id).
+    /// Sets the build id of the new profile; see [`build_id`](Self::build_id).
     #[must_use]
     pub fn build_id(mut self, id: Option<BuildId>) -> Self {
         self.build_id = id;
@@ -105,7 +105,7 @@ impl std::error::Error for Error {}
 pub struct Note {
     /// The name of the file that the remark is about.
     pub name: String,
-    /// The content of the remark.
+    /// What the remark says.
     pub kind: NoteKind,
 }
 

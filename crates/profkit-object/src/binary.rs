@@ -29,7 +29,7 @@ pub struct BinaryFile {
     cache: ReadCache<File>,
 }
 
-/// The reader of the parts of a [`BinaryFile`].
+/// The type that reads byte ranges of a [`BinaryFile`].
 pub type FileRange<'data> = ReadCacheRange<'data, File>;
 /// An object file inside a [`BinaryFile`]: the whole file, or one architecture of a universal Mach-O file.
 pub type Image<'data> = object::File<'data, FileRange<'data>>;

@@ -72,7 +72,7 @@ pub enum Answer {
     Runtime,
     /// The debug info does not cover the address. It has no frames, and callers should report it.
     Unknown,
-    /// The address has frames.
+    /// The address has frames, because the debug info covers it.
     Frames,
 }
 

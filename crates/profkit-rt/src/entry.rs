@@ -120,7 +120,7 @@ extern "C" fn initialize() {
         let number = number_of(getenv(b"PROFKIT_MIP_SIGNAL\0".as_ptr()));
         if number != 0 {
             let previous = signal(number, on_signal as Handler as usize);
-            // SIG_DFL, SIG_IGN and SIG_ERR are 0, 1 and −1.
+            // The constants SIG_DFL, SIG_IGN and SIG_ERR, which are no handlers, are 0, 1 and −1.
             if previous > 1 && previous != usize::MAX && sys::pass_three_arguments(number) {
                 PREVIOUS.store(previous, Ordering::Release);
             }

@@ -23,7 +23,7 @@ const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
 };
 
 impl Header {
-    /// Returns the bytes of the header.
+    /// Returns the header as bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; raw_header::SIZE] {
         let [m0, m1, m2, m3] = MAGIC.to_le_bytes();

@@ -54,7 +54,7 @@ pub struct Name {
     length: usize,
     /// Whether the pattern contains a directive for a merge pool.
     pub pool: bool,
-    /// Whether the name was too long.
+    /// Whether the name was longer than the buffer.
     pub too_long: bool,
 }
 

@@ -129,7 +129,7 @@ impl Default for Accumulators {
 }
 
 impl Accumulators {
-    /// The state before any input was processed.
+    /// The state of a hash before any input was processed.
     pub const NEW: Self = Self([
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
     ]);

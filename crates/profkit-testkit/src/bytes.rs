@@ -38,7 +38,7 @@ impl ByteBuilder {
         }
     }
 
-    /// Makes a builder that contains the bytes of a good file.
+    /// Makes a builder that starts with the bytes of a good file.
     pub fn from_bytes(endian: Endian, data: impl Into<Vec<u8>>) -> Self {
         ByteBuilder {
             endian,
@@ -47,37 +47,37 @@ impl ByteBuilder {
         }
     }
 
-    /// Appends one byte.
+    /// Appends one byte to the file.
     pub fn u8(&mut self, value: u8) -> &mut Self {
         self.data.push(value);
         self
     }
 
-    /// Appends two bytes.
+    /// Appends two bytes to the file, in its byte order.
     pub fn u16(&mut self, value: u16) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.bytes(bytes)
     }
 
-    /// Appends four bytes.
+    /// Appends four bytes to the file, in its byte order.
     pub fn u32(&mut self, value: u32) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.bytes(bytes)
     }
 
-    /// Appends eight bytes.
+    /// Appends eight bytes to the file, in its byte order.
     pub fn u64(&mut self, value: u64) -> &mut Self {
         let bytes = self.ordered(value.to_le_bytes());
         self.bytes(bytes)
     }
 
-    /// Appends bytes unchanged.
+    /// Appends bytes unchanged to the file.
     pub fn bytes(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.data.extend_from_slice(bytes.as_ref());
         self
     }
 
-    /// Appends zero bytes.
+    /// Appends zero bytes to the file.
     pub fn zeros(&mut self, count: usize) -> &mut Self {
         self.data.resize(self.data.len() + count, 0);
         self

@@ -26,7 +26,7 @@ pub enum Scope {
 /// The result of one comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The outputs are equal.
+    /// The outputs of profkit and LLVM are equal.
     Same,
     /// The outputs differ as the table of allowed differences expects. The variant holds the reason.
     Allowed(&'static str),
@@ -63,7 +63,7 @@ struct AllowedDifference {
     reason: &'static str,
 }
 
-/// All intended differences between profkit and LLVM.
+/// All differences between profkit and LLVM that are intended.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
     // LLVM's raw reader replaces its names at each profile in a file. Pointers to earlier names are then dangling or
     // unknown.

@@ -41,12 +41,12 @@ impl Llvm {
         })
     }
 
-    /// Returns those of [`RELEASES`] that are installed.
+    /// Returns the releases of [`RELEASES`] that are installed on this machine.
     pub fn installed() -> Vec<Llvm> {
         RELEASES.into_iter().filter_map(Llvm::find).collect()
     }
 
-    /// The major release number.
+    /// The major number of the LLVM release.
     pub fn release(&self) -> u32 {
         self.release
     }

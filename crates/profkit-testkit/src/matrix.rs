@@ -33,34 +33,34 @@ impl fmt::Display for Compiler {
 /// An instrumentation mode: how a program is instrumented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Front-end counters with coverage mapping.
+    /// The mode with front-end counters and coverage mapping.
     Fe,
     /// Front-end counters with value profiling of indirect calls, which is off by default.
     FeValues,
-    /// Front-end counters and MC/DC bitmaps.
+    /// The mode with front-end counters and MC/DC bitmaps.
     Mcdc,
-    /// IR counters with value profiling.
+    /// The mode with IR counters and value profiling.
     Ir,
     /// IR counters of a context-sensitive second instrumentation. The program is compiled with the profile of a first
     /// instrumentation.
     CsIr,
-    /// IR counters, with a counter at the entry of each function.
+    /// The mode with IR counters, one of them at the entry of each function.
     EntryFirst,
-    /// IR counters, with counters at loop entries.
+    /// The mode with IR counters at loop entries.
     LoopEntries,
-    /// Function-entry coverage: one byte per function.
+    /// The mode of function-entry coverage: one byte per function.
     FunctionEntry,
-    /// Block coverage: one byte per block.
+    /// The mode of block coverage: one byte per block.
     BlockCoverage,
     /// IR counters with a time stamp of each function's first call.
     Temporal,
-    /// IR counters with value profiling of virtual tables.
+    /// The mode with IR counters and value profiling of virtual tables.
     Vtables,
-    /// IR counters without value profiling.
+    /// The mode with IR counters and without value profiling.
     NoValues,
-    /// Front-end counters in a 32-bit program.
+    /// The mode with front-end counters in a 32-bit program.
     Fe32,
-    /// IR counters with value profiling in a 32-bit program.
+    /// The mode with IR counters and value profiling in a 32-bit program.
     Ir32,
 }
 
@@ -294,7 +294,7 @@ impl Program {
 /// The arguments of the runs of every program: SEED and COUNT.
 pub const RUNS: [[&str; 2]; 3] = [["1", "10"], ["3", "50"], ["8", "200"]];
 
-/// The reason why a set cannot be built.
+/// The reason why a set of raw profiles cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// The compiler is not installed.

@@ -5,12 +5,12 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// Makes a generator. Equal seeds give equal sequences.
+    /// Makes a random number generator. Equal seeds give equal sequences.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
 
-    /// Returns the next 64 bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,7 +19,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `bound`; 0 if `bound` is 0.
+    /// Returns a random number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = u128::from(self.bits()) * (bound as u128);
         usize::try_from(drawn >> 64).expect("it is below a usize")

@@ -12,7 +12,7 @@ pub enum SampleShape {
     Probes,
     /// Source lines with calling contexts. A function occurs once for each chain of callers.
     Context,
-    /// Pseudo probes with calling contexts.
+    /// Pseudo probes instead of lines, with calling contexts.
     ContextProbes,
 }
 

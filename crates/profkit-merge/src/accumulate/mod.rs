@@ -50,7 +50,7 @@ impl Rules {
         sites: SiteRule::Llvm,
         ..Self::TOLERANT
     };
-    /// The rules of LLVM's writers.
+    /// The rules of LLVM's writers for adding records.
     pub(crate) const LLVM: Self = Rules {
         sites: SiteRule::Llvm,
         first_shape_wins: true,
@@ -65,7 +65,7 @@ impl Default for Rules {
     }
 }
 
-/// The sum of many profiles.
+/// An accumulator: the sum of many instrumentation profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rules: Rules,
@@ -81,7 +81,7 @@ pub(crate) struct Accumulator {
     pub(crate) refused: u64,
 }
 
-/// Statistics about a record of the accumulator.
+/// Statistics about one record of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordStats {
     /// The number of input records that were added to this record.
@@ -108,8 +108,8 @@ impl RecordStats {
         self.seen = self.seen.saturating_add(other.seen);
         let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
         self.collided |= other.collided | differ;
-        // Of two programs, the one with the lower number is kept, so that the result does not depend on the order of
-        // inputs.
+        // If the records come from two programs, the lower program number is kept, so that the result does not depend
+        // on the order of inputs.
         self.origin = match (self.origin, other.origin) {
             (0, one) | (one, 0) => one,
             (a, b) => a.min(b),
@@ -733,7 +733,7 @@ impl Accumulator {
 /// A filter of functions: returns whether the function with the given name stays in the result.
 pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// The result of [`Accumulator::finish`].
+/// The finished sum of an accumulator.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) table: FunctionTable,

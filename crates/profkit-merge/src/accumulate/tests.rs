@@ -1,4 +1,4 @@
-//! The laws of the accumulator.
+//! Tests of the algebraic laws of the accumulator: order and grouping of inputs must not matter.
 use super::*;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 use profkit_data::instr::ValueEntry;

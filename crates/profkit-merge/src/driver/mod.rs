@@ -86,7 +86,7 @@ impl std::error::Error for Cancelled {}
 
 /// A kind of merge: instrumentation, sample, heap or MIP profiles. The driver calls these methods.
 pub(crate) trait MergeKind: Sync {
-    /// The state of one worker.
+    /// The state of a worker of the merge.
     type Worker: Send;
     /// The error of a merge that has no result.
     type Error: From<Cancelled> + Send;
@@ -175,7 +175,7 @@ pub(crate) enum Schedule {
     /// writers. Workers are joined as LLVM joins its writers: the upper half is added to the lower half until one is
     /// left.
     InTurn {
-        /// The number of writers.
+        /// The number of LLVM's writers, each of which has its own inputs.
         writers: usize,
     },
 }

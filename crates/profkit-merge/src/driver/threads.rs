@@ -1,4 +1,4 @@
-//! The threads of a merge.
+//! The pool of threads on which merges run.
 use rayon::prelude::*;
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -18,7 +18,7 @@ use profkit_data::instr::raw::RawDialect;
 use profkit_data::{Error, ErrorKind};
 use std::io;
 
-/// The strategy for [`Policy::Llvm`](crate::Policy::Llvm).
+/// The rules of a merge under [`Policy::Llvm`](crate::Policy::Llvm).
 #[derive(Debug)]
 pub(crate) struct AsLlvm {
     /// The number of writers that LLVM's tool would have.

@@ -21,7 +21,7 @@ pub(crate) struct MemProfs {
 #[derive(Clone, Copy)]
 struct SeenSection {
     input: usize,
-    /// Whether the rest of the input is sound.
+    /// Whether the rest of the input (everything but the MemProf section) is sound.
     sound: bool,
 }
 

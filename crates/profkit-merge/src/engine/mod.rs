@@ -44,7 +44,7 @@ pub struct MergeOutcome {
     pub report: Report,
 }
 
-/// One merged profile.
+/// A merged profile, and the build ids of its inputs.
 #[derive(Clone, Debug, Default)]
 pub struct MergedProfile {
     /// The build ids that the inputs of this profile contain. Empty if the profile is the sum of all inputs, or if its
@@ -274,7 +274,7 @@ fn finish_tolerant(
     })
 }
 
-/// Merges the heap profiles among the inputs in input order.
+/// Merges the heap profiles among the inputs, in input order.
 fn merge_heap_inputs(
     context: &Context<'_, '_>,
     worker: &mut Worker<'_, '_>,

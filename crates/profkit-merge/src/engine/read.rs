@@ -1,4 +1,4 @@
-//! Reads an input record by record.
+//! Reads an instrumentation profile record by record.
 use super::Context;
 use super::source::Source;
 use super::worker::Worker;
@@ -552,8 +552,8 @@ impl FileStats {
 /// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // These two errors occur if the names section is larger than the rest of the file: either the file is cut off,
-        // or the header is wrong.
+        // If the names section is larger than the rest of the file, one of these two errors occurs. The file may be cut
+        // off, but its header may also be wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })

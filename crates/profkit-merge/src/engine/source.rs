@@ -1,4 +1,4 @@
-//! Chooses the reader for an input by the input's content.
+//! Opens an input with the reader for its format, which is recognised by the content.
 use super::Context;
 use crate::MergeOptions;
 use crate::driver::OpenedInput;
@@ -87,7 +87,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns the kind of the current profile.
+    /// Returns the kind of the profile that is being read.
     pub(crate) fn current_kind(&mut self) -> InstrKind {
         match self {
             Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {

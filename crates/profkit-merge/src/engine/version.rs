@@ -81,7 +81,7 @@ fn of_raw(version: u32) -> (u32, bool) {
 
 /// The inputs and clang releases that the hashes of one indexed version come from.
 struct Origin {
-    /// The first input with such hashes.
+    /// The first input whose hashes are those of this indexed version.
     input: usize,
     /// The clang releases that may have made the hashes.
     clangs: RangeInclusive<Release>,

@@ -21,7 +21,7 @@ impl VtableNames {
         }
     }
 
-    /// Adds the names of another worker.
+    /// Adds the names of virtual tables that another worker has read.
     pub(crate) fn absorb(&mut self, other: VtableNames) {
         other.names.iter().for_each(|name| self.insert(name));
     }

@@ -55,7 +55,7 @@ impl InputFile {
 /// All input files of a merge, in the order in which they were named. The files of a folder are sorted by path.
 #[derive(Debug, Default)]
 pub struct InputList {
-    /// The files.
+    /// The input files.
     pub files: Vec<InputFile>,
     /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
@@ -80,7 +80,7 @@ pub enum InputNote {
     },
     /// A file in an input folder is left out, because it is the output of this merge.
     OutputInFolder {
-        /// The name of the file that is left out.
+        /// The path of the file that is left out.
         path: PathBuf,
     },
     /// A folder contains no files to merge.
@@ -94,7 +94,7 @@ pub enum InputNote {
         name: String,
         /// The number of members that can be read.
         members: usize,
-        /// A description of the damage.
+        /// A description of the damage in the archive.
         problem: String,
     },
     /// An archive contains no files.
@@ -122,7 +122,7 @@ pub struct MissingInput {
     pub at: Option<String>,
     /// The name of the input.
     pub name: String,
-    /// The reason why the input cannot be found.
+    /// The reason why the input cannot be read, usually that it does not exist.
     pub error: io::Error,
 }
 
@@ -135,13 +135,13 @@ impl fmt::Display for MissingInput {
     }
 }
 
-/// Why the inputs could not be collected.
+/// The reason why the inputs could not be collected.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListError {
     /// The text before the comma of an argument is not a valid weight. The variant holds the message.
     Weight(String),
-    /// Standard input (`-`) is named twice.
+    /// Standard input (`-`) is named twice as an input.
     StdinTwice,
     /// A list file cannot be read.
     List {
@@ -154,7 +154,7 @@ pub enum ListError {
     Line {
         /// The list file and the line, as "LIST:7".
         at: String,
-        /// The reason why the line is not valid.
+        /// The reason why the line of the list file is not valid.
         problem: String,
     },
     /// A folder cannot be read.
@@ -164,7 +164,7 @@ pub enum ListError {
         /// The reason why the folder cannot be read.
         error: io::Error,
     },
-    /// Some of the named files do not exist.
+    /// Some of the input files that were named do not exist.
     Missing(Vec<MissingInput>),
 }
 
@@ -474,7 +474,7 @@ fn walk(
         let (is_file, is_folder) = if file_type.is_symlink() {
             match fs::metadata(&path) {
                 Ok(metadata) => (metadata.is_file(), metadata.is_dir()),
-                // The link leads to a file that does not exist.
+                // The symbolic link leads to a file that does not exist.
                 Err(_) => (false, false),
             }
         } else {
@@ -499,7 +499,7 @@ fn is_temporary(name: &OsStr) -> bool {
 /// A line of a list file that is neither empty nor a comment.
 #[derive(Debug)]
 pub struct ListEntry {
-    /// The number of the line, from 1.
+    /// The number of the line in the list file, from 1.
     pub line: usize,
     /// The input that the line names, or the reason why the line is not valid.
     pub input: std::result::Result<InputFile, String>,
@@ -602,7 +602,7 @@ impl fmt::Debug for Subset<'_> {
 }
 
 impl<'a> Subset<'a> {
-    /// Selects the inputs with these indexes.
+    /// Selects the inputs with these indexes from another [`Inputs`] object.
     pub fn new(inputs: &'a dyn Inputs, indexes: Vec<usize>) -> Self {
         Subset { inputs, indexes }
     }

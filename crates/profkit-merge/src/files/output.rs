@@ -189,7 +189,7 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {
             Ok(link) => path = folder_of(&path).join(link),
-            // The path is not a link, or does not exist.
+            // The output path is not a symbolic link, or does not exist.
             Err(_) => return Ok(path),
         }
     }
@@ -244,7 +244,7 @@ pub enum OutputProblem {
     EmptyPath,
     /// The output is a terminal, and the content is binary.
     Terminal,
-    /// No file can be created in the folder.
+    /// No file can be created in the output's folder.
     Create {
         /// The error of the system. It may be wrapped in an error of `tempfile`.
         error: io::Error,

@@ -119,7 +119,7 @@ impl Layouts {
         Some((layout, Slide(0)))
     }
 
-    /// The number of known layouts.
+    /// The number of layouts that are known so far.
     pub(crate) fn count(&self) -> usize {
         let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))

@@ -25,11 +25,11 @@ struct Sums {
     counts: Vec<u64>,
     bitmap: Vec<u8>,
     values: ValueSums,
-    /// The number of profiles that were added.
+    /// The number of raw profiles that were added.
     profiles: u64,
     /// The earliest input among the profiles that were added.
     first_input: usize,
-    /// A number that no counter sum exceeds.
+    /// A number that none of the counter sums exceeds.
     bound: u64,
 }
 

@@ -57,7 +57,7 @@ pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 /// A fault in one or several heap dumps.
 #[derive(Clone, Debug)]
 pub struct Skipped {
-    /// The reader's error.
+    /// The reader's error that describes the fault.
     pub error: Error,
     /// The number of blocks in the dump that were added before the fault.
     pub kept: usize,
@@ -123,7 +123,7 @@ struct Context {
     histogram: Vec<u64>,
 }
 
-/// An allocation context of heap dumps.
+/// An allocation context of heap dumps: a call stack with its memory statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextRef<'a> {
     /// The call stack, from the allocation function to its outermost caller.
@@ -348,7 +348,7 @@ impl RawContexts {
         &self.modules
     }
 
-    /// All addresses in the contexts.
+    /// All addresses in the allocation contexts.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
@@ -402,9 +402,9 @@ struct Segments {
 /// Two numbers that convert an address of the process to an address of its module.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The number to subtract from the address.
+    /// The first number is subtracted from the address.
     minus: u64,
-    /// The number to add after the subtraction.
+    /// The second number is added to the result of the subtraction.
     plus: u64,
 }
 

@@ -21,7 +21,7 @@ const MOST_FAULTS: u64 = 10;
 pub struct HeapParts {
     /// The allocation contexts of all raw dumps, with addresses instead of frames.
     pub contexts: RawContexts,
-    /// The YAML profiles, in input order.
+    /// The YAML heap profiles, in input order.
     pub profiles: Vec<MemProfile>,
 }
 

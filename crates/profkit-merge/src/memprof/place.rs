@@ -29,7 +29,7 @@ impl SectionChoice {
         Self::default()
     }
 
-    /// Sets the version of the section.
+    /// Sets the version of the MemProf section.
     #[must_use]
     pub fn version(mut self, version: Option<u32>) -> Self {
         self.version = version;
@@ -96,9 +96,9 @@ impl SectionChoice {
 pub enum SectionError {
     /// No LLVM release can read both this indexed version and this version of the MemProf section.
     UnknownVersion {
-        /// The version of the section that was asked for.
+        /// The version of the MemProf section that was asked for.
         asked: u32,
-        /// The version of the indexed file.
+        /// The version of the indexed profile.
         indexed: u32,
     },
     /// An indexed file of this version cannot contain heap profiles.

@@ -10,11 +10,11 @@ pub enum ContextRule {
     /// and so on.
     #[default]
     Add,
-    /// Append the context again, as LLVM 19 does.
+    /// Append the context as another one, as LLVM 19 does.
     Append,
 }
 
-/// The sum of heap profiles.
+/// A sum of heap profiles.
 #[derive(Clone, Debug, Default)]
 pub struct MemProfSum {
     rule: ContextRule,
@@ -27,7 +27,7 @@ pub struct MemProfSum {
 }
 
 impl MemProfSum {
-    /// Makes an empty sum.
+    /// Makes an empty sum of heap profiles.
     pub fn new(rule: ContextRule) -> Self {
         MemProfSum {
             rule,
@@ -121,7 +121,7 @@ impl MemProfSum {
         self.added
     }
 
-    /// Returns the summed profile.
+    /// Returns the summed heap profile.
     pub fn finish(self) -> MemProfile {
         self.profile
     }

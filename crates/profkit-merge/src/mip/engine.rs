@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 pub struct MipTarget {
     /// The name of the profile in reports.
     pub name: String,
-    /// The functions, and the counts of earlier runs.
+    /// The MIP profile. It may contain counts of earlier runs.
     pub profile: MipProfile,
 }
 
@@ -28,7 +28,7 @@ pub struct MipTarget {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MipMergeOptions {
-    /// Threads, progress, cancelling.
+    /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
     /// Whether a profile among the inputs becomes a target if there is no target of its build yet.
     pub take_profiles: bool,
@@ -132,7 +132,7 @@ fn merge(
     Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// The MIP profiles among the inputs, grouped by identity.
+/// The MIP profiles among the inputs, grouped by identity (build id or module hash).
 #[derive(Default)]
 struct Profiles {
     /// For each identity: the sum of its profiles, and the first input with this identity.
@@ -208,7 +208,7 @@ struct ProfilesFirst;
 struct FirstWorker {
     profiles: Profiles,
     details: MipDetails,
-    /// The indexes of the inputs that are not profiles.
+    /// The indexes of the inputs that are raw files and not profiles.
     pending: Vec<usize>,
 }
 
@@ -298,7 +298,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-/// An index of the targets by identity.
+/// An index of the profiles to merge into, by their identity (build id or module hash).
 struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
@@ -545,7 +545,7 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Adds the totals of another worker.
+    /// Adds the totals of another worker to these totals.
     fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;

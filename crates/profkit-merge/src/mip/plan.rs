@@ -30,7 +30,7 @@ pub(super) struct Slots {
     /// The first slot of the function's blocks. Blocks have the kind [`Kind::Coverage`].
     pub blocks: usize,
     pub block_count: usize,
-    /// The offset at which the function's record ends.
+    /// The offset at which the record of the function ends.
     pub end: u64,
 }
 

@@ -54,7 +54,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             .iter()
             .zip(&from.functions)
             .all(|(one, two)| one.same_code(two));
-    // For each function of `from`, its index in `into`.
+    // For each function of the profile `from`, its index in the profile `into`.
     let places: IndexVec<FunctionId, Option<FunctionId>> = if same {
         for (function, more) in into.functions.iter_mut().zip(&from.functions) {
             add_function(function, more);
@@ -173,7 +173,7 @@ fn unite(
     let mut order: Vec<FunctionId> = into.functions.ids().collect();
     order.sort_by(|&one, &two| into.functions[one].key().cmp(&into.functions[two].key()));
     let mut sorted = IndexVec::with_capacity(order.len());
-    // For each function, its new index.
+    // For each function of the profile, its new index.
     let mut moved: IndexVec<FunctionId, FunctionId> = into.functions.ids().collect();
     for id in order {
         moved[id] = sorted.push(std::mem::take(&mut into.functions[id]));

@@ -35,7 +35,7 @@ struct CallsSum {
     order_sum: u64,
     called: u32,
     order_runs: u32,
-    /// The smallest ordinal. All bits are set if there is none.
+    /// The smallest ordinal of the first calls. All bits are set if there is none.
     order_min: u32,
 }
 
@@ -63,7 +63,7 @@ impl CallsSum {
 }
 
 impl RecordSums {
-    /// Makes sums of zero runs.
+    /// Makes empty sums, to which no run was added yet.
     pub fn new(plan: &RecordPlan) -> Self {
         RecordSums {
             runs: 0,
@@ -139,7 +139,7 @@ impl RecordSums {
             Kind::Coverage => {
                 let sums = self.pending.get_mut(slot..).unwrap_or_default();
                 for (sum, &byte) in sums.iter_mut().zip(bytes) {
-                    // This cannot overflow: `widen` is called in time.
+                    // This addition cannot overflow, because `widen` is called before it could.
                     *sum = sum.wrapping_add(u8::from(byte == 0));
                 }
             }

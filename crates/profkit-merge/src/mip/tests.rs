@@ -449,7 +449,7 @@ fn records_of_version_8_that_nothing_writes() {
 fn calls_of_version_8_are_the_count_itself() {
     let mut map = V8_MAP.to_vec();
     map[8] = 0xc;
-    // The record of foo is at 0x20, the record of main at 0x28.
+    // The record of the function foo is at 0x20, and that of main at 0x28.
     map[0x48] = 0x80;
     let mut raw = V8_RAW[..32].to_vec();
     raw[8] = 0xc;
@@ -567,7 +567,7 @@ proptest! {
     }
 }
 
-/// Inputs in memory. One of them may be unreadable.
+/// Test inputs in memory. One of them may be unreadable.
 struct Owned<'a>(&'a [(String, Weight, Vec<u8>)]);
 
 impl Inputs for Owned<'_> {

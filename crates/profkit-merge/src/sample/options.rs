@@ -25,7 +25,7 @@ pub struct SampleMergeOptions {
     pub run: RunOptions,
     /// The new names to give to functions during the merge.
     pub remapping: Option<Remapping>,
-    /// What to do with cold contexts; `None` keeps them.
+    /// What to do with cold calling contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
     /// The layout of the result; `None` keeps the layout of the inputs.
     pub layout: Option<SampleLayout>,

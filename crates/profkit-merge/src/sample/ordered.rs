@@ -232,7 +232,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
 
     fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
         let [probes, contexts] = family(kind);
-        // LLVM checks probes before contexts.
+        // LLVM checks pseudo probes before calling contexts.
         for (what, has, seen) in [
             (SampleConflict::Probes, probes, 0),
             (SampleConflict::Contexts, contexts, 1),

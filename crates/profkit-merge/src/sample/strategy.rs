@@ -89,7 +89,7 @@ pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     }
 }
 
-/// The rules of [`Policy::Tolerant`].
+/// The rules of a merge under [`Policy::Tolerant`].
 struct Tolerant;
 
 impl Strategy for Tolerant {
@@ -101,7 +101,7 @@ impl Strategy for Tolerant {
     }
 }
 
-/// The rules of [`Policy::Llvm`].
+/// The rules of a merge under [`Policy::Llvm`].
 struct AsLlvm {
     /// Whether a damaged input ends the merge.
     stop_at_fault: bool,

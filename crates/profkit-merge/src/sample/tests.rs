@@ -17,7 +17,7 @@ fn input(name: &str, weight: u64, text: &str) -> Input {
     (name.to_owned(), Weight::integer(weight), bytes)
 }
 
-/// Inputs in memory, as a sized type.
+/// Test inputs in memory, as a type of known size.
 struct List<'a>(&'a [Input]);
 
 impl Inputs for List<'_> {
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(merged(&weighted, &options), merged(&copies, &options));
     }
 
-    /// Flattening a flat profile must change nothing.
+    /// Flattening a profile that is flat already must change nothing.
     #[test]
     fn flattening_twice_is_flattening_once(seed in 0u64..1000) {
         let mut options = SampleMergeOptions::new();

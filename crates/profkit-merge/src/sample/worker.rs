@@ -27,7 +27,7 @@ pub(super) struct SampleKind<'d, 'a> {
 /// A group of neighbouring inputs of a worker.
 #[allow(clippy::large_enum_variant, reason = "a worker has few of them")]
 pub(super) enum Piece {
-    /// The inputs were read, and this is their sum.
+    /// The inputs of the group were read. The variant holds their sum.
     Sum(Sum),
     /// The inputs were not read yet. They are read one by one, after all inputs before them.
     Later(Vec<usize>),
@@ -43,7 +43,7 @@ pub(super) struct Sum {
     /// The first input whose properties (probes, contexts) all other inputs must share.
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
-    /// Whether LLVM would call the sum FS-AFDO; see [`fs_word`].
+    /// Whether LLVM would treat the sum as an FS-AFDO profile; see [`fs_word`].
     pub(super) is_fs: Option<bool>,
     pub(super) part: ReportPart,
 }
@@ -69,13 +69,13 @@ pub(super) struct SampleWorker {
 }
 
 impl SampleWorker {
-    /// Returns all groups of inputs in their order.
+    /// Returns all groups of inputs, in the order of the inputs.
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
     }
 
-    /// Ends the current sum. The next input begins a new sum.
+    /// Ends the current sum of inputs. The next input begins a new sum.
     fn close(&mut self) {
         let sum = std::mem::take(&mut self.sum);
         if !sum.inputs.is_empty() {

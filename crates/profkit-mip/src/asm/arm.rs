@@ -5,9 +5,9 @@ use super::statement::Directive;
 /// An instruction set of 32-bit Arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArmSet {
-    /// Instructions of four bytes (`.arm`).
+    /// The Arm instruction set (A32): instructions of four bytes (`.arm`).
     A32,
-    /// Thumb: instructions of two and four bytes (`.thumb`).
+    /// The Thumb instruction set: instructions of two and four bytes (`.thumb`).
     T32,
 }
 

@@ -87,7 +87,7 @@ impl<'a> Sections<'a> {
         sections
     }
 
-    /// Changes the current section if the directive does so.
+    /// Changes the current section if the directive selects another one.
     pub(super) fn follow(&mut self, directive: Directive<'a>) {
         match directive.name {
             b".pushsection" => {

@@ -13,7 +13,7 @@ pub struct Statement<'a> {
     pub end: usize,
     /// The section of the statement. For a directive that changes the section, this is the section before the change.
     pub section: SectionId,
-    /// The context of the statement.
+    /// The context of the statement, which depends on the statements before it.
     pub context: Context,
     /// The kind of the statement.
     pub kind: Kind<'a>,
@@ -61,7 +61,7 @@ pub struct Directive<'a> {
 pub struct Instruction<'a> {
     /// The first word of the statement, which may be a prefix such as `lock`.
     pub mnemonic: &'a [u8],
-    /// The text after the first word.
+    /// The operands: the text after the first word of the instruction.
     pub operands: &'a [u8],
 }
 

@@ -3,9 +3,9 @@
 /// The format of the object file that the assembler writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectFormat {
-    /// ELF.
+    /// The assembler writes ELF objects.
     Elf,
-    /// Mach-O.
+    /// The assembler writes Mach-O objects.
     MachO,
 }
 

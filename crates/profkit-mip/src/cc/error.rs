@@ -33,21 +33,21 @@ impl fmt::Display for Unsupported {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doing {
-    /// Reading a file.
+    /// The driver was reading a file.
     Read,
-    /// Writing a file.
+    /// The driver was writing a file.
     Write,
-    /// Making a folder or a link.
+    /// The driver was making a folder or a link.
     Make,
-    /// Making a folder for temporary files.
+    /// The driver was making a folder for temporary files.
     MakeFolder,
-    /// Asking the system for the path of this program.
+    /// The driver was asking the system for the path of this program.
     Find,
-    /// Registering signal handlers.
+    /// The driver was registering signal handlers.
     Catch,
-    /// Starting the compiler.
+    /// The driver was starting the compiler.
     Start,
-    /// Starting GCC's assembler.
+    /// The driver was starting GCC's assembler.
     StartAssembler,
 }
 

@@ -4,10 +4,10 @@ use super::parse::{Class, Family, Item, Kind, Parsed, Stop};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A step of a plan.
+/// A step that the compiler driver carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Start the compiler with these words.
+    /// Start the compiler with these command-line words.
     Run(Vec<OsString>),
     /// Instrument an assembly file.
     Instrument {

@@ -89,7 +89,7 @@ impl Compiler {
         self.cannot_start(error)
     }
 
-    /// Returns the target triple that the user's words select.
+    /// Returns the target triple of the compiler with the user's options.
     fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
         words.push("-dumpmachine".into());
@@ -146,7 +146,7 @@ impl Cleaner {
     }
 }
 
-/// Carries out a command line. Returns the exit code.
+/// Carries out a command line of the compiler driver. Returns the exit code.
 pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
     let temporary = tempfile::Builder::new()
         .prefix("profkit-cc-")

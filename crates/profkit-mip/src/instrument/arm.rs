@@ -175,7 +175,7 @@ fn is_condition(name: &[u8]) -> bool {
     )
 }
 
-/// Whether a text looks like 32-bit Arm.
+/// Whether the text of a file looks like assembly for 32-bit Arm.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SIGNS: [&[u8]; 6] = [
         b".eabi_attribute",

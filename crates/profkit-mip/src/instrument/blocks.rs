@@ -225,7 +225,7 @@ fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     places.get(name)?.first().copied()
 }
 
-/// Returns the positions at which a block begins.
+/// Returns the positions of all statements at which a block begins.
 fn leaders<'a>(
     module: &Module<'a>,
     items: &[Item<'a>],

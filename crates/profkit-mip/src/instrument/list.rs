@@ -2,7 +2,7 @@
 //! list"). A list has a section `[mip]` with entries `fun:GLOB` and `src:GLOB`, each with an optional `=CATEGORY`.
 use std::fmt;
 
-/// What the glob of an entry is compared with.
+/// Whether an entry of an ignore list is about functions or about source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Function,
@@ -147,7 +147,7 @@ impl IgnoreList {
     }
 }
 
-/// A piece of a glob.
+/// A piece of a glob in an ignore list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Byte(u8),

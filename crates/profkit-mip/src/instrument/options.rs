@@ -18,10 +18,10 @@ pub enum Mode {
 /// The instruction that records the entry of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counter {
-    /// The instruction stores 0 into a byte.
+    /// The instruction stores 0 into the function's byte.
     #[default]
     Store,
-    /// The instruction shifts a byte, which counts up to 8 calls.
+    /// The instruction shifts the function's byte, which counts up to 8 calls.
     Unary,
 }
 

@@ -206,7 +206,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
         let mut starts: Vec<Vec<usize>> = vec![Vec::new(); function.parts.len() + 1];
         for (index, block) in graph.blocks.iter().enumerate() {
-            // The entry probe covers the first block.
+            // The first block gets no probe of its own, because the entry probe covers it.
             if index == 0 && block.part == 0 {
                 continue;
             }

@@ -18,14 +18,14 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 /// The name of the section with the block address map.
 pub const SECTION: &str = ".llvm_bb_addr_map";
 
-/// The versions of the section that can be read.
+/// The versions of `.llvm_bb_addr_map` that can be read.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=5;
 /// The first version in which blocks have ids.
 const IDS: u8 = 2;
 /// The first version in which the feature field has two bytes.
 const WIDE_FEATURES: u8 = 5;
 
-// The feature bits (LLVM `BBAddrMap::Features`).
+// The bits of the feature field (LLVM `BBAddrMap::Features`).
 const FUNCTION_COUNT: u16 = 1;
 const BLOCK_FREQUENCIES: u16 = 1 << 1;
 const BRANCH_PROBABILITIES: u16 = 1 << 2;

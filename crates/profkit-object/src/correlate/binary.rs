@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 /// profile was not written by this binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outside {
-    /// Leave such records out.
+    /// Records with counters outside the section are left out.
     #[default]
     Drop,
     /// Keep such records, as LLVM does. Reading a profile then fails at the first of them.

@@ -8,7 +8,7 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 /// The form of the pointers in a section of a Mach-O file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointers {
-    /// Each pointer is an address.
+    /// Each pointer in the section is an address.
     Plain,
     /// Each pointer has the format `DYLD_CHAINED_PTR_64` or `DYLD_CHAINED_PTR_64_OFFSET`: 36 bits are the target
     /// relative to `base`, and 8 bits are the highest byte of the address.

@@ -371,7 +371,7 @@ impl Walk<'_> {
         let mut headers = dwo.units();
         while let Some(header) = headers.next()? {
             let mut unit: Unit<_> = dwo.unit(header)?;
-            // The file has the right name, but belongs to another build.
+            // The `.dwo` file has the right name, but belongs to another build.
             if unit.dwo_id != skeleton.dwo_id {
                 continue;
             }
@@ -508,7 +508,7 @@ impl Walk<'_> {
             function_name: name.clone(),
             cfg_hash: hash,
             counter_offset: offset & mask,
-            // LLVM uses only the low 32 bits of this number.
+            // LLVM uses only the low 32 bits of the number of counters.
             num_counters: u32::try_from(count & u64::from(u32::MAX)).unwrap_or(0),
             address: function.low_pc,
             ..Probe::default()

@@ -31,7 +31,7 @@ use profkit_data::{Error, ErrorKind, Result};
 pub struct CounterSection {
     /// The address of the first counter that the run-time library writes to raw profiles.
     pub start: u64,
-    /// The address after the last counter byte.
+    /// The address after the last byte of the counters.
     pub end: u64,
 }
 
@@ -62,7 +62,7 @@ impl CounterSection {
 /// The function records and names of a program, and the warnings of reading them.
 #[derive(Clone, Debug, Default)]
 pub struct Correlated {
-    /// The function records and the names.
+    /// The function records and names of the program.
     pub program: ProgramMetadata,
     /// The warnings, which LLVM's tool gives too.
     pub warnings: CorrelationWarnings,
@@ -115,7 +115,7 @@ fn missing_section(name: &'static str) -> Error {
     })
 }
 
-/// Returns the bytes of a section.
+/// Returns the bytes of a section in an object file.
 pub(crate) fn section_data<'data, R: ReadRef<'data>>(
     section: &object::Section<'data, '_, R>,
 ) -> Result<&'data [u8]> {

@@ -105,7 +105,7 @@ pub struct CorrelationWarnings {
     limit: usize,
     /// The first warnings, up to the limit of the list.
     pub list: Vec<CorrelationWarning>,
-    /// The number of warnings that are not in the list.
+    /// The number of warnings that exceeded the limit of the list.
     pub suppressed: u64,
 }
 

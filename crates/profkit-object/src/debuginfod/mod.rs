@@ -40,7 +40,7 @@ const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
 pub enum Artifact {
     /// The file with the debug info and the other sections that are not loaded when the program runs.
     DebugInfo,
-    /// The program or library itself.
+    /// The file is the program or library itself.
     Executable,
 }
 

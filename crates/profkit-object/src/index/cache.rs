@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl IndexCache {
-    /// Makes an empty cache that is not stored in a file.
+    /// Makes an empty cache, which is never stored in a file.
     pub fn none() -> Self {
         Self::default()
     }

@@ -35,7 +35,7 @@ impl Contents {
     /// The file has debug info.
     pub const DWARF: Self = Contents(8);
 
-    /// Whether this set contains all flags in `other`.
+    /// Whether this set of flags contains all flags in `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -34,7 +34,7 @@ pub(super) struct Functions<'a> {
     pub(super) too_many_ranges: bool,
 }
 
-/// A function entry that encloses the current entry.
+/// An enclosing function: its entry contains the current entry.
 struct Open {
     depth: isize,
     offset: UnitOffset,
@@ -211,7 +211,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// Whether entries with this abbreviation can have addresses.
+/// Whether entries with this abbreviation may have attributes with addresses.
 fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation
         .attributes()

@@ -178,9 +178,9 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DebugInfo {
-    /// DWARF in the binary itself.
+    /// The source locations come from DWARF in the binary itself.
     Binary,
-    /// DWARF in the separate debug file.
+    /// The source locations come from DWARF in the separate debug file.
     DebugFile,
     /// The symbol table, because there is no debug info: functions are known, but no lines.
     SymbolsOnly,
@@ -265,7 +265,7 @@ impl<'data> Symbolizer<'data> {
         })
     }
 
-    /// Returns the kind of data from which source locations come.
+    /// Returns the kind of data from which the source locations come.
     pub fn debug_info(&self) -> DebugInfo {
         self.debug_info
     }
@@ -311,7 +311,7 @@ impl<'data> Symbolizer<'data> {
     }
 }
 
-/// Returns the indices of `addresses`, sorted by address.
+/// Returns the indices of the addresses, sorted by address.
 fn sorted(addresses: &[u64]) -> Vec<u32> {
     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     let mut order: Vec<u32> = (0..count).collect();

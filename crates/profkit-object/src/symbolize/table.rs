@@ -220,7 +220,7 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// Returns the frame into which this frame is inlined.
+    /// Returns the frame into which the given frame is inlined.
     pub fn caller(&self, frame: FrameId) -> Option<FrameId> {
         // A calling frame is always stored before the frames inlined into it, so following the callers always ends.
         self.frames

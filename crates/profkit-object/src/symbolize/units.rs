@@ -24,9 +24,9 @@ struct UnitRange {
 /// All compile units, and the address ranges that they cover.
 pub(super) struct UnitIndex<'c, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
-    /// The units, sorted by offset.
+    /// The compile units, sorted by their offset in `.debug_info`.
     entries: Vec<Entry<'a>>,
-    /// The ranges, sorted by address. They do not overlap.
+    /// The address ranges of all units, sorted by address. They do not overlap.
     ranges: Vec<UnitRange>,
 }
 

@@ -29,7 +29,7 @@ impl Range {
         }
     }
 
-    /// The address of the first byte.
+    /// The address of the first byte of the section.
     pub fn address(self) -> usize {
         self.start as usize
     }

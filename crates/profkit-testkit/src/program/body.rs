@@ -73,7 +73,7 @@ impl Body<'_> {
         }
         let sum = "v0 ^ v1 + v2 ^ v3 - v4 ^ array[a & 7] ^ of_double(d)";
         if self.rng.below(4) == 0 && self.index + 1 < self.total {
-            // This is a tail call.
+            // This generates a tail call.
             let callee = self.later();
             let _ = writeln!(
                 self.text,

@@ -99,7 +99,7 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     found
 }
 
-/// Replaces every count except 0 by 1, as in coverage.
+/// Replaces every count by 1 if it is not 0, as in coverage.
 pub fn covered(counts: &Counts) -> Counts {
     let of_one = |of_name: &Vec<u64>| of_name.iter().map(|count| (*count).min(1)).collect();
     sorted(

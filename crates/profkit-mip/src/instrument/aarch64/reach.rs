@@ -32,7 +32,8 @@ pub(super) struct Table<'text> {
     /// Whether the entries are signed. They are in gcc's tables. In clang's tables they are not, because distances
     /// begin at the lowest target.
     pub(super) signed: bool,
-    /// For each entry: the index of its line, the target label, and the label at which the distance begins.
+    /// For each entry of the table: the index of its line, the target label, and the label at which the distance
+    /// begins.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
@@ -262,7 +263,7 @@ fn condition(word: &str) -> Option<&'static str> {
         .copied()
 }
 
-/// Pairs of opposite conditions.
+/// Pairs of conditions of which one is the opposite of the other.
 const OPPOSITES: [[&str; 2]; 9] = [
     ["eq", "ne"],
     ["cs", "cc"],

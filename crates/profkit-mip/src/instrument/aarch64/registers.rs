@@ -98,7 +98,7 @@ pub(super) enum Next {
     Unknown,
 }
 
-/// The effect of an instruction on registers and control.
+/// The effect of an instruction: the registers that it reads and writes, and where execution continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     pub(super) reads: Registers,

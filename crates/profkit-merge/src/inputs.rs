@@ -1,4 +1,4 @@
-//! Where the bytes of the inputs come from: files, memory, or any other implementer of [`Inputs`].
+//! The inputs of a merge: files, bytes in memory, or any other implementer of [`Inputs`].
 use crate::Weight;
 use std::borrow::Cow;
 use std::fmt;

@@ -12,13 +12,13 @@ pub(crate) struct Seen {
 
 /// Checks that the inputs may be merged with each other, and returns the kind of the result.
 ///
-/// Text without a header has no kind and may be merged with anything. Front-end profiles may be merged only with each
-/// other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with block
-/// coverage.
+/// Text without a header has no kind and may be merged with any profile. Front-end profiles may be merged only with
+/// each other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with
+/// block coverage.
 ///
-/// Plain and context-sensitive IR profiles may be merged, because every record says which of the two it is. Entry-first
-/// and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions whose counters
-/// differ have different hashes.
+/// Plain and context-sensitive IR profiles may be merged, because every record shows to which of the two it belongs.
+/// Entry-first and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions with
+/// different counters have different hashes.
 pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<KindConflict>> {
     const RULES: [(InstrKind, &str, &str); 3] = [
         (

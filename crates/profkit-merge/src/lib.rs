@@ -7,8 +7,8 @@
 //! | heap profiles only | [`memprof::merge_heap`] | [`memprof::HeapOutcome`] |
 //! | MIP files | [`mip::merge_mip`] | [`mip::MipOutcome`] |
 //!
-//! This crate prints nothing: every result is a value. The bytes of the inputs come from an [`Inputs`] object: slices in
-//! memory, or files through [`files`].
+//! This crate prints nothing: every result is a value. The bytes of the inputs come from an [`Inputs`] object: slices
+//! in memory, or files through [`files`].
 //!
 //! # How it works
 //! One driver merges all kinds of profiles. It opens each input once, recognises the type of the file by its content,

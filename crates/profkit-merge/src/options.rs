@@ -70,14 +70,14 @@ pub struct MergeOptions {
     pub remapping: Option<Remapping>,
     /// How the weights of inputs apply to value profiles.
     pub value_weights: ValueWeights,
-    /// How many temporal traces are kept, and how long they may be.
+    /// The options for sampling temporal traces: how many are kept, and how long they may be.
     pub traces: TraceOptions,
     /// The LLVM release whose method of sampling temporal traces is used.
     pub trace_sampling: TraceSampling,
     /// Whether inputs with different build ids are merged into separate results. If so, there is one result for each
     /// set of build ids.
     pub separate_by_build_id: bool,
-    /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
+    /// Whether the names of virtual tables are kept in the result (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
     /// are rejected here too.
@@ -145,7 +145,7 @@ impl MergeOptions {
         self
     }
 
-    /// Sets how many temporal traces are kept, and how long they may be.
+    /// Sets the options for sampling temporal traces: how many are kept, and how long they may be.
     #[must_use]
     pub fn traces(mut self, traces: TraceOptions) -> Self {
         self.traces = traces;

@@ -556,8 +556,8 @@ impl EventLog {
         }
     }
 
-    /// Returns the events in input order (events of one input in the order in which they were added), and for each
-    /// reason the number of events that are not listed.
+    /// Returns the events in the order of the inputs (those of one input in the order in which they were added), and
+    /// the number of unlisted events for each reason.
     pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
         self.events
             .sort_by_key(|(order, event)| (event.input, *order));

@@ -77,7 +77,7 @@ pub enum Answer {
 }
 
 impl ModuleFrames {
-    /// Symbolises addresses of a program or library. They are addresses as the linker assigned them.
+    /// Symbolises addresses of a program or library. The addresses are those that the linker assigned.
     ///
     /// # Errors
     /// If a file is damaged, or has several architectures.

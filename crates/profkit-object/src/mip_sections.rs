@@ -23,7 +23,7 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipSections {
-    /// The bytes of the map. Addresses in it are as the linker assigned them.
+    /// The bytes of the MIP map. Addresses in it are those that the linker assigned.
     pub map: Vec<u8>,
     /// The address of the record section; `None` if the file does not have the section.
     pub section_address: Option<u64>,
@@ -184,7 +184,7 @@ fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
         cursor.take_u64(offset)?;
         Ok(cursor)
     };
-    // The header begins with its version and the offset of the list of segments.
+    // The header of the chained fixups begins with its version and the offset of the list of segments.
     let starts = u64::from(at(4)?.u32()?);
     let mut list = at(starts)?;
     let count = list.u32()?;

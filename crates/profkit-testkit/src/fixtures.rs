@@ -33,8 +33,8 @@ pub fn fixture(name: impl AsRef<Path>) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("fixture {}: {error}", path.display()))
 }
 
-/// All profiles among the fixtures (extensions `profraw`, `profdata`, `proftext`), as paths below `tests/fixtures`,
-/// sorted.
+/// Returns the paths of all profiles among the fixtures (extensions `profraw`, `profdata`, `proftext`), relative to
+/// `tests/fixtures` and sorted.
 ///
 /// # Panics
 /// If a folder cannot be read.
@@ -42,7 +42,7 @@ pub fn fixtures() -> Vec<PathBuf> {
     fixtures_with(&["profraw", "profdata", "proftext"])
 }
 
-/// All fixtures with one of these file extensions, as paths below `tests/fixtures`, sorted.
+/// Returns the paths of all fixtures with one of these file extensions, relative to `tests/fixtures` and sorted.
 ///
 /// # Panics
 /// If a folder cannot be read.

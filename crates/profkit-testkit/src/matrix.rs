@@ -35,7 +35,7 @@ impl fmt::Display for Compiler {
 pub enum Mode {
     /// The mode with front-end counters and coverage mapping.
     Fe,
-    /// Front-end counters with value profiling of indirect calls, which is off by default.
+    /// The mode with front-end counters and value profiling of indirect calls, which is off by default.
     FeValues,
     /// The mode with front-end counters and MC/DC bitmaps.
     Mcdc,

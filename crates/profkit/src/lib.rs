@@ -29,7 +29,8 @@
 //! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!
 //! # Steps of a task
-//! Every task has the same steps: open the inputs, call a function, examine the result and its report, write the result.
+//! Every task has the same steps: open the inputs, call a function, examine the result and its report, write the
+//! result.
 //!
 //! | step | in memory | with files |
 //! |---|---|---|
@@ -45,15 +46,15 @@
 //! | [`ReadError`](merge::files::ReadError), [`ListError`](merge::files::ListError), [`OutputError`](merge::files::OutputError) | files | the system's error |
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
-//! All of them implement [`std::error::Error`], so that `?` works in a function that returns
-//! `Result<(), Box<dyn std::error::Error>>`. Print an error with `{error}` and not with `{error:?}`, which is what `main`
-//! does when it returns one. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
+//! All of them implement [`std::error::Error`], so that `?` works in a function that returns `Result<(), Box<dyn
+//! std::error::Error>>`. Print an error with `{error}` and not with `{error:?}`, which is what `main` does when it
+//! returns one. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
 //! report with the reasons. Do not make decisions by the text of an error; use the items in the last column.
 //!
 //! # Read and print
 //! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An
-//! [`InstrSource`](data::instr::InstrSource) reads the records of an instrumentation profile one after another. The readers
-//! of raw and text profiles implement it; for an indexed profile,
+//! [`InstrSource`](data::instr::InstrSource) reads the records of an instrumentation profile one after another. The
+//! readers of raw and text profiles implement it; for an indexed profile,
 //! [`IndexedProfile::records`](data::instr::indexed::IndexedProfile::records) returns such a reader. Readers borrow the
 //! bytes.
 //!
@@ -82,14 +83,15 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! If a profile contains only counters, its function records must first be read from the program: see [Correlate](#correlate).
-//! [`InstrReader`](analysis::instr::InstrReader) does the same for instrumentation profiles only, and also reads the sound
-//! parts of damaged profiles. Whatever the bytes are, no reader panics, and none allocates memory because of a count in the
-//! file.
+//! If a profile contains only counters, its function records must first be read from the program: see
+//! [Correlate](#correlate). [`InstrReader`](analysis::instr::InstrReader) does the same for instrumentation profiles
+//! only, and also reads the sound parts of damaged profiles. Whatever the bytes are, no reader panics, and none
+//! allocates memory because of a count in the file.
 //!
 //! # Merge in memory
 //! [`merge_instr`](merge::merge_instr) merges instrumentation profiles of any form. The result is in
-//! [`profiles`](merge::MergeOutcome::profiles), which has one element unless the options ask for one profile per build id.
+//! [`profiles`](merge::MergeOutcome::profiles), which has one element unless the options ask for one profile per build
+//! id.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -118,15 +120,15 @@
 //! [`merge_heap`](merge::memprof::merge_heap), [`merge_mip`](merge::mip::merge_mip).
 //!
 //! # Merge files for LLVM 16
-//! [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) chooses the version that a release
-//! reads. Data that this version cannot represent is left out and returned as losses.
+//! [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) chooses the version that a
+//! release reads. Data that this version cannot represent is left out and returned as losses.
 //! [`indexed::write`](data::instr::indexed::write) writes into any sink;
-//! [`IndexedPlan`](data::instr::indexed::IndexedPlan) with [`write_indexed`](merge::files::write_indexed) does the same on
-//! several threads.
+//! [`IndexedPlan`](data::instr::indexed::IndexedPlan) with [`write_indexed`](merge::files::write_indexed) does the same
+//! on several threads.
 //!
 //! Heap profiles among the inputs are not part of [`profiles`](merge::MergeOutcome::profiles), and the writer does not
-//! report them as losses. They are in [`heap`](merge::MergeOutcome::heap); its documentation explains how to add them to the
-//! file.
+//! report them as losses. They are in [`heap`](merge::MergeOutcome::heap); its documentation explains how to add them
+//! to the file.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -154,8 +156,8 @@
 //! # What a merge repaired
 //! A damaged input does not make a merge fail. The [`Report`](merge::Report) counts the inputs in
 //! [`totals`](merge::Report::totals). For everything that was repaired, dropped or remarkable it has an
-//! [`Event`](merge::Event). Programs can examine its file, [`Action`](merge::Action) and [`Reason`](merge::Reason); for users
-//! it has a message and sometimes a hint. The `Display` text of an event is one line.
+//! [`Event`](merge::Event). Programs can examine its file, [`Action`](merge::Action) and [`Reason`](merge::Reason); for
+//! users it has a message and sometimes a hint. The `Display` text of an event is one line.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -177,9 +179,9 @@
 //!
 //! # Symbolise addresses
 //! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
-//! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the symbol
-//! table of the program: subtract the load address from an address of a running process. An unknown address has no frames.
-//! The frames of an address begin with the innermost inlined function.
+//! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the
+//! symbol table of the program: subtract the load address from an address of a running process. An unknown address has
+//! no frames. The frames of an address begin with the innermost inlined function.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "object"))] fn main() {}
@@ -231,10 +233,11 @@
 //!
 //! # Sample profile to another encoding
 //! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
-//! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a module
-//! with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary) (and `write_compact`),
-//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov). The last one needs a version and cannot contain contexts:
-//! [`nest`](data::sample::nest) the profile first. Each `write` returns the losses: data that the encoding cannot contain.
+//! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a
+//! module with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary) (and `write_compact`),
+//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov). The last one needs a version and cannot
+//! contain contexts: [`nest`](data::sample::nest) the profile first. Each `write` returns the losses: data that the
+//! encoding cannot contain.
 //!
 //! ```
 //! use profkit::data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -251,13 +254,13 @@
 //! ```
 //!
 //! # Heap contexts
-//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile in memory, whatever the format of its file was. For an indexed profile, use
-//! [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first call
-//! [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
+//! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile in memory, whatever the format of its file was. For
+//! an indexed profile, use [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first
+//! call [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
-//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which only
-//! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile contains hashes instead of names:
-//! `frame.name` is `None` if the hash is not among the names of `heap.profile`.
+//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which
+//! only [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile contains hashes
+//! instead of names: `frame.name` is `None` if the hash is not among the names of `heap.profile`.
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -297,13 +300,13 @@
 //! ```
 //!
 //! # Is this profile stale for this binary?
-//! A profile is stale if functions of the binary have changed since. [`MatchShares`](analysis::matching::MatchShares) compares
-//! the functions of a profile, [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of binaries,
-//! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
+//! A profile is stale if functions of the binary have changed since. [`MatchShares`](analysis::matching::MatchShares)
+//! compares the functions of a profile, [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of
+//! binaries, [`BinaryFunctions`](analysis::matching::BinaryFunctions).
 //!
-//! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage mapping.
-//! For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a changed function
-//! counts as matched, and a function that was inlined everywhere counts as missing.
+//! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage
+//! mapping. For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a
+//! changed function counts as matched, and a function that was inlined everywhere counts as missing.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -327,8 +330,8 @@
 //! ```
 //!
 //! # What is wrong with a file
-//! [`doctor::examine`](analysis::doctor::examine) reports what a file is, which LLVM releases can use it, what is damaged and
-//! what to do next.
+//! [`doctor::examine`](analysis::doctor::examine) reports what a file is, which LLVM releases can use it, what is
+//! damaged and what to do next.
 //!
 //! ```
 //! # #[cfg(feature = "analysis")] {
@@ -341,9 +344,10 @@
 //! ```
 //!
 //! # Features
-//! All features but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` enable reading and writing of one
-//! family of profiles each; a program that only reads one family needs only that feature. `merge`, `object`, `analysis`,
-//! `llvm` and `instrument` add the crates of these names (`instrument` adds [`mip`]), and enable all families.
+//! All features but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` enable reading and writing
+//! of one family of profiles each; a program that only reads one family needs only that feature. `merge`, `object`,
+//! `analysis`, `llvm` and `instrument` add the crates of these names (`instrument` adds [`mip`]), and enable all
+//! families.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "analysis")]

@@ -1,4 +1,4 @@
-//! Counters: weighted sums that cannot exceed the largest count.
+//! Adds counters to sums. Each input has a weight, and no sum exceeds the largest count.
 use crate::Weight;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 

@@ -1,9 +1,10 @@
-//! The accumulator: functions by name, records by hash, summed counters.
+//! The accumulator of a merge. It finds functions by name and their records by hash, and adds up the counters of the
+//! records.
 //!
 //! With [`Rules::TOLERANT`] accumulators form a commutative monoid, and the empty accumulator is its identity. Records
-//! of one name and hash may differ in shape (number of counters, bitmap bytes, value sites). They stay separate until
-//! [`Accumulator::finish`], where the shape of the first input wins. With [`Rules::LLVM`] the record that is already
-//! there wins at once, as in LLVM's writer (`InstrProfWriter::addRecord`).
+//! with the same name and hash may have different numbers of counters, bitmap bytes or value sites. They stay separate
+//! until [`Accumulator::finish`], which keeps the form of the first input. With [`Rules::LLVM`] the record that came
+//! first is kept at once, as in LLVM's writer (`InstrProfWriter::addRecord`).
 mod counts;
 mod sites;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The rules whose result does not depend on the order of inputs.
+    /// The tolerant rules, whose result does not depend on the order of inputs.
     pub(crate) const TOLERANT: Self = Rules {
         sites: SiteRule::Canonical,
         first_shape_wins: false,

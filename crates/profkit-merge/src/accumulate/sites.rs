@@ -1,12 +1,13 @@
-//! Value sites: counts summed by value.
+//! Merges value sites by adding the counts of equal values.
 //!
-//! A site is a list of (value, count). A value may occur several times in it, because raw files replace every address
-//! outside the program by 0. A site that was seen once keeps its order. A merged site is in *canonical* order: by
-//! value, then by falling count. At the end all sites are sorted by falling count, with equal counts in their previous
-//! order (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
+//! A value site is a list of values with counts. A value may occur several times in it, because raw files replace every
+//! address outside the program by 0. A site that was read from only one input keeps its order. A merged site is in
+//! *canonical* order: by value, then by falling count. At the end all sites are sorted by falling count, with equal
+//! counts in their previous order (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
 //!
-//! Equal values are added largest to largest. Sums of two falling lists fall again, so this addition is associative and
-//! commutative. LLVM adds equal values in the order of the new site, so its result depends on the order of inputs.
+//! If a value occurs several times in both sites, the largest count is added to the largest, the second largest to the
+//! second largest, and so on. Sums of two falling lists fall again, so this addition is associative and commutative.
+//! LLVM adds such counts in the order of the new site, so its result depends on the order of inputs.
 use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
@@ -22,8 +23,9 @@ pub(crate) enum SiteRule {
     /// The rule by which LLVM joins two writers. It is [`Canonical`](Self::Canonical), but each site is cut to 255
     /// values after every merge.
     LlvmJoin,
-    /// The rule of `InstrProfValueSiteRecord::merge`: equal values are added in the order of the new site, the weight
-    /// applies only to values that are already there, and the site is cut to 255 values after every merge.
+    /// The rule of `InstrProfValueSiteRecord::merge`. Counts of equal values are added in the order of the new site.
+    /// The weight applies only to values that the site already contains. The site is cut to 255 values after every
+    /// merge.
     Llvm,
 }
 

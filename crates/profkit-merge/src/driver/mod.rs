@@ -140,7 +140,8 @@ pub(crate) trait MergeKind: Sync {
         Vec::new()
     }
 
-    /// Returns an empty worker that replaces one for which [`taken_all`](Self::taken_all) returned [`Next::TakeAgain`].
+    /// Returns an empty worker. It replaces a worker for which [`taken_all`](Self::taken_all) returned
+    /// [`Next::TakeAgain`].
     fn worker_again(&self) -> Self::Worker {
         self.worker()
     }

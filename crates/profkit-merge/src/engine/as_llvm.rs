@@ -167,7 +167,7 @@ impl Worker<'_, '_> {
     /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
     pub(super) fn read_llvm(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> Outcome {
         let input = opened.index;
-        // LLVM checks the version of a raw file before anything else.
+        // LLVM checks the version of a raw file before everything else in the file.
         if let Ok(dialect) = RawDialect::read(opened.bytes(), 0)
             && let Some(error) =
                 llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())

@@ -52,7 +52,8 @@ pub(super) fn run<'c, 'i>(
             opened.keep_open();
             driver.close(opened, &mut buffer);
             if first_of_many {
-                // If other inputs come from the same program, the threads know its layout from the start.
+                // If other inputs come from the same program as this raw profile, the threads know their layout from
+                // the start.
                 let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
                 driver.progress(done, outcome);
                 done += 1;

@@ -169,7 +169,7 @@ pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64)
         .found(format_args!("version {version}"))
         .with_hint(format!("llvm-profdata of LLVM {release} does not read it"));
         match kind {
-            // LLVM 18 and later print the version that they found (`raw_profile_version_mismatch`).
+            // LLVM 18 and later print the version of the file in this error (`raw_profile_version_mismatch`).
             FileKind::InstrRaw if release >= Release::new(18) => {
                 error.llvm_detail(version_mismatch(version, facts.raw))
             }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// The data of one merged profile while inputs are being added.
 pub(crate) struct Group {
-    /// The build ids of the merged profile. Empty if all inputs are merged to one profile.
+    /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
     /// More accumulators with other functions than those in `acc`. They need not be merged with each other, because
@@ -50,8 +50,8 @@ impl Group {
         }
     }
 
-    /// Adds the layout sums to the accumulator. Under LLVM's rules, returns whether the result is the same as after
-    /// adding the profiles one by one, in order. Under the tolerant rules it always is.
+    /// Adds the sums of raw profiles with a known layout to the accumulator. Under LLVM's rules, returns whether the
+    /// result is the same as after adding the profiles one by one, in order. Under the tolerant rules it always is.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -222,8 +222,8 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the layout sums are independent of the order of inputs: there is only one layout, and it has no value
-    /// profiles.
+    /// Whether the sums of raw profiles with a known layout are independent of the order of inputs. They are if there
+    /// is only one layout, and it has no value profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())
@@ -234,7 +234,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.groups.iter().all(|group| group.acc.is_empty())
     }
 
-    /// Moves the layout sums of another worker into this worker.
+    /// Moves the sums of raw profiles with a known layout from another worker into this worker.
     pub(crate) fn take_sums(&mut self, other: &mut Worker<'_, '_>) {
         for group in &mut other.groups {
             let sums = std::mem::take(&mut group.sums);
@@ -245,7 +245,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds all layout sums to the accumulators; see [`Group::add_layout_sums`].
+    /// Adds all sums of raw profiles with a known layout to the accumulators; see [`Group::add_layout_sums`].
     pub(crate) fn add_layout_sums(&mut self) {
         for group in &mut self.groups {
             self.in_order &= group.add_layout_sums(self.context);

@@ -36,7 +36,7 @@ enum Data {
 }
 
 impl Input {
-    /// Opens a file, or reads standard input to its end for `-`.
+    /// Opens a file; for `-`, reads standard input to its end.
     ///
     /// # Errors
     /// If the file cannot be opened or read.
@@ -189,7 +189,8 @@ pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'sta
 /// mapped.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only and lives as long as what borrows it; changed bytes are survived, as said above.
+    // SAFETY: the map is read-only and lives as long as everything that borrows it. Readers accept any bytes, so
+    // another process may change the file, as described above.
     unsafe { Mmap::map(file) }
 }
 

@@ -73,7 +73,7 @@ pub struct InputList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputNote {
-    /// A file is both an input and the output: it is read first, then replaced.
+    /// The output file is also an input. It is read first, then replaced.
     OutputIsInput {
         /// The name of the input.
         name: String,
@@ -455,7 +455,8 @@ impl InputList {
 
 type WalkError = (PathBuf, io::Error);
 
-/// Adds the regular files in a folder and the folders below it. Links are followed. Other kinds of files are ignored.
+/// Adds the regular files in a folder and its subfolders. Symbolic links are followed. Other kinds of files are
+/// ignored.
 fn walk(
     folder: &Path,
     depth: usize,

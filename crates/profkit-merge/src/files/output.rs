@@ -18,7 +18,7 @@ const MOST_LINKS: usize = 40;
 pub enum Content {
     /// Binary content, which is not written to a terminal.
     Binary,
-    /// Text. It may contain names from files, so control characters are escaped on a terminal.
+    /// Text content. It may contain names from files, so control characters are escaped on a terminal.
     Text,
 }
 

@@ -26,7 +26,7 @@ pub(crate) use sums::LayoutSums;
 /// The data that all raw profiles of one program have in common.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The header, without the fields that differ from run to run.
+    /// The header of the raw profiles, without the fields that differ from run to run.
     header: RawHeader,
     /// The number of the program, made from its build ids by `origin_of`.
     origin: u32,

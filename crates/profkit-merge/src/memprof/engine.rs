@@ -110,7 +110,7 @@ impl HeapWorker {
         }
     }
 
-    /// Adds all sound parts of a raw file. Returns whether there are any.
+    /// Adds all sound parts of a raw heap profile. Returns whether there are any.
     fn add_raw(&mut self, profile: &RawMemProf<'_>, faults: &mut Faults) -> bool {
         let before = self.parts.contexts.dumps();
         let mut kept = false;

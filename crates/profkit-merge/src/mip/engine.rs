@@ -30,7 +30,8 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// Whether a profile among the inputs becomes a target if there is no target of its build yet.
+    /// Whether a profile among the inputs can become a result of its own. If so, raw files and profiles of its build
+    /// are merged into it, unless another profile of that build was given.
     pub take_profiles: bool,
 }
 
@@ -54,7 +55,7 @@ impl MipMergeOptions {
         self
     }
 
-    /// Sets whether a profile among the inputs becomes a target if there is no target of its build yet.
+    /// Sets whether a profile among the inputs can become a result of its own; see [`MipMergeOptions::take_profiles`].
     #[must_use]
     pub fn take_profiles(mut self, take: bool) -> Self {
         self.take_profiles = take;
@@ -65,8 +66,8 @@ impl MipMergeOptions {
 /// The result of a MIP merge.
 #[derive(Clone, Debug)]
 pub struct MipOutcome {
-    /// The targets in the order in which they were given, then the profiles that became targets, sorted by identity.
-    /// [`MipDetails::targets`] has the same order.
+    /// The merged profiles: first the given targets in their order, then the profiles among the inputs that became
+    /// results of their own, sorted by identity. [`MipDetails::targets`] has the same order.
     pub targets: Vec<MipTarget>,
     /// The report: what was done with each input. [`Report::mip`] is always set.
     pub report: Report,
@@ -79,8 +80,8 @@ const TAKEN_AT_ONCE: usize = 16;
 /// Raising this limit makes reports longer.
 const MOST_NAMED: usize = 3;
 
-/// Merges raw files and profiles into the targets of their builds. No two targets should have the same identity. If
-/// several have, everything is merged into the first.
+/// Merges raw files and profiles into the targets of their builds. A target is the profile of one build. No two targets
+/// should have the same identity (build id or module hash). If several have, everything is merged into the first.
 ///
 /// # Errors
 /// If the merge was cancelled.
@@ -135,9 +136,10 @@ fn merge(
 /// The MIP profiles among the inputs, grouped by identity (build id or module hash).
 #[derive(Default)]
 struct Profiles {
-    /// For each identity: the sum of its profiles, and the first input with this identity.
+    /// For each identity (build id or module hash): the sum of its profiles, and the first input with this identity.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// For each identity: its first profile, without the counts of runs. Filled only if profiles may become targets.
+    /// For each identity (build id or module hash): its first profile, without the counts of runs. Filled only if
+    /// profiles among the inputs can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -150,7 +152,7 @@ impl Profiles {
         refused.len() as u64
     }
 
-    /// Keeps a profile, without its counts, as a possible target for raw files of its build.
+    /// Keeps a profile, without its counts. Raw files of its build may be merged into it later.
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
         match self.bases.entry(profile.identity.clone()) {
             Entry::Occupied(place) if place.get().0 < input => {}
@@ -161,7 +163,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the possible targets for raw files, sorted by identity.
+    /// Returns the profiles into which raw files may be merged, sorted by identity (build id or module hash).
     fn targets(&mut self) -> Vec<MipTarget> {
         let bases = std::mem::take(&mut self.bases).into_iter();
         let mut targets: Vec<_> = bases
@@ -344,7 +346,7 @@ struct Mip<'a> {
 
 /// The state of one worker.
 struct MipWorker {
-    /// The sums of raw files, with one entry for each target.
+    /// The sums of raw files, with one entry for each profile that they are merged into.
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
@@ -676,7 +678,7 @@ fn not_mip(kind: FileKind) -> Error {
         .with_hint(hint)
 }
 
-/// Adds the sums of the raw files to their targets, and makes the report.
+/// Adds the sums of the raw files to the profiles that they belong to, and makes the report.
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],

@@ -20,9 +20,9 @@ pub enum Refused {
     Function {
         /// The name of the function.
         name: Vec<u8>,
-        /// Its control-flow signature in the profile that was to be added.
+        /// The control-flow signature of the function in the profile that was to be added.
         found: u32,
-        /// Its control-flow signature in the profile to which it was to be added.
+        /// The control-flow signature of the function in the profile to which it was to be added.
         expected: u32,
     },
 }
@@ -173,7 +173,7 @@ fn unite(
     let mut order: Vec<FunctionId> = into.functions.ids().collect();
     order.sort_by(|&one, &two| into.functions[one].key().cmp(&into.functions[two].key()));
     let mut sorted = IndexVec::with_capacity(order.len());
-    // For each function of the profile, its new index.
+    // For each function of the profile, its index after sorting.
     let mut moved: IndexVec<FunctionId, FunctionId> = into.functions.ids().collect();
     for id in order {
         moved[id] = sorted.push(std::mem::take(&mut into.functions[id]));

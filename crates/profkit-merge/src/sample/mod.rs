@@ -1,10 +1,10 @@
-//! Merging sample profiles: many inputs to one [`SampleProfile`](profkit_data::sample::SampleProfile), with the same
-//! [`Report`](crate::Report) as for instrumentation profiles.
+//! Merges sample profiles: many inputs to one [`SampleProfile`](profkit_data::sample::SampleProfile), with the same
+//! kind of [`Report`](crate::Report) as for instrumentation profiles.
 //!
-//! Readers add functions directly to the sum, so the memory depends on the size of the result and not on the number of
-//! inputs. Each worker sums up neighbouring inputs, and these sums are then added in order. If the order of inputs
-//! matters (when the checksums of a function differ, the first one stays), the inputs concerned are read again, one by
-//! one.
+//! Readers add functions directly to the sum, so the memory used depends on the size of the result and not on the
+//! number of inputs. Each worker sums up neighbouring inputs, and these sums are then added in order. Sometimes the
+//! order of inputs matters: when a function has different checksums in two inputs, the first one is kept. The inputs
+//! concerned are then read again, one by one.
 mod engine;
 mod options;
 mod ordered;

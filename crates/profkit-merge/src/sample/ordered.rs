@@ -17,7 +17,7 @@ pub(super) struct OrderedSum<'d, 'a> {
     /// For probes and for contexts: the first input that has them, and the first input that lacks them.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
-    /// Whether LLVM would call the result FS-AFDO; see [`fs_word`].
+    /// Whether LLVM would treat the result as an FS-AFDO profile; see [`fs_word`].
     is_fs: Option<bool>,
     /// The limits of all counts and checksums: an upper bound of the counts, and whether there are checksums. `None` if
     /// they are not known.

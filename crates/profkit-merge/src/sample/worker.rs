@@ -49,7 +49,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Whether the inputs have probes, and whether they have contexts.
+    /// Whether the inputs have pseudo probes, and whether they have calling contexts.
     pub(super) fn kinds(&self) -> [bool; 2] {
         self.family
     }

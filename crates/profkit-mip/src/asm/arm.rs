@@ -18,7 +18,7 @@ pub struct ArmState {
     pub set: Option<ArmSet>,
     /// Whether the unified syntax is enabled.
     pub unified: bool,
-    /// Whether the processor lacks `movw`: it is older than ARMv7 and is not an ARMv6T2.
+    /// Whether the processor has no instruction `movw`. Processors before ARMv7 have none, except ARMv6T2.
     pub old: bool,
 }
 

@@ -25,8 +25,9 @@ struct Entry {
 /// | `…=block` | the functions get no block coverage |
 /// | `…=calls`, `…=function` | the functions get no probe in that mode |
 ///
-/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. After `\\`, any character is an ordinary
-/// one. Entries are used if they stand before the first section, or in a section whose name is a glob that matches `mip`.
+/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. After `\\`, any character is an
+/// ordinary one. Entries are used if they stand before the first section, or in a section whose name is a glob that
+/// matches `mip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreList {
     entries: Vec<Entry>,

@@ -1,5 +1,6 @@
-//! Instruments assembly: finds the functions and blocks in the output of a compiler, inserts a probe into each, and adds
-//! the records and map entries of docs/formats/mip.md. docs/formats/mip-code.md lists the probes and explains them.
+//! Instruments assembly: finds the functions and blocks in the output of a compiler, inserts a probe into each, and
+//! adds the records and map entries of docs/formats/mip.md. docs/formats/mip-code.md lists the probes and explains
+//! them.
 //!
 //! Text is inserted only into existing lines or after the last line, so that line numbers in the messages of assemblers
 //! and in debuggers stay the same.

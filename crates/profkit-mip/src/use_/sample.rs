@@ -18,8 +18,8 @@ const ADDRESSES_AT_ONCE: usize = 1 << 24;
 /// The largest line offset in LLVM's sample profiles, which have 16 bits for it (`FunctionSamples::getOffset`).
 const OFFSET_MASK: u32 = 0xffff;
 
-/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. The profile of the
-/// source is applied before that.
+/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. Compilers apply
+/// sample profiles before that, so they look for the name without the suffix.
 const SUFFIXES: [&[u8]; 6] = [
     b".llvm.",
     b".cold",

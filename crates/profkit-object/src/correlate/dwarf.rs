@@ -21,7 +21,7 @@ type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The DWARF tag of LLVM's annotations (`llvm/include/llvm/BinaryFormat/Dwarf.def`).
 const DW_TAG_LLVM_ANNOTATION: DwTag = DwTag(0x6000);
-/// The start of the name of a counter variable (`getInstrProfCountersVarPrefix`).
+/// The prefix of the names of counter variables (`getInstrProfCountersVarPrefix`).
 const COUNTERS_PREFIX: &[u8] = b"__profc_";
 const FUNCTION_NAME: &[u8] = b"Function Name";
 const CFG_HASH: &[u8] = b"CFG Hash";
@@ -41,7 +41,7 @@ const MOST_ORIGINS: usize = 16;
 pub struct Probe {
     /// The PGO name of the function.
     pub function_name: Vec<u8>,
-    /// The linkage name, or the plain name if there is no linkage name.
+    /// The linkage name of the function, or its plain name if it has no linkage name.
     pub linkage_name: Option<Vec<u8>>,
     /// The control-flow hash of the function.
     pub cfg_hash: u64,
@@ -294,7 +294,7 @@ impl Walk<'_> {
                 }
                 self.unit(&unit.unit_ref(dwarf))
             });
-            // A fault in one unit does not stop the others from being read.
+            // If one compile unit is damaged, the other units are still read.
             if let Err(error) = walked {
                 first_error.get_or_insert(error);
             }

@@ -53,8 +53,9 @@ impl Artifact {
     }
 }
 
-/// A function that is called during a download, with the address, the number of bytes so far, and the total number if
-/// the server sent it. At the end of every download, failed ones included, it is called with 0 for both numbers.
+/// The type of a function that is called during a download. Its arguments are the address of the file, the number of
+/// bytes so far, and the total number if the server has sent it. At the end of every download, even a failed one, it is
+/// called with 0 for both numbers.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// A client for debuginfod servers.

@@ -21,7 +21,7 @@ use std::time::UNIX_EPOCH;
 /// The largest nesting depth of folders that are searched.
 const MOST_FOLDERS: usize = 256;
 
-/// A set of flags for the useful parts that a binary contains.
+/// A set of flags that shows which parts useful for profiles a binary contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents(u8);
 
@@ -40,7 +40,7 @@ impl Contents {
         self.0 & other.0 == other.0
     }
 
-    /// Finds the useful parts that an object file contains.
+    /// Finds out which parts useful for profiles an object file contains.
     pub fn of(image: &Image<'_>) -> Self {
         let mut contents = 0;
         if has_sections(image, SectionSet::Correlation) {
@@ -66,7 +66,7 @@ pub struct IndexedBinary {
     pub path: PathBuf,
     /// The build ids of the file: one, or one per architecture. Empty if there is none.
     pub ids: Vec<BuildId>,
-    /// The useful parts that the file contains.
+    /// The parts of the file that are useful for profiles.
     pub contents: Contents,
     /// Whether the caller named the file itself. False if the file was found in a folder.
     pub named: bool,
@@ -171,8 +171,8 @@ impl BinaryIndex {
                     self.walk(&path, depth + 1, files)?;
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                // A link to a folder is not followed: the target folder is searched itself, or the user has left it out
-                // on purpose.
+                // A symbolic link to a folder is not followed: its target is searched itself, or the user has left it
+                // out on purpose.
                 files.push(path);
             }
         }
@@ -301,7 +301,8 @@ fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     }
 }
 
-/// Reads the build ids and the useful parts of a file. `None` if the file is not a binary or does not exist.
+/// Reads the build ids of a file, and which parts useful for profiles it contains. `None` if the file is not a binary
+/// or does not exist.
 fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     let file = match BinaryFile::open(path) {
         Ok(file) => file,

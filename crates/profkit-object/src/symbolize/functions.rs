@@ -16,7 +16,7 @@ const RANGES_PER_BYTE: usize = 1;
 #[derive(Clone, Debug)]
 pub(super) struct Function<'a> {
     pub(super) own: Own<'a>,
-    /// The function into which this one is inlined; `NONE` if it is not inlined.
+    /// The number of the function into which this function is inlined; `NONE` if it is not inlined.
     pub(super) parent: u32,
     pub(super) call_file: u64,
     pub(super) call_line: u32,

@@ -25,8 +25,8 @@
 //! address are chosen as in LLVM (`DWARFDebugAranges.cpp`, `DWARFUnit.cpp`, `DWARFDebugLine.cpp`,
 //! `SymbolizableObjectFile.cpp`). Tests compare the results with `llvm-symbolizer`.
 //!
-//! Relocatable objects (`.o`) are not symbolised, because their addresses are not final. Supplementary files made by dwz
-//! are not read; as in LLVM, names that are only in such a file are missing.
+//! Relocatable objects (`.o`) are not symbolised, because their addresses are not final. Supplementary files made by
+//! dwz are not read; as in LLVM, names that are only in such a file are missing.
 //!
 //! Hostile input never causes a panic. Memory is a small multiple of the input and of the number of addresses; the
 //! limits are constants in this module. Debug info that cannot be read causes a warning ([`Locations::warnings`]), and
@@ -80,8 +80,8 @@ pub type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Finds the `.dwo` files that skeleton units refer to. Its method is called from several threads.
 pub trait SplitFiles: Sync {
-    /// Returns the bytes of the file with these values of `DW_AT_comp_dir` and `DW_AT_dwo_name`, if there is one. The
-    /// caller checks the id in the file.
+    /// Returns the bytes of the `.dwo` file for these values of `DW_AT_comp_dir` and `DW_AT_dwo_name`, if there is such
+    /// a file. The caller checks the id in the file.
     fn split_file(&self, compilation_directory: &[u8], name: &[u8]) -> Option<Bytes>;
 }
 

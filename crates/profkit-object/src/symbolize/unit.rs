@@ -322,7 +322,7 @@ struct Builder<'x, 'c, 'i, 'b> {
     names: Names<'c, 'i, 'b>,
     files: (&'x Dwarf<Slice<'b>>, &'x Unit<Slice<'b>>),
     paths: Paths,
-    /// The names of functions, by the number of the function.
+    /// The names of functions. The index is the number of the function in its compile unit.
     named: Vec<Option<Named>>,
     /// The calling frames of inlined functions, by the inlined function and the symbol.
     callers: FxHashMap<(u32, u32), u32>,

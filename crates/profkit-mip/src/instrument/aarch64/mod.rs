@@ -1,8 +1,8 @@
 //! The back ends for AArch64: ELF (AAPCS64) and Apple's Mach-O.
 //!
-//! A probe at the entry of a function uses x16 and x17, which every calling convention reserves for linkers. The probe of
-//! a block needs one register. [`registers`] finds one that is dead. If there is none, the probe saves and restores a
-//! register. Every instruction has four bytes, so inserted code may put the targets of short branches out of reach;
+//! A probe at the entry of a function uses x16 and x17, which every calling convention reserves for linkers. The probe
+//! of a block needs one register. [`registers`] finds one that is dead. If there is none, the probe saves and restores
+//! a register. Every instruction has four bytes, so inserted code may put the targets of short branches out of reach;
 //! [`reach`] replaces such branches.
 mod blocks;
 mod flow;

@@ -157,7 +157,7 @@ pub mod raw_header {
     pub const RUNS: usize = 20;
     /// The offset of the size of the records in bytes (64 bits).
     pub const RECORDS_SIZE: usize = 24;
-    /// The size of the header in bytes.
+    /// The size of the header of a part in bytes.
     pub const SIZE: usize = 32;
     /// The alignment of the build id: it is padded to a multiple of this number of bytes.
     pub const BUILD_ID_ALIGN: usize = 8;
@@ -178,9 +178,9 @@ pub mod ring {
     /// The offset in a sample of the return address minus the start of the record section, which may wrap around (32
     /// bits). The value 0 marks an empty slot, because there is no code at that address.
     pub const RETURN_OFFSET: usize = 4;
-    /// The size of a sample in bytes.
+    /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
-    /// The alignment of the ring in bytes.
+    /// The alignment in bytes of the ring of return-address samples.
     pub const ALIGN: usize = 8;
 }
 
@@ -300,13 +300,13 @@ pub mod v8 {
 
     /// The file types of layout A. They are consecutive numbers, whereas layout B has a bit for each type.
     pub mod file_type_a {
-        /// A raw file.
+        /// The file type of a raw file, which has the records of a process.
         pub const RAW: u16 = 1;
-        /// A map: the list of functions.
+        /// The file type of a map, which has the list of functions.
         pub const MAP: u16 = 2;
-        /// A profile, which is made from a map and raw files.
+        /// The file type of a profile, which is made from a map and raw files.
         pub const PROFILE: u16 = 3;
-        /// A file of return-address samples.
+        /// The file type of a file of return-address samples.
         pub const RETURN_ADDRESSES: u16 = 4;
     }
 

@@ -159,14 +159,14 @@ impl FileKind {
     }
 }
 
-/// Tells what kind of file `data` is. The first eight bytes decide for binary kinds. Of a text, the lines up to the
-/// first ones that are not comments are read; of YAML, the lines up to its first keys. `data` may be only the beginning
-/// of a file. If that beginning is too short to tell, the answer is [`Unknown`](FileKind::Unknown), or
-/// [`InstrText`](FileKind::InstrText) for text.
+/// Returns the kind of a file, which it finds out from the bytes in `data`. The first eight bytes decide for binary
+/// kinds. In a text, the lines up to the first ones that are not comments are read; in YAML, the lines up to its first
+/// keys. `data` may be only the beginning of a file. If the beginning is too short to decide, the result is
+/// [`Unknown`](FileKind::Unknown), or [`InstrText`](FileKind::InstrText) for text.
 ///
-/// Every kind is recognised whatever cargo features are on, with two exceptions: without `mip` all files with MIP's magic
-/// are [`MipUnknown`](FileKind::MipUnknown) and maps without magic are not recognised; without `sample` GCC's profiles
-/// are [`GccCoverage`](FileKind::GccCoverage), which has the same magic.
+/// The cargo features do not matter, with two exceptions. Without `mip`, all files with MIP's magic number are
+/// [`MipUnknown`](FileKind::MipUnknown), and maps without a magic number are not recognised. Without `sample`, GCC's
+/// sample profiles are [`GccCoverage`](FileKind::GccCoverage), because GCC's coverage files have the same magic number.
 ///
 /// ```
 /// use profkit_data::detect::{FileKind, detect};

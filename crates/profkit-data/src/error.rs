@@ -25,7 +25,7 @@ pub enum ErrorKind {
     TooLarge,
     /// A text profile ends before its record is complete (`eof`).
     EndOfFile,
-    /// The data end too early (`truncated`).
+    /// The data end before a structure is complete (`truncated`).
     Truncated,
     /// The data are damaged: they contradict each other or the format (`malformed`).
     Malformed,
@@ -48,7 +48,7 @@ pub enum ErrorKind {
     OutOfTable,
     /// An archive of object files was given where one object file is needed.
     Archive,
-    /// A limit in `limits.rs` was exceeded.
+    /// A limit on time or memory was exceeded (the module `limits`).
     LimitExceeded,
     /// The input is valid, but profkit does not support it.
     Unsupported,
@@ -58,11 +58,11 @@ pub enum ErrorKind {
     WriteFailed,
 }
 
-/// An error with its context: what went wrong, in which structure, at which offset, what was found, what was expected,
-/// and what the user can do.
+/// An error: what went wrong, in which structure, at which offset, what was found, what was expected, and what the user
+/// can do.
 ///
-/// `Display` is one line: `MESSAGE in STRUCTURE at offset 0xN: found F, expected E`. The hint is separate
-/// ([`Error::hint`]); the command prints it on a line of its own.
+/// `Display` writes one line: `MESSAGE in STRUCTURE at offset 0xN: found F, expected E`. The hint is not part of it
+/// ([`Error::hint`]); the profkit command prints the hint on a line of its own.
 ///
 /// ```
 /// # #[cfg(feature = "instr")] {
@@ -177,7 +177,7 @@ impl Error {
         self
     }
 
-    /// The kind of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

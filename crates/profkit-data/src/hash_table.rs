@@ -1,7 +1,7 @@
 //! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets. Indexed
 //! instrumentation profiles hold their functions in it, and their MemProf sections use it too.
 //!
-//! The payload comes first, the bucket index after it:
+//! The items come first (the payload), then the bucket index:
 //!
 //! | bytes | payload of a non-empty bucket |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | 8 | number of items |
 //! | 8 per bucket | absolute offset of its payload; 0 = empty |
 //!
-//! The low bits of a key's hash are the number of its bucket. LLVM writes the buckets in order, and pads with zero bytes
-//! to a multiple of 8 before the index.
+//! The low bits of a key's hash select its bucket. LLVM writes the buckets in ascending order, and writes zero bytes up
+//! to a multiple of 8 before the bucket index.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -38,7 +38,7 @@ pub enum Lengths {
     /// Only the length of the data is stored, because all keys have the same length. In the table of MemProf call
     /// stacks it is 8 bytes.
     DataOnly {
-        /// The length of each key in bytes.
+        /// If the lengths of keys are not stored: the length of every key in bytes.
         key: u64,
     },
 }
@@ -70,15 +70,15 @@ pub struct HashTable<'data> {
     cut: bool,
 }
 
-/// One item of a hash table.
+/// One item of a hash table: a key and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'data> {
     /// The hash of the key, as the file stores it. The low bits select the bucket of this item; they were checked. The
     /// other bits were not.
     pub hash: u64,
-    /// The key.
+    /// The key of the item.
     pub key: &'data [u8],
-    /// The data.
+    /// The bytes that belong to the key.
     pub data: &'data [u8],
     /// The offset of the item in the file. In [`HashTable::entries`] these offsets increase.
     pub offset: u64,
@@ -178,7 +178,7 @@ impl<'data> HashTable<'data> {
         Walk::new(*self)
     }
 
-    /// The number of buckets, a power of two.
+    /// The number of buckets of the table, which is a power of two.
     pub fn bucket_count(&self) -> usize {
         self.buckets.len()
     }
@@ -377,7 +377,7 @@ impl<'data> Chain<'data> {
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
-    /// The next bucket to open.
+    /// The number of the bucket that is read next.
     bucket: usize,
     step: usize,
     share: u64,

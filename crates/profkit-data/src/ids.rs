@@ -2,10 +2,11 @@
 use md5::{Digest, Md5};
 use std::fmt;
 
-/// The low 64 bits of the MD5 of a function's PGO name: LLVM's `NameRef`, `GUID` and key hash of the indexed table.
+/// The hash of a function's PGO name: the low 64 bits of its MD5. LLVM calls it `NameRef` or `GUID`, and uses it as the
+/// key hash of indexed profiles.
 ///
-/// "Low" means the first eight digest bytes read as little-endian (`IndexedInstrProf::ComputeHash` in LLVM's
-/// `InstrProf.h`).
+/// The low bits are the first eight bytes of the digest, read as a little-endian number
+/// (`IndexedInstrProf::ComputeHash` in LLVM's `InstrProf.h`).
 ///
 /// ```
 /// use profkit_data::ids::NameRef;
@@ -16,7 +17,7 @@ use std::fmt;
 pub struct NameRef(pub u64);
 
 impl NameRef {
-    /// Computes the hash of a name.
+    /// Computes the hash of a function's name.
     pub fn of(name: &[u8]) -> Self {
         let digest = Md5::digest(name);
         let mut low = [0; 8];

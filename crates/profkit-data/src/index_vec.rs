@@ -1,6 +1,6 @@
-//! Tables whose indices have a type of their own, so that the index of one table cannot be used in another.
+//! Lists whose indices have a type of their own, so that the index of one list cannot be used in another.
 //!
-//! [`id_type!`](crate::id_type) makes the type of the indices, and an [`IndexVec`] is the table:
+//! The macro [`id_type!`](crate::id_type) makes the type of the indices, and an [`IndexVec`] is the list:
 //!
 //! ```
 //! use profkit_data::index_vec::IndexVec;
@@ -18,8 +18,8 @@
 //! assert_eq!(cities.id(1), None);
 //! ```
 //!
-//! Indexing with an id panics if the table has no such entry. An id comes from [`IndexVec::push`], [`IndexVec::id`] or an
-//! iteration over the ids, so a missing entry is a mistake of this program, never one of a file.
+//! Indexing with an id panics if the list has no such entry. Ids come only from [`IndexVec::push`], [`IndexVec::id`] or
+//! an iteration over the ids. A missing entry is therefore an error in the program and never in a file.
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -35,13 +35,13 @@ pub trait Id: Copy + Eq + Ord + fmt::Debug {
     /// If the index does not fit 32 bits.
     fn from_index(index: usize) -> Self;
 
-    /// The index of the entry in its table.
+    /// The index of this id's entry in its list.
     fn index(self) -> usize;
 }
 
 /// Defines a type for the indices of one table: a 32-bit number, with a noun for the table's entries.
 ///
-/// Other modules can make such ids only with [`Id::from_index`] and the methods of [`IndexVec`].
+/// Code in other modules can make such ids only with [`Id::from_index`] and the methods of [`IndexVec`].
 #[macro_export]
 macro_rules! id_type {
     ($(#[$meta:meta])* $vis:vis struct $name:ident of $table:literal;) => {
@@ -85,7 +85,7 @@ pub struct IndexVec<I, T> {
 }
 
 impl<I: Id, T> IndexVec<I, T> {
-    /// Makes an empty table.
+    /// Makes a list without entries.
     pub fn new() -> Self {
         Self::default()
     }
@@ -103,13 +103,13 @@ impl<I: Id, T> IndexVec<I, T> {
         vec![entry; other.len()].into()
     }
 
-    /// The number of entries.
+    /// The number of entries in the list.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the list has no entries.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -155,7 +155,7 @@ impl<I: Id, T> IndexVec<I, T> {
         self.entries.get_mut(id.index())
     }
 
-    /// All ids in ascending order.
+    /// Returns the ids of all entries in ascending order.
     pub fn ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + Clone + use<I, T> {
@@ -279,7 +279,7 @@ fn absent<I: Id>(id: I, len: usize) -> ! {
     )
 }
 
-/// Panics because a table is full.
+/// Panics because a list has 2^32 entries.
 #[doc(hidden)]
 #[cold]
 #[expect(

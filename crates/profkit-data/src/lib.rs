@@ -1,8 +1,8 @@
 //! Readers and writers for the profiles of LLVM-based compilers.
 //!
-//! Every format has a *view* that borrows the file's bytes, an *owned model*, and a *writer*, side by side in one
-//! folder. Nothing here opens files, starts threads or prints. [`open`] opens a profile of any kind by its content.
-//! [`detect`](detect::detect) only tells the kind of a file, by its first bytes.
+//! Every format has a folder with a *view* that borrows the file's bytes, a *model* that owns its data, and a *writer*.
+//! This crate does not open files, start threads or print. [`open`] opens a profile of any kind, which it recognises by
+//! the content. [`detect`](detect::detect) only returns the kind of a file.
 //!
 //! # One shape for all formats
 //!
@@ -17,8 +17,8 @@
 //!
 //! # Hostile input
 //!
-//! Readers do not panic, and they do not allocate memory by a count that stands in the file. An [`Error`] has its absolute
-//! offset, the structure that was being read, what was found and what was expected.
+//! Readers do not panic, and they do not allocate memory by a count that a file states. An [`Error`] has the offset in
+//! the file, the structure that was being read, what was found and what was expected.
 //!
 //! # Cargo features
 //!

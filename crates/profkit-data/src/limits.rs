@@ -1,10 +1,10 @@
 //! Limits on the time and memory that damaged or malicious files may cost. Each limit is a constant; its text explains
 //! the cost of a larger value.
 
-/// The maximum inflated size of one compressed names blob, as a multiple of its compressed size.
+/// The maximum size of one compressed names blob after decompression, as a multiple of its compressed size.
 ///
 /// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 4
-/// times the size of the file plus 64 MiB; that holds because [`INFLATE_TOTAL_FLOOR`] limits all blobs of a file
+/// times the size of the file plus 64 MiB. This holds because [`INFLATE_TOTAL_FLOOR`] limits all blobs of a file
 /// together.
 pub const INFLATE_RATIO: usize = 64;
 /// The number of bytes to which a compressed names blob may always be decompressed, even if the blob is very small.
@@ -29,8 +29,8 @@ pub const TABLE_DEPTH: u16 = 4096;
 pub const SAMPLE_INLINE_DEPTH: usize = 512;
 /// The maximum number of frames of a calling context in a sample profile.
 pub const SAMPLE_CONTEXT_DEPTH: usize = 4096;
-/// The maximum inflated size of a compressed section of a sample profile, as a multiple of its compressed size. zlib
-/// cannot exceed 1032:1, and the sections of real profiles stay below 40:1.
+/// The maximum size of a compressed section of a sample profile after decompression, as a multiple of its compressed
+/// size. zlib cannot exceed 1032:1, and the sections of real profiles stay below 40:1.
 pub const SAMPLE_INFLATE_RATIO: usize = 128;
 /// The maximum number of errors that are kept for one damaged sample profile. Further errors are only counted.
 pub const SAMPLE_FAULTS: usize = 16;

@@ -1,5 +1,5 @@
-//! Copies a MemProf section from one file to another without decoding it. The offsets inside the section are absolute,
-//! so they are adjusted to the new place.
+//! Copies a MemProf section from one file to another without decoding it. The offsets inside the section count from the
+//! start of the file, so they are adjusted to the section's position in the new file.
 //!
 //! | version | words of the header that are offsets | tables |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | 3 | 1 to 3: call stacks, record payload, record table | records |
 //! | 4 | 1 to 4: the same, data access profiles | records |
 //!
-//! In version 1 and later, the first word is the version. In version 0 it is an offset, and so at least 24
+//! From version 1, the first word of the section is the version. In version 0 it is an offset, which is at least 24
 //! (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSection {
-    /// The bytes of the section.
+    /// The bytes of the MemProf section, which are not decoded.
     pub bytes: Vec<u8>,
     /// The offset of the section in the file that it was read from.
     pub offset: u64,

@@ -1,9 +1,10 @@
-//! Function names: the symbol table, which finds names by their hashes, and the names blob of raw and indexed files.
+//! Reads and writes function names. The symbol table finds names by their hashes. The names blob is the form in which
+//! raw and indexed files store names.
 //!
-//! The blob (`__llvm_prf_names`, raw version 3 and later) is a sequence of chunks, one per translation unit. Between
-//! chunks there may be zero bytes as padding of a linker. A chunk is: ULEB128 length, ULEB128 compressed length (0 =
-//! not compressed), payload. The payload is a list of names with the byte 0x01 between them, compressed as a zlib
-//! stream if the compressed length is not 0.
+//! The blob (`__llvm_prf_names`, from raw version 3) is a sequence of chunks, one per translation unit. A linker may
+//! put zero bytes between chunks as padding. A chunk has its length (ULEB128), its compressed length (ULEB128, 0 if it
+//! is not compressed) and a list of names. The byte 0x01 separates the names. If the chunk is compressed, the list is a
+//! zlib stream.
 use crate::bytes::{Cursor, Endian};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, Structure, limits};
@@ -13,7 +14,7 @@ use rustc_hash::FxHashMap;
 /// The byte between two names in a chunk of the blob (`getInstrProfNameSeparator`).
 pub const NAME_SEPARATOR: u8 = 0x01;
 
-/// A table that finds names by their hashes. All names lie in one buffer.
+/// A table that finds names by their hashes.
 ///
 /// ```
 /// use profkit_data::names::SymbolTable;
@@ -30,7 +31,7 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// Makes an empty table.
+    /// Makes a symbol table without names.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,12 +61,12 @@ impl SymbolTable {
         self.bytes.get(start..start + len as usize)
     }
 
-    /// The number of names.
+    /// The number of names in the symbol table.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the symbol table has no names.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }

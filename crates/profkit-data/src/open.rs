@@ -2,7 +2,7 @@
 use crate::detect::{FileKind, detect};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// Options for [`open`].
+/// Options for opening a profile of any kind with [`open`].
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {

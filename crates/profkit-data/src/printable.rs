@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Formats bytes as one line of text that cannot control a terminal. Control characters, line breaks and bytes that are
-/// not UTF-8 are escaped.
+/// not UTF-8 are written as escapes.
 ///
 /// ```
 /// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");

@@ -7,7 +7,7 @@ use profkit_abi::variant;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// An LLVM release: major and minor number up to 3.9, from LLVM 4 on the major number alone.
+/// An LLVM release. Up to LLVM 3.9 it has a major and a minor number, from LLVM 4 on only a major number.
 ///
 /// ```
 /// use profkit_data::releases::Release;
@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// The major version number.
+    /// The major version number of the LLVM release.
     pub major: u8,
     /// The minor version number. It is always 0 from LLVM 4 on, because its minor releases change no format.
     pub minor: u8,
@@ -30,7 +30,7 @@ pub struct Release {
 /// `llvm-profdata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseFacts {
-    /// The release.
+    /// The LLVM release.
     pub release: Release,
     /// The raw version that the release's run-time library writes and its llvm-profdata reads.
     pub raw: u32,

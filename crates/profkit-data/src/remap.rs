@@ -11,9 +11,9 @@ pub struct Remapping {
 /// The error for a line of a remapping file that does not have the form `old_symbol new_symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemappingError {
-    /// The number of the line, from 1.
+    /// The number of the wrong line, from 1.
     pub line: u64,
-    /// The text of the line.
+    /// The text of the wrong line.
     pub found: String,
 }
 
@@ -63,12 +63,12 @@ impl Remapping {
         self.names.get(name).map(Vec::as_slice)
     }
 
-    /// The number of names that have a mapping.
+    /// The number of old names that have a new name.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether no name has a mapping.
+    /// Whether no name has a new name.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

@@ -166,7 +166,7 @@ structures! {
     DumpAt(u64) = |offset, f| write!(f, "dump at {offset:#x}"),
     /// A dump of a raw MemProf profile, by its number from 1.
     DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
-    /// A section, by its number from 0.
+    /// A section of a file, by its number from 0.
     SectionNumber(u64) = |index, f| write!(f, "section {index}"),
     /// A part of a raw MIP file, by its number from 1.
     Part(u64) = |number, f| write!(f, "part {number}"),

@@ -50,7 +50,8 @@ pub enum Markers {
 
 /// Computes a [`Summary`] from counters. Builders for parts of a profile can be [merged](Self::merge) in any order.
 ///
-/// Memory is 16 to 24 bytes per distinct count above 65,535, and half a megabyte once any counter was added.
+/// The builder needs 16 to 24 bytes of memory for each distinct count above 65,535, and half a megabyte after the first
+/// counter was added.
 ///
 /// ```
 /// use profkit_data::summary::SummaryBuilder;

@@ -1,6 +1,6 @@
 //! The texts of errors from the operating system.
 
-/// The text of an I/O error without Rust's "(os error N)". All messages use this form.
+/// Returns the text of an I/O error without Rust's "(os error N)". All messages have this form.
 ///
 /// ```
 /// let error = std::fs::read("/no/such/file").unwrap_err();

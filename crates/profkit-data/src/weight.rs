@@ -51,7 +51,7 @@ impl Weight {
         })
     }
 
-    /// The product of two weights.
+    /// Multiplies two weights.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         let numerator = u128::from(self.numerator) * u128::from(other.numerator);
@@ -108,7 +108,7 @@ impl fmt::Display for Weight {
     }
 }
 
-/// Why a text cannot be read as a weight.
+/// The reason why a text is not a valid weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightError(String);
 

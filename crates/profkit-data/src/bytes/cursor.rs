@@ -3,9 +3,9 @@ use crate::{Error, ErrorKind, Result};
 /// The byte order of the numbers in a file. A reader finds it out once, from the magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endian {
-    /// The least significant byte comes first.
+    /// Little-endian: the least significant byte comes first.
     Little,
-    /// The most significant byte comes first.
+    /// Big-endian: the most significant byte comes first.
     Big,
 }
 
@@ -65,8 +65,8 @@ impl Endian {
     }
 }
 
-/// A reading position in a slice of a file, with its absolute offset in the file. All reads are checked. A window that
-/// is cut from a cursor keeps the absolute offsets.
+/// A reading position in a part of a file. The cursor knows the offset of the part in the file, and so does each cursor
+/// that is made from it. All reads are checked.
 ///
 /// ```
 /// use profkit_data::bytes::{Cursor, Endian};

@@ -90,7 +90,7 @@ impl TablePlan {
         })
     }
 
-    /// The number of items.
+    /// The number of items in the hash table.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -100,7 +100,7 @@ impl TablePlan {
         self.order.is_empty()
     }
 
-    /// The number of buckets.
+    /// The number of buckets in the hash table.
     pub fn bucket_count(&self) -> usize {
         self.bucket_starts.len() - 1
     }

@@ -22,7 +22,7 @@ impl InstrKind {
     pub const CONTEXT_SENSITIVE: Self = InstrKind(1 << 3);
     /// Each counter is a single byte that shows only whether its code ran.
     pub const SINGLE_BYTE_COVERAGE: Self = InstrKind(1 << 4);
-    /// Only function entries have counters.
+    /// Counters were placed only at function entries.
     pub const FUNCTION_ENTRY_ONLY: Self = InstrKind(1 << 5);
     /// The file has a MemProf section.
     pub const MEMPROF: Self = InstrKind(1 << 6);

@@ -26,7 +26,7 @@ pub struct InstrProfile {
 /// traces before sampling is stored as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemporalTraces {
-    /// The traces that were kept.
+    /// The temporal traces that were kept.
     pub traces: Vec<TemporalTrace>,
     /// The number of traces before sampling (`TemporalProfTraceStreamSize`).
     pub stream_size: u64,

@@ -17,7 +17,7 @@ pub struct Record {
     pub counts: Vec<u64>,
     /// The bytes of the function's MC/DC bitmap.
     pub bitmap: Vec<u8>,
-    /// The function's value profile.
+    /// The value profile of the function: the values that were seen at its value sites.
     pub values: ValueData,
 }
 
@@ -88,7 +88,7 @@ impl ValueData {
     }
 }
 
-/// The value sites of one value kind.
+/// All value sites of one value kind in a function record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindValues {
     /// For each value site, the index in `entries` after its last value.

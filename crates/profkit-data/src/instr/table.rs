@@ -11,9 +11,10 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u32);
 
-/// Functions and their records in flat buffers. A record takes about 100 bytes besides its counters and no allocation
-/// of its own. Functions keep the order in which they were added. [`order`](FunctionRef::order) tells the position at
-/// which each was first seen, so that tables built by several threads can be put into one order.
+/// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and its counters; it has
+/// no allocation of its own. Functions keep the order in which they were added. [`order`](FunctionRef::order) returns
+/// the position at which a function was first seen in the inputs. With it, tables that were built by several threads
+/// can be put into one order.
 ///
 /// ```
 /// use profkit_data::ids::{FuncHash, NameRef};
@@ -69,9 +70,9 @@ const NONE: u32 = u32::MAX;
 pub struct NewRecord<'a> {
     /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters of the record.
+    /// The counters of the function record.
     pub counts: &'a [u64],
-    /// The bytes of the record's MC/DC bitmap.
+    /// The bytes of the MC/DC bitmap of the function record.
     pub bitmap: &'a [u8],
     /// The value profile of the record. `None` means that it is empty.
     pub values: Option<&'a ValueData>,
@@ -92,9 +93,9 @@ pub struct FunctionRef<'a> {
 pub struct RecordRef<'a> {
     /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// The counters of the record.
+    /// The counters of the function record.
     pub counts: &'a [u64],
-    /// The bytes of the record's MC/DC bitmap.
+    /// The bytes of the MC/DC bitmap of the function record.
     pub bitmap: &'a [u8],
     /// The value profile of the record; `None` if it has no value sites.
     pub values: Option<&'a ValueData>,
@@ -207,12 +208,12 @@ impl FunctionTable {
         Some(RecordId(id))
     }
 
-    /// The number of functions.
+    /// The number of functions in the table.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }
 
-    /// The number of records.
+    /// The number of function records in the table.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }

@@ -149,7 +149,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
                 .at(start)
                 .within(STRUCTURE)
                 .found(total)
-                // The spelling error is LLVM's own.
+                // LLVM's text has this spelling error.
                 .llvm_detail("total size is not multiples of quardword"),
         );
     }

@@ -16,7 +16,7 @@ macro_rules! fields {
             /// All fields in ascending order of their numbers, which is their order in raw files.
             pub const ALL: [Field; FIELD_COUNT] = [$(Field::$name,)*];
 
-            /// The name of the field in LLVM's YAML.
+            /// Returns the name of the field in LLVM's YAML.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Field::$name => stringify!($name),)*
@@ -104,7 +104,7 @@ impl Field {
         Field::ALL.get(index).copied()
     }
 
-    /// LLVM's number for the field.
+    /// Returns LLVM's number for the field.
     pub fn id(self) -> u8 {
         self as u8
     }
@@ -246,7 +246,7 @@ impl Schema {
     }
 }
 
-/// The counts and figures of the allocations of one context.
+/// The statistics of the allocations with one call stack.
 ///
 /// ```
 /// use profkit_data::memprof::{Field, MemInfoBlock, Schema};

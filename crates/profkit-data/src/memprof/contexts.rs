@@ -18,17 +18,19 @@ pub type FrameList = Vec<FrameId>;
 pub struct Context<'a> {
     /// The addresses of the call stack, innermost first: the first one is the allocation.
     pub addresses: &'a [AddressId],
-    /// The statistics of the allocations.
+    /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
     /// The access histogram of the allocations; empty if the dump has no histograms.
     pub histogram: &'a [u64],
 }
 
-/// Adds the records of `contexts` to a profile, in their order. `frames` has a list of frames of this profile for each
-/// address. Addresses without frames are skipped, and so are contexts without addresses.
+/// Adds the records of `contexts` to a profile, in their order. `frames` has for each address the frames at this
+/// address, which must be frames of this profile. Addresses without frames are skipped, and so are contexts without
+/// addresses.
 ///
-/// An allocation is recorded in each function at the innermost address. A call is recorded in each function at its
-/// address, except in the allocating function. As in LLVM, two addresses with equal frame lists are two call sites.
+/// Each function at the innermost address gets the allocation in its record. Each function of the call stack except
+/// that of the innermost frame gets a call in its record: the call at the address of its frame. Two addresses with
+/// equal frames are two call sites, as in LLVM.
 ///
 /// ```
 /// use profkit_data::index_vec::IndexVec;

@@ -7,18 +7,18 @@ use rustc_hash::FxHashMap;
 /// A piece of global data. It is a symbol, or a string literal that is known only by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Datum {
-    /// The linkage name of a symbol.
+    /// A symbol, with its linkage name.
     Symbol(Vec<u8>),
-    /// The hash of the string literal's content.
+    /// A string literal, with the hash of its content.
     Literal(u64),
 }
 
 /// A record of the accesses to one piece of global data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataRecord {
-    /// The data that was accessed.
+    /// The global data that was accessed.
     pub datum: Datum,
-    /// The number of accesses.
+    /// The number of accesses to the global data.
     pub access_count: u64,
     /// The files and lines at which the data is declared.
     pub locations: Vec<(Vec<u8>, u32)>,

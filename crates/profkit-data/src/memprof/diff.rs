@@ -16,33 +16,33 @@ pub struct Difference {
     pub gone: Vec<Single>,
 }
 
-/// A context that both profiles have.
+/// An allocation context that both profiles have.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// The context in the old profile.
+    /// The allocation context as the old profile has it.
     pub old: Allocations,
-    /// The context in the new profile.
+    /// The allocation context as the new profile has it.
     pub new: Allocations,
     /// Whether the call stacks differ in lines, columns or inlining, as they do between two builds. Such contexts are
     /// paired if their call stacks have the same functions and no other unpaired context has these functions.
     pub moved: bool,
 }
 
-/// A context that only one of the profiles has.
+/// An allocation context that only one of the profiles has.
 #[derive(Clone, Copy, Debug)]
 pub struct Single {
-    /// The context in the profile that has it.
+    /// The allocation context, from the profile that has it.
     pub context: Allocations,
     /// Whether the other profile has contexts with the same functions that have no partner either. Several pairs are
     /// then possible, so none is made.
     pub ambiguous: bool,
 }
 
-/// Compares two profiles. Two contexts are the same if their call stacks have the same functions, line offsets, columns
-/// and inlining. Contexts that remain are paired if their call stacks have the same functions and only one pair is
-/// possible.
+/// Compares two heap profiles. Two contexts are the same if their call stacks have the same functions, line offsets,
+/// columns and inlining. The other contexts are paired if their call stacks have the same functions and only one pair
+/// is possible.
 ///
-/// Time and memory are proportional to the two profiles.
+/// Time and memory are proportional to the size of the two profiles.
 ///
 /// ```
 /// use profkit_data::memprof::{AllocSite, Field, Frame, MemInfoBlock, MemProfile, diff::diff};

@@ -113,7 +113,7 @@ crate::id_type! {
 pub struct AllocSite {
     /// The call stack, innermost frame first: the first one is the allocation.
     pub stack: StackId,
-    /// The statistics of the allocations.
+    /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
     /// The access histogram: the number of accesses to each eight bytes of the allocations. Only raw profiles from
     /// version 4 can have it; otherwise it is empty.
@@ -135,7 +135,7 @@ pub struct CallSite {
 pub struct Record {
     /// The hash of the function's name ([`guid`]).
     pub function: u64,
-    /// The allocations in this function.
+    /// The allocations that this function makes.
     pub alloc_sites: Vec<AllocSite>,
     /// The calls in this function that lead to allocations.
     pub call_sites: Vec<CallSite>,

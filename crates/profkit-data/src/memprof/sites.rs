@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Allocations {
     /// The call stack, innermost frame first: the first one is the allocation.
     pub stack: StackId,
-    /// The statistics of the allocations.
+    /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
 }
 

@@ -10,7 +10,7 @@ use crate::index_vec::IndexVec;
 pub enum Hotness {
     /// The allocations have few accesses during a long lifetime.
     Cold,
-    /// The context is neither cold nor hot.
+    /// The allocations are neither cold nor hot.
     Warm,
     /// The allocations have many accesses. Compilers use this only with `-memprof-use-hot-hints`.
     Hot,

@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 pub struct ImageFacts {
     /// The build id of the binary; `None` if it is not known.
     pub build_id: Option<BuildId>,
-    /// The width of addresses in the binary.
+    /// The width of addresses in the binary; `None` if it is not known.
     pub width: Option<Width>,
     /// The size of the binary's record section in bytes.
     pub section_size: Option<u64>,
@@ -54,7 +54,7 @@ impl ImageFacts {
 /// A MIP profile without runs, and what was left out of it.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// The profile. It has no runs.
+    /// The MIP profile, which has the functions of the map but no runs.
     pub profile: MipProfile,
     /// For each map entry that was left out, an error with the reason.
     pub dropped: Vec<Error>,

@@ -4,9 +4,9 @@ use super::model::Modes;
 /// An entry of a map: one function of the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapEntry<'data> {
-    /// The offset of the entry in the map.
+    /// The offset of this entry in the map.
     pub offset: u64,
-    /// The modes of the function, which decide the layout of its record.
+    /// The mode flags of the function, which decide the layout of its record.
     pub modes: Modes,
     /// The offset of the function's record in the record section, in bytes. A negative offset is stored in two's
     /// complement. The offset is not checked. In version 8, the record section begins with its header.

@@ -18,7 +18,7 @@ pub enum MipKind {
 }
 
 impl MipKind {
-    /// The name of the kind, for messages.
+    /// Returns the name of this kind of file for messages.
     pub fn name(self) -> &'static str {
         match self {
             MipKind::Raw => "raw file",
@@ -32,7 +32,7 @@ impl MipKind {
 /// The version and layout of a MIP file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// Version 9.
+    /// Version 9, which profkit writes.
     V9,
     /// Version 8 in the last layout (B) of the original implementation.
     V8B,
@@ -41,12 +41,12 @@ pub enum Layout {
     V8A,
 }
 
-/// What the first bytes of a MIP file state.
+/// The facts about a MIP file that its first bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// The kind of the file.
+    /// The kind of the MIP file.
     pub kind: MipKind,
-    /// The version and layout of the file.
+    /// The version and layout of the MIP file.
     pub layout: Layout,
     /// The width of the target's addresses; `None` if the file does not state it.
     pub width: Option<Width>,

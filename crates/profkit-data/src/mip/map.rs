@@ -152,7 +152,6 @@ impl<'data> MipMap<'data> {
     pub fn entries(&self) -> Entries<'data> {
         let mut cursor = Cursor::new(self.data, 0, Endian::Little);
         if let Form::V8 { start, .. } = self.form {
-            // Skip the header; it was already read.
             let _ = cursor.take(start);
         }
         Entries {

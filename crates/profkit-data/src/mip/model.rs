@@ -5,7 +5,7 @@ use crate::tables::{StackId, Tables};
 use profkit_abi::mip::{mode, record};
 use std::fmt;
 
-/// A set of mode flags. It decides what the record of a function holds.
+/// A set of mode flags. The flags decide what the record of a function contains.
 ///
 /// ```
 /// use profkit_data::mip::{EntryKind, Modes};
@@ -73,7 +73,7 @@ impl Modes {
     }
 }
 
-/// All flags with their names.
+/// All mode flags with their names.
 pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::FUNCTION_COVERAGE, "Function Coverage"),
     (Modes::BLOCK_COVERAGE, "Block Coverage"),
@@ -135,12 +135,12 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The width of the target's addresses.
+/// The width of addresses in an image: 32 or 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// Addresses have 32 bits.
+    /// Addresses of the target have 32 bits.
     Bits32,
-    /// Addresses have 64 bits.
+    /// Addresses of the target have 64 bits.
     Bits64,
 }
 
@@ -152,7 +152,7 @@ crate::id_type! {
 /// A MIP profile: the functions of one image (an executable or a shared library), and counts of what its runs executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipProfile {
-    /// The identity of the image.
+    /// The identity of the image to which the profile belongs.
     pub identity: Identity,
     /// The width of the image's addresses; `None` if it is not known.
     pub width: Option<Width>,
@@ -345,7 +345,7 @@ pub struct CallEdge {
     pub caller: Option<FunctionId>,
     /// The return address as an offset from the caller's start, in bytes. It is 0 if the caller is not known.
     pub call_site: u32,
-    /// The called function.
+    /// The function that is called.
     pub callee: FunctionId,
     /// The number of samples, at most the largest 64-bit number.
     pub weight: u64,

@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode};
 use twox_hash::XxHash3_64;
 
-/// The version of the format to write.
+/// The version of the MIP profile format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileVersion {
     /// Version 8 in layout B of the original implementation. It is for profiles that were made from maps of version 8.
@@ -54,12 +54,12 @@ const SECTIONS: [&str; 7] = [
     "stack entries",
 ];
 
-/// What the header of a profile states.
+/// The facts that the header of a MIP profile states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileHeader {
-    /// The version: 8 or 9.
+    /// The version of the profile: 8 or 9.
     pub version: u16,
-    /// The identity of the image.
+    /// The identity of the image to which the profile belongs.
     pub identity: Identity,
 }
 
@@ -164,7 +164,7 @@ impl MipWriteOptions {
     }
 }
 
-/// Writes a profile. Version 9 can hold everything. The data that version 8 leaves out are counted in the losses.
+/// Writes a profile. Version 9 can hold everything. What version 8 cannot hold is left out and counted in the losses.
 ///
 /// ```
 /// use profkit_data::mip::{Function, MipProfile, MipWriteOptions, Modes, write};

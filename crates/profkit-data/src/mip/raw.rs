@@ -44,7 +44,7 @@ pub struct RawPart<'data> {
     pub offset: u64,
     /// The version of the part: 8 or 9.
     pub version: u16,
-    /// The identity of the image.
+    /// The identity of the image to which the records belong.
     pub id: ImageId<'data>,
     /// The width of the target's addresses; `None` if the file does not state it.
     pub width: Option<Width>,
@@ -337,7 +337,7 @@ impl RawWriteOptions {
 /// One part of a raw file to write: the records of a run of one image.
 #[derive(Clone, Debug)]
 pub struct PartToWrite<'a> {
-    /// The build id of the image.
+    /// The build id of the image to which the records belong.
     pub build_id: &'a [u8],
     /// The width of the target's addresses.
     pub width: Width,
@@ -345,13 +345,13 @@ pub struct PartToWrite<'a> {
     pub modes: Modes,
     /// The number of runs that the records sum up.
     pub runs: u32,
-    /// The bytes of the record section.
+    /// The bytes of the record section to write.
     pub records: &'a [u8],
-    /// The return-address samples.
+    /// The return-address samples to write.
     pub samples: &'a [Sample],
 }
 
-/// Writes one part of a raw file, as the runtime does. Nothing is left out.
+/// Writes one part of a raw file, as the run-time library of a program does. Nothing is left out.
 ///
 /// ```
 /// use profkit_data::mip::{Modes, PartToWrite, RawParts, RawWriteOptions, Width, write_raw};

@@ -230,7 +230,7 @@ impl Samples {
         &mut self.inlined[at].samples
     }
 
-    /// Starts adding entries to these samples.
+    /// Starts adding lines, call targets, vtables and inlined functions to these samples.
     #[inline]
     pub fn adding(&mut self) -> Adding<'_> {
         Adding::resume(self, PendingEntries::default())

@@ -14,7 +14,7 @@ pub enum Step {
     /// The samples of one line. The line belongs to the innermost inlined function whose start precedes it and whose
     /// end has not come yet.
     Line {
-        /// The location of the line.
+        /// The location of the samples: line and discriminator.
         location: Location,
         /// The number of samples of the line.
         samples: u64,
@@ -62,7 +62,7 @@ pub struct Facts {
 pub struct FlatFunction {
     /// The callers of the function, outermost first.
     pub callers: Vec<Frame>,
-    /// The name of the function.
+    /// The name of the function whose samples these are.
     pub name: NameId,
     /// The number of sampled branches that entered the function ([`Samples::head`]).
     pub head: u64,
@@ -99,9 +99,9 @@ impl FlatFunction {
 /// What to do with a vtable that the file states twice for one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
-    /// Add the two counts.
+    /// The two counts are added.
     Sum,
-    /// Keep the first count.
+    /// The first count is kept.
     First,
 }
 
@@ -145,7 +145,7 @@ pub struct Additions<'p> {
 }
 
 impl SampleProfile {
-    /// Starts adding functions to this profile.
+    /// Starts adding the functions of a file to this profile.
     pub fn additions(&mut self) -> Additions<'_> {
         Additions {
             profile: self,
@@ -155,7 +155,7 @@ impl SampleProfile {
 }
 
 impl Additions<'_> {
-    /// The names of the profile.
+    /// Returns the names of the profile to which functions are added.
     pub fn names(&mut self) -> &mut SampleNames {
         &mut self.profile.names
     }

@@ -31,7 +31,7 @@ impl Location {
 /// The samples of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyLine {
-    /// The location of the line.
+    /// The location of the samples: line and discriminator.
     pub location: Location,
     /// The number of samples of the line.
     pub samples: u64,
@@ -40,15 +40,15 @@ pub struct BodyLine {
 /// A function called at a location, or a vtable loaded there, with its samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// The location of the call or of the load.
+    /// The location at which the function is called or the vtable is loaded.
     pub location: Location,
-    /// The name of the function or vtable.
+    /// The name of the called function or of the vtable.
     pub name: NameId,
-    /// The number of samples.
+    /// The number of samples of this call target or vtable.
     pub count: u64,
 }
 
-/// A function inlined at a location.
+/// A function that was inlined at a location, with its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlined {
     /// The call site, as a location in the function around it.
@@ -57,15 +57,15 @@ pub struct Inlined {
     pub samples: Samples,
 }
 
-/// The samples of a function, or of one inlined instance of a function (LLVM's `FunctionSamples`). With the functions
-/// inlined into it, it forms a tree.
+/// The samples of a function, or of one inlined copy of a function (LLVM's `FunctionSamples`). The functions that were
+/// inlined into it are inside it, so the samples form a tree.
 ///
-/// Each vector is sorted by location, then by [`NameId`], and no key occurs twice. `body` has a line for the location
-/// of each target. The methods that add samples keep this order ([`adding`](Samples::adding)); code that fills the
-/// vectors in another way must call [`sort`](Samples::sort).
+/// Each vector is sorted by location, then by [`NameId`], and no key occurs twice. For each call target, `body` has a
+/// line at the target's location. The methods that add samples keep this order ([`adding`](Samples::adding)). Code that
+/// fills the vectors in another way must call [`sort`](Samples::sort).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// The function's name.
+    /// The name of the function.
     pub name: NameId,
     /// LLVM's `ContextAttributeMask`: the sum of 1 for "was inlined", 2 for "should be inlined", 4 for "duplicated into
     /// the base profile".
@@ -81,7 +81,7 @@ pub struct Samples {
     pub body: Vec<BodyLine>,
     /// The functions that were called from each line of `body`.
     pub targets: Vec<Target>,
-    /// The inlined functions, by call site.
+    /// The functions that were inlined into this function, by call site.
     pub inlined: Vec<Inlined>,
     /// The vtables that were loaded at each call site (`CallsiteTypeMap`, LLVM 22).
     pub vtables: Vec<Target>,
@@ -90,7 +90,7 @@ pub struct Samples {
 /// A frame of a calling context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// The name of the frame's function.
+    /// The name of the function of this frame.
     pub name: NameId,
     /// The location in this function at which the next frame was called.
     pub location: Location,
@@ -111,7 +111,7 @@ pub struct Function {
 pub struct ProfileKind(u32);
 
 impl ProfileKind {
-    /// No flag is set.
+    /// The kind without any flag.
     pub const NONE: Self = ProfileKind(0);
     /// Functions have calling contexts (`ProfileIsCS`, section flag `context`).
     pub const CONTEXT_SENSITIVE: Self = ProfileKind(1);
@@ -157,9 +157,9 @@ impl BitOrAssign for ProfileKind {
 
 /// A sample profile.
 ///
-/// Functions keep the order in which they were added. They are found through an index of names and callers. To change
-/// names, callers or the list of functions, use [`take_functions`](Self::take_functions) and [`push`](Self::push), or
-/// [`retain`](Self::retain): these methods rebuild the index.
+/// Functions keep the order in which they were added. An index finds them by their names and callers. The methods
+/// [`take_functions`](Self::take_functions) with [`push`](Self::push), and [`retain`](Self::retain), rebuild this
+/// index. Use them to change names, callers or the list of functions.
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
     /// The kind of the profile: flags such as "has calling contexts".

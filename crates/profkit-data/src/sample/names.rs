@@ -12,14 +12,15 @@ crate::id_type! {
     pub struct NameId of "names of a sample profile";
 }
 
-/// A name as a profile holds it: the name itself, or only its hash (in MD5 name tables). LLVM calls this `FunctionId`.
+/// A name in a sample profile: the name itself, or only its hash if the file has MD5 hashes in place of names. LLVM
+/// calls this `FunctionId`.
 ///
-/// The order is LLVM's: first the hashes, ascending, then the names, compared byte by byte.
+/// Names are ordered as in LLVM: first the hashes in ascending order, then the names, compared byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleName<'a> {
     /// The MD5 hash of a name that is not known as text.
     Guid(NameRef),
-    /// The name itself.
+    /// The text of a name that is known.
     Text(&'a [u8]),
 }
 
@@ -62,7 +63,7 @@ impl fmt::Display for SampleName<'_> {
 
 /// All names of a profile: of functions, inlined functions, call targets and vtables.
 ///
-/// Memory: the bytes of each name once, and about 30 bytes per name.
+/// The table needs the bytes of each name once, and about 30 bytes per name.
 ///
 /// ```
 /// use profkit_data::sample::{SampleName, SampleNames};
@@ -87,7 +88,7 @@ enum Entry {
 }
 
 impl SampleNames {
-    /// Makes an empty table.
+    /// Makes a table without names.
     pub fn new() -> Self {
         Self::default()
     }

@@ -9,13 +9,13 @@ use profkit_abi::sample::{BASE_DISCRIMINATOR_BITS, FS_DISCRIMINATOR_BITS};
 pub enum FsPass {
     /// No pass of FS-AFDO: bits 0 to 7, which discriminators also have without FS-AFDO.
     Base,
-    /// The first pass, bits 8 to 13.
+    /// The first pass of FS-AFDO, which sets bits 8 to 13 of discriminators.
     Pass1,
-    /// The second pass, bits 14 to 19.
+    /// The second pass of FS-AFDO, which sets bits 14 to 19 of discriminators.
     Pass2,
-    /// The third pass, bits 20 to 25.
+    /// The third pass of FS-AFDO, which sets bits 20 to 25 of discriminators.
     Pass3,
-    /// The last pass, bits 26 to 31.
+    /// The last pass of FS-AFDO, which sets bits 26 to 31 of discriminators.
     #[default]
     Last,
 }

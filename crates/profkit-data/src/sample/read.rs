@@ -118,7 +118,7 @@ impl<'data> SampleFile<'data> {
         })
     }
 
-    /// The encoding of the file.
+    /// The encoding of the sample profile.
     pub fn encoding(&self) -> SampleEncoding {
         match &self.body {
             Body::Text => SampleEncoding::Text,

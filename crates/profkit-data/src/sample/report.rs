@@ -1,4 +1,3 @@
-//! The report of reading a sample profile.
 use super::add::AddOutcome;
 use super::model::ProfileKind;
 use crate::Error;
@@ -11,7 +10,7 @@ use crate::summary::Summary;
 pub struct ReadReport {
     /// The kind of profile in the file. The reader adds it to the kind of the profile that receives the samples.
     pub kind: ProfileKind,
-    /// The number of functions that were added.
+    /// The number of functions that were added to the profile.
     pub functions: u64,
     /// The number of sums that overflowed, and of functions that were left out because their checksum differs from the
     /// one that the profile already has.
@@ -19,7 +18,7 @@ pub struct ReadReport {
     /// The errors of the file. If there are very many, only the first ones are kept. The list is empty if the file is
     /// intact.
     pub faults: Vec<Error>,
-    /// The number of all errors.
+    /// The number of all errors in the file, including those that are not kept.
     pub fault_count: u64,
     /// The summary that is stored in the file, if there is one.
     pub summary: Option<Summary>,

@@ -57,7 +57,7 @@ impl<B> fmt::Debug for Archive<B> {
     }
 }
 
-/// Where the bytes of the members are.
+/// Where the bytes of an archive's members are.
 enum Source<B> {
     /// The bytes of a tar file, and the range of each member in them.
     Tar { bytes: B, places: Vec<Range<usize>> },
@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         }
     }
 
-    /// The format of the archive.
+    /// The format of the archive: tar or zip.
     pub fn format(&self) -> ArchiveFormat {
         self.format
     }

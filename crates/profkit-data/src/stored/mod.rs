@@ -25,24 +25,24 @@ pub enum StoredError {
         compression: Compression,
         /// The number of bytes that were decompressed before the damage.
         expanded: u64,
-        /// The error of the decoder.
+        /// The error that the decoder of the compression library gave.
         error: io::Error,
     },
     /// The archive is damaged or ends too early.
     DamagedArchive {
-        /// The format of the archive.
+        /// The format of the archive: tar or zip.
         format: ArchiveFormat,
-        /// The error of the archive reader.
+        /// The error that the reader of the archive gave.
         error: io::Error,
     },
     /// The file would be decompressed to more than [`MOST_EXPANDED`] bytes.
     TooLarge {
-        /// The limit in bytes.
+        /// The maximum number of bytes to which the file may be decompressed.
         limit: u64,
     },
     /// A member of the archive is encrypted, or compressed in a way that is not supported.
     UnsupportedMember {
-        /// The error of the archive reader.
+        /// The error that the reader of the archive gave.
         error: io::Error,
     },
     /// The archive no longer has a member that it had before.

@@ -1,12 +1,13 @@
-//! Source locations in three portable tables: strings, file paths, stack entries.
+//! Source locations, stored in three tables: strings, file paths, stack entries.
 //!
-//! The tables are those of the MemProf RFC. In them, a stack, a file path and a text are each one number:
+//! The tables are those of the MemProf RFC. With them, a single number identifies a call stack, a file path or a text:
 //!
 //! - A stack is the index of its innermost frame in a table of [`StackEntry`]s. Each entry refers to the frame around it.
 //! - A file path is the index of its last component in a table of nodes. Each node refers to its folder.
 //! - A text is an index in a table of strings.
 //!
-//! Stacks with the same outer frames share the entries of these frames, and paths share the nodes of common folders.
+//! Call stacks with the same outer frames share the entries of these frames. Paths in the same folder share the nodes
+//! of that folder.
 //!
 //! ```
 //! use profkit_data::tables::{StackEntry, Tables};
@@ -27,7 +28,8 @@
 //! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
 //! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry around it + 1 or 0 } |
 //!
-//! A folder stands before its contents, and a frame before the frames inside it. So following references always ends.
+//! In the tables, a folder comes before its contents, and an outer frame before the frames inside it. Therefore,
+//! following references always ends.
 mod paths;
 mod stacks;
 mod strings;
@@ -48,7 +50,7 @@ use std::borrow::Cow;
 pub struct Tables {
     /// The strings: names of functions and components of paths.
     pub strings: Strings,
-    /// The file paths.
+    /// The file paths of the stack entries.
     pub paths: Paths,
     /// The stack entries, which are the frames of call stacks.
     pub stacks: Stacks,
@@ -61,9 +63,9 @@ pub struct Frame<'a> {
     pub function: &'a [u8],
     /// The path of the source file, if it is known.
     pub path: Option<Cow<'a, [u8]>>,
-    /// The line, from 1; 0 if it is not known.
+    /// The line of the frame, from 1; 0 if it is not known.
     pub line: u32,
-    /// The column, from 1; 0 if it is not known.
+    /// The column of the frame, from 1; 0 if it is not known.
     pub column: u32,
     /// Flags of the frame, for example that it is inlined.
     pub flags: StackFlags,
@@ -120,7 +122,7 @@ impl Tables {
         Ok(parent)
     }
 
-    /// Whether all three tables are empty.
+    /// Whether the tables have no strings, no paths and no stack entries.
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty() && self.paths.is_empty() && self.stacks.is_empty()
     }

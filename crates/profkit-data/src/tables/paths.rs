@@ -65,7 +65,7 @@ impl<'data> PathTable<'data> {
         self.nodes.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no paths.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -106,8 +106,8 @@ impl Node {
 
 /// A table of file paths to which paths can be added.
 ///
-/// Paths are split at every `/`, and joining the components with `/` gives exactly the same bytes. An absolute path
-/// therefore begins with an empty component. Backslashes do not split.
+/// A path is split into components at every `/`. Joining the components with `/` gives exactly the same bytes. An
+/// absolute path therefore begins with an empty component. Backslashes do not separate components.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     nodes: Vec<Node>,
@@ -169,7 +169,7 @@ impl Paths {
         self.nodes.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no paths.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

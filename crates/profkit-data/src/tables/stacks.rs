@@ -36,9 +36,9 @@ impl StackFlags {
 /// One frame of a call stack. It refers to entries of the other tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackEntry {
-    /// The linkage name of the function.
+    /// The linkage name of the frame's function.
     pub function: StringId,
-    /// The path of the source file.
+    /// The path of the source file that contains the frame's line.
     pub path: Option<PathId>,
     /// The line of the frame; 0 if it is not known.
     pub line: u32,
@@ -142,7 +142,7 @@ impl<'data> StackTable<'data> {
         Ok(table)
     }
 
-    /// Returns the entry with this id.
+    /// Returns the stack entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         let (words, _) = self.entries.get(id.0 as usize)?.as_chunks::<4>();
         let mut numbers = [0; 6];
@@ -152,12 +152,12 @@ impl<'data> StackTable<'data> {
         Some(StackEntry::from_words(numbers))
     }
 
-    /// The number of entries.
+    /// The number of stack entries in the table.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no stack entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -208,17 +208,17 @@ impl Stacks {
         Ok(StackId(id))
     }
 
-    /// Returns the entry with this id.
+    /// Returns the stack entry with this id.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         self.entries.get(id.0 as usize).copied()
     }
 
-    /// The number of entries.
+    /// The number of stack entries in the table.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no stack entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

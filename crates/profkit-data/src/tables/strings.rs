@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 const TABLE: Structure = Structure::StringTable;
 
-/// The index of a string in its table.
+/// The index of a string in its string table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StringId(pub u32);
 
@@ -58,12 +58,12 @@ impl<'data> StringTable<'data> {
         Ok(StringTable { ends, bytes })
     }
 
-    /// The number of strings.
+    /// The number of strings in the table.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -153,12 +153,12 @@ impl Strings {
         self.bytes.get(start..end)
     }
 
-    /// The number of strings.
+    /// The number of strings in the table.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

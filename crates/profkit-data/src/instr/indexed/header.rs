@@ -173,7 +173,7 @@ pub(super) const VTABLES_SINCE: u32 = 12;
 /// A section of an indexed profile whose offset is a word of the header.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// The first version that has this section.
+    /// The first version of the format that has this section.
     pub(super) since: u32,
     /// The offset of the header word that holds the offset of the section.
     at: u64,
@@ -186,19 +186,19 @@ pub(super) const MEMPROF: Section = Section {
     at: 40,
     name: "MemProf section",
 };
-/// Since LLVM 16.
+/// The section of build ids, which exists since LLVM 16.
 pub(super) const BINARY_IDS: Section = Section {
     since: 9,
     at: 48,
     name: "build ids",
 };
-/// Since LLVM 17.
+/// The section of temporal traces, which exists since LLVM 17.
 pub(super) const TRACES: Section = Section {
     since: 10,
     at: 56,
     name: "temporal traces",
 };
-/// Since LLVM 19.
+/// The section of vtable names, which exists since LLVM 19.
 pub(super) const VTABLE_NAMES: Section = Section {
     since: VTABLES_SINCE,
     at: 64,

@@ -204,7 +204,7 @@ impl<'data> IndexedProfile<'data> {
         Ok((summary, cs_summary, cursor.offset()))
     }
 
-    /// The header of the file.
+    /// The header of the indexed profile.
     pub fn header(&self) -> &IndexedHeader {
         &self.header
     }

@@ -35,7 +35,7 @@ impl<'data> NameRecords<'data> {
         }
     }
 
-    /// The function's name.
+    /// The name of the function that the records belong to.
     pub fn name(&self) -> &'data [u8] {
         self.name
     }

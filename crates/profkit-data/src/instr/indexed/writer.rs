@@ -125,7 +125,7 @@ fn known_flags(release: Release) -> u64 {
 /// Writes a profile with exactly the bytes that LLVM writes for the version.
 ///
 /// Every [`FunctionRef::name_ref`](crate::instr::FunctionRef::name_ref) must be the hash of its name, and no name may
-/// occur twice. Value sites are written unchanged.
+/// occur twice. Value sites are written without changes.
 ///
 /// ```
 /// use profkit_data::instr::InstrProfile;
@@ -284,7 +284,6 @@ impl<'p> IndexedPlan<'p> {
         Ok(plan)
     }
 
-    /// Computes the offsets of all sections.
     fn place(&mut self, memprof: Option<&MemProfSection>) -> Result<()> {
         let payload = self.payload_offset();
         self.header.hash_offset = self.table.index_offset(payload);
@@ -327,7 +326,7 @@ impl<'p> IndexedPlan<'p> {
         self.functions.len()
     }
 
-    /// The length of the whole file in bytes.
+    /// The length of the whole output file in bytes.
     pub fn total_len(&self) -> u64 {
         self.total_len
     }

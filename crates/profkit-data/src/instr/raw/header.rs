@@ -6,9 +6,9 @@ use profkit_abi::{raw, variant};
 /// The pointer width of the program that wrote a raw profile. The magic number of the file shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PointerWidth {
-    /// Pointers have 4 bytes.
+    /// Pointers of the program have 4 bytes.
     Bits32,
-    /// Pointers have 8 bytes.
+    /// Pointers of the program have 8 bytes.
     Bits64,
 }
 
@@ -46,7 +46,7 @@ impl PointerWidth {
 /// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawDialect {
-    /// The byte order of all numbers.
+    /// The byte order of all numbers in the file.
     pub endian: Endian,
     /// The pointer width of the program that wrote the file.
     pub width: PointerWidth,
@@ -221,7 +221,7 @@ enum Field {
 use Field as F;
 
 impl Field {
-    /// LLVM's name for the field.
+    /// Returns LLVM's name for a field of the raw header.
     fn name(self) -> &'static str {
         match self {
             F::BinaryIdsSize => "BinaryIdsSize",

@@ -35,15 +35,15 @@ pub struct RawImage {
     pub dialect: RawDialect,
     /// The functions, in the order of their data records.
     pub records: Vec<RawImageRecord>,
-    /// The vtables (from version 10).
+    /// The vtables of the program (from version 10).
     pub vtables: Vec<RawImageVTable>,
-    /// The build ids (from version 6).
+    /// The build ids of the program (from version 6).
     pub binary_ids: Vec<BuildId>,
     /// How the names are stored, and other choices that the format leaves to the writer.
     pub form: RawForm,
 }
 
-/// One function of a [`RawImage`].
+/// One function of a raw profile in memory ([`RawImage`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageRecord {
     /// The function's PGO name. From version 3, names must not contain the byte 0x01.
@@ -69,7 +69,7 @@ pub struct RawImageRecord {
     pub wave_size: u16,
 }
 
-/// One vtable of a [`RawImage`].
+/// One vtable of a raw profile in memory ([`RawImage`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawImageVTable {
     /// The vtable's PGO name.

@@ -17,38 +17,39 @@ pub struct RecordLayout {
     pub stride: usize,
     /// The pointer width of the program that wrote the file.
     pub width: PointerWidth,
-    /// `NameSize`, 4 bytes (versions 1 and 2).
+    /// The offset of `NameSize`, the length of the name (4 bytes; versions 1 and 2).
     pub name_size: Option<usize>,
-    /// `NamePtr`, a pointer (versions 1 and 2).
+    /// The offset of `NamePtr`, the address of the name (a pointer; versions 1 and 2).
     pub name_ptr: Option<usize>,
-    /// `NameRef`, 8 bytes (from version 3).
+    /// The offset of `NameRef`, the hash of the name (8 bytes; from version 3).
     pub name_ref: Option<usize>,
-    /// `FuncHash`, 8 bytes.
+    /// The offset of `FuncHash`, the function hash (8 bytes).
     pub func_hash: usize,
-    /// `CounterPtr`, a pointer. From version 8 it is relative to the data record.
+    /// The offset of `CounterPtr`, the address of the counters (a pointer). From version 8 it is relative to the data
+    /// record.
     pub counter_ptr: usize,
-    /// `UniformCounterPtr`, a pointer relative to the record (version 11).
+    /// The offset of `UniformCounterPtr`, a pointer relative to the data record (version 11).
     pub uniform_counter_ptr: Option<usize>,
-    /// `BitmapPtr`, a pointer relative to the record (from version 9).
+    /// The offset of `BitmapPtr`, a pointer relative to the data record (from version 9).
     pub bitmap_ptr: Option<usize>,
-    /// `FunctionPointer`, a pointer (from version 2).
+    /// The offset of `FunctionPointer`, the address of the function (a pointer; from version 2).
     pub function_pointer: Option<usize>,
-    /// `Values`, a pointer that has no meaning in a file (from version 2).
+    /// The offset of `Values`, a pointer that has no meaning in a file (from version 2).
     pub values: Option<usize>,
-    /// `NumCounters`, 4 bytes.
+    /// The offset of `NumCounters`, the number of counters (4 bytes).
     pub num_counters: usize,
     /// `NumValueSites`: the numbers of value sites, 2 bytes each. There are [`value_kinds`](Self::value_kinds) of them,
     /// and this is the offset of the first.
     pub num_value_sites: usize,
     /// The number of value kinds for which the data record has a number of value sites, 0 to 3.
     pub value_kinds: usize,
-    /// `OffloadDeviceWaveSize`, 2 bytes (version 11).
+    /// The offset of `OffloadDeviceWaveSize` (2 bytes; version 11).
     pub offload_device_wave_size: Option<usize>,
-    /// `NumBitmapBytes`, 4 bytes (from version 9).
+    /// The offset of `NumBitmapBytes`, the length of the MC/DC bitmap (4 bytes; from version 9).
     pub num_bitmap_bytes: Option<usize>,
 }
 
-/// Places fields one after the other.
+/// Computes the offsets of the fields of a record, one field after the other.
 struct Placer {
     end: usize,
 }
@@ -148,11 +149,11 @@ impl RecordLayout {
 pub struct VTableLayout {
     /// The distance in bytes from the start of one vtable record to the start of the next.
     pub stride: usize,
-    /// `VTableNameHash`, 8 bytes.
+    /// The offset of `VTableNameHash`, the hash of the vtable's name (8 bytes).
     pub name_hash: usize,
-    /// `VTablePointer`, a pointer.
+    /// The offset of `VTablePointer`, the address of the vtable (a pointer).
     pub pointer: usize,
-    /// `VTableSize`, 4 bytes.
+    /// The offset of `VTableSize`, the length of the vtable (4 bytes).
     pub size: usize,
 }
 

@@ -103,7 +103,7 @@ impl RawMetadata {
         self.id
     }
 
-    /// The number of functions.
+    /// The number of functions in the metadata.
     pub fn record_count(&self) -> usize {
         self.data.len() / self.layout.stride
     }

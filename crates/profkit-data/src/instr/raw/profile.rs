@@ -1,4 +1,3 @@
-//! A view of one profile in a raw file.
 use super::header::{RawDialect, RawHeader};
 use super::layout::RecordLayout;
 use super::metadata::RawMetadata;
@@ -136,7 +135,7 @@ impl<'data> RawProfile<'data> {
         &self.sections
     }
 
-    /// The offset of the header in the file.
+    /// The offset of the profile's header in the file.
     pub fn offset(&self) -> usize {
         self.offset
     }

@@ -90,7 +90,7 @@ impl RawRecord {
     }
 }
 
-/// A vtable record (from version 10).
+/// A vtable record of a raw profile (from version 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawVTable {
     /// `VTableNameHash`: the low 64 bits of the MD5 of the vtable's name.

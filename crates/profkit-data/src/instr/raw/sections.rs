@@ -25,21 +25,21 @@ impl RawSection<'_> {
 /// The sections of one profile, in file order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSections<'data> {
-    /// The build ids (from version 6).
+    /// The section of the build ids (from version 6).
     pub binary_ids: RawSection<'data>,
-    /// The data records, one for each function.
+    /// The section of the data records, one for each function.
     pub data: RawSection<'data>,
-    /// The counters.
+    /// The section of the counters.
     pub counters: RawSection<'data>,
-    /// The MC/DC bitmaps (from version 9).
+    /// The section of the MC/DC bitmaps (from version 9).
     pub bitmap: RawSection<'data>,
-    /// The uniform counters (version 11).
+    /// The section of the uniform counters (version 11).
     pub uniform_counters: RawSection<'data>,
-    /// The names of functions.
+    /// The section of the function names.
     pub names: RawSection<'data>,
-    /// The vtable records (from version 10).
+    /// The section of the vtable records (from version 10).
     pub vtables: RawSection<'data>,
-    /// The names of vtables (from version 10).
+    /// The section of the vtable names (from version 10).
     pub vtable_names: RawSection<'data>,
     /// The value data and all bytes after them. The header does not state where value data end; that is known only
     /// after reading them.
@@ -47,7 +47,7 @@ pub struct RawSections<'data> {
 }
 
 impl<'data> RawSections<'data> {
-    /// All sections, in file order.
+    /// Returns all sections of the raw profile in the order of the file.
     pub fn named(&self) -> [(Structure, RawSection<'data>); 9] {
         [
             (Structure::BuildIds, self.binary_ids),

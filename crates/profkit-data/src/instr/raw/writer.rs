@@ -82,7 +82,7 @@ struct Plan {
     sections: Vec<(Vec<u8>, u64)>,
 }
 
-/// The run-time addresses of the sections.
+/// The addresses that the sections have in the running program.
 struct Addresses {
     data: u64,
     counters: u64,

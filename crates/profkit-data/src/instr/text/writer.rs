@@ -27,9 +27,8 @@ impl TextOptions {
 
     /// Sets whether to write the known names of call targets that have no record in the profile.
     ///
-    /// LLVM knows only the names of the functions that it writes, and of virtual tables if it was asked to keep them.
-    /// For all other targets it writes `** External Symbol **`. By default profkit does so too, so that the bytes are
-    /// equal.
+    /// LLVM writes only the names of the functions that have a record, and of virtual tables if it keeps them. For all
+    /// other targets it writes `** External Symbol **`. By default profkit does the same, so that the bytes are equal.
     #[must_use]
     pub fn foreign_names(mut self, spell: bool) -> Self {
         self.foreign_names = spell;
@@ -45,8 +44,8 @@ impl TextOptions {
     }
 }
 
-/// Writes a whole profile. Functions are sorted by name and hash, whichever table they are in. The bytes are those of
-/// `llvm-profdata merge --text` of LLVM 22. Like LLVM, it leaves out what text cannot hold and returns it as
+/// Writes a whole profile. Functions are sorted by name and function hash. The bytes are those of `llvm-profdata merge
+/// --text` of LLVM 22. Like LLVM, the function leaves out what the text format cannot hold; it returns these parts as
 /// [`losses`].
 ///
 /// ```

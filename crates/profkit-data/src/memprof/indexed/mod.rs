@@ -1,8 +1,8 @@
 //! The MemProf section of indexed profiles.
 //!
-//! The section lies between the function table and the build ids. If bit 62 of the profile's version word is set, the
-//! file has such a section. All its offsets are absolute offsets in the file. Its first word is the version number,
-//! except in version 0, where it is an offset of at least 24.
+//! The section is between the function table and the build ids. If bit 62 of the profile's version word is set, the
+//! file has such a section. All offsets in the section count from the start of the file. The first word is the version
+//! number, except in version 0, where it is an offset of at least 24.
 //!
 //! | version | written by LLVM | header words | then |
 //! |---|---|---|---|

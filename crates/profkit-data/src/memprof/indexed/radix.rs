@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 pub(super) struct Layout {
     /// The frames of the profile, in the order of the section's array of frames.
     pub frame_order: Vec<FrameId>,
-    /// The elements of the radix tree.
+    /// The elements of the radix tree of call stacks.
     pub array: Vec<u32>,
     /// For each call stack of the profile, its index in the radix tree.
     pub positions: IndexVec<StackId, u32>,

@@ -11,10 +11,10 @@ use crate::memprof::summary::MemProfSummary;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use rustc_hash::FxHashMap;
 
-/// The MemProf section of a file. Its header and schema were read, its records not yet.
+/// The MemProf section of a file. Its header and schema were read, but its function records were not.
 ///
-/// Hostile input never causes a panic. The memory for a record is proportional to its bytes, and the memory for a call
-/// stack to its length; each stack is stored once.
+/// Damaged files never cause a panic. The memory for a function record is proportional to its bytes, and the memory for
+/// a call stack to its length. Each call stack is stored once.
 ///
 /// ```
 /// use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
@@ -168,7 +168,7 @@ impl<'data> IndexedMemProf<'data> {
         })
     }
 
-    /// The version of the section, 0 to 4.
+    /// The version of the MemProf section, 0 to 4.
     pub fn version(&self) -> u32 {
         self.version
     }

@@ -5,7 +5,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// The first eight bytes of a dump, little-endian: `\x81rforpm\xff`.
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// The size of the header in bytes.
+/// The size of a dump's header in bytes.
 pub const HEADER_LEN: usize = 48;
 /// The number of bytes that a segment has for its build id.
 pub(super) const BUILD_ID_LEN: usize = 32;
@@ -17,11 +17,11 @@ pub struct Version(u32);
 /// How a dump stores the elements of access histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// The version has no access histograms.
+    /// Dumps of this version have no access histograms.
     None,
-    /// The elements are 64-bit numbers.
+    /// The elements of histograms are 64-bit numbers.
     Words,
-    /// The elements are 16-bit floating-point numbers.
+    /// The elements of histograms are 16-bit floating-point numbers.
     Floats,
 }
 
@@ -37,7 +37,7 @@ impl Version {
         }
     }
 
-    /// The number of the version.
+    /// Returns the version as a number.
     pub fn number(self) -> u32 {
         self.0
     }

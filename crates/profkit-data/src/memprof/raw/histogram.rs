@@ -5,7 +5,7 @@ const MANTISSA_BITS: u32 = 12;
 const MAX_MANTISSA: u64 = (1 << MANTISSA_BITS) - 1;
 const MAX_EXPONENT: u32 = 15;
 
-/// Decodes a histogram element.
+/// Decodes an element of an access histogram of raw version 5.
 pub fn decode_element(element: u16) -> u64 {
     let mantissa = u64::from(element) & MAX_MANTISSA;
     mantissa << (element >> MANTISSA_BITS)

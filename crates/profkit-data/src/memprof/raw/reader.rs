@@ -6,10 +6,10 @@ use crate::ids::BuildId;
 use crate::memprof::block::{Field, MemInfoBlock, Schema};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The dumps of a file.
+/// The dumps of a raw MemProf file.
 ///
-/// Parsing reads only headers. Hostile input never causes a panic. The only memory needed is one small item per dump,
-/// and each dump has at least the bytes of a header in the file.
+/// Opening the file reads only the headers of the dumps. Damaged files never cause a panic. The reader needs memory for
+/// one small item per dump, and each dump has at least the bytes of a header in the file.
 ///
 /// ```
 /// use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, RawMemProfOptions, Version, write};
@@ -76,7 +76,7 @@ impl<'data> RawMemProf<'data> {
         Ok(profile)
     }
 
-    /// The dumps, in the order of the file.
+    /// Returns the dumps in the order of the file.
     pub fn dumps(&self) -> &[RawDump<'data>] {
         &self.dumps
     }
@@ -98,7 +98,7 @@ pub struct RawDump<'data> {
 /// A segment: a mapping of code in the profiled process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The first address of the mapping.
+    /// The address of the mapping's first byte.
     pub start: u64,
     /// The address after the mapping's last byte.
     pub end: u64,
@@ -110,7 +110,7 @@ pub struct Segment {
 }
 
 impl<'data> RawDump<'data> {
-    /// The version of the dump.
+    /// The version of the raw format that the dump has.
     pub fn version(&self) -> Version {
         self.header.version
     }
@@ -254,7 +254,7 @@ impl<'data> RawDump<'data> {
 pub struct RawBlock {
     /// The id of the block's call stack, which is in the same dump.
     pub stack_id: u64,
-    /// The statistics of the allocations.
+    /// The statistics of the allocations with one call stack.
     pub block: MemInfoBlock,
     /// The access histogram of the allocations; empty if the dump has no histograms.
     pub histogram: Vec<u64>,

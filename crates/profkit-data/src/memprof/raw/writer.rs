@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// A segment to write: a mapping of code in the profiled process.
 pub type SegmentToWrite = Segment;
 
-/// The contents of a dump to write.
+/// The contents of a raw MemProf dump to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpToWrite {
     /// The segments: the mappings of code.
@@ -21,11 +21,11 @@ pub struct DumpToWrite {
     pub stacks: Vec<(u64, Vec<u64>)>,
 }
 
-/// Options for writing a dump.
+/// Options for writing a raw MemProf dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawMemProfOptions {
-    /// The version to write.
+    /// The version of the raw MemProf format to write.
     pub version: Version,
 }
 

@@ -144,7 +144,7 @@ never at 0x110: record 0x18 address 0x401100 size 0x40 signature 0x1000 modes 0x
 ");
     assert!(is_map(&image.map().finish()));
     assert!(!is_map(V8_MAP) && !is_map(b"text that is no map, but long enough for one"));
-    // Zeros between sections are skipped.
+    // The reader skips zero bytes between two sections of a map.
     let mut padded = vec![0; 16];
     padded.extend(image.map().finish());
     padded.extend([0; 24]);

@@ -45,7 +45,7 @@ fn mixed() -> MipProfile {
     created(&image.map().finish(), &facts).unwrap().profile
 }
 
-/// A profile that uses every field.
+/// A MIP profile in which every field has a value.
 fn full() -> MipProfile {
     let mut profile = mixed();
     profile.runs = 7;

@@ -1,6 +1,6 @@
 //! MIP profiles as YAML, for people to read, compare and edit.
 //!
-//! There are two dialects: version 8 with the keys of the original tool, and version 9 with more keys.
+//! There are two dialects. Version 8 has the keys of the original tool, and version 9 has more keys.
 //! docs/formats/mip.md lists them. A document without the key `Version` has version 8.
 mod reader;
 mod writer;

@@ -8,7 +8,7 @@ use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
 pub struct Header {
     /// The low byte of the magic number, which states the encoding: [`BINARY`], [`COMPACT_BINARY`] or [`EXT_BINARY`].
     pub encoding: u8,
-    /// The version number.
+    /// The version number of the file.
     pub version: u64,
 }
 

@@ -199,7 +199,7 @@ impl<'a> Mapping<'a> {
 
 /// The names that the functions of a profile use, in LLVM's order, and the numbers by which the file refers to them.
 pub(in crate::sample) struct NamePlan {
-    /// The names, in the order of the file.
+    /// The names that are written, in the order of the file.
     pub(in crate::sample) order: Vec<NameId>,
     /// For each name of the profile, the number by which the file refers to it.
     index: IndexVec<NameId, u32>,

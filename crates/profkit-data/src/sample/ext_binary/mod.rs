@@ -1,5 +1,5 @@
-//! The extensible binary encoding: a table of sections, each with flags. LLVM reads it since release 10 and writes it
-//! by default since 18. docs/formats/sample.md has the byte tables.
+//! The extensible binary encoding, which consists of sections with flags and a section table. LLVM reads it since
+//! release 10 and writes it by default since release 18. docs/formats/sample.md has the byte tables.
 //!
 //! Opening a profile reads only its section table. [`ExtBinaryProfile::read_functions`] finds single functions through
 //! the table of offsets; [`ExtBinaryProfile::read`] reads all functions.

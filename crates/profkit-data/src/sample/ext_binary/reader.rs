@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
 use std::borrow::Cow;
 
-/// An open profile. Only its section table was read yet.
+/// An opened extensible binary profile. Only its section table was read.
 ///
 /// ```
 /// use profkit_data::sample::SampleProfile;
@@ -89,7 +89,7 @@ impl<'data> ExtBinaryProfile<'data> {
         self.version
     }
 
-    /// The entries of the section table.
+    /// Returns the entries of the file's section table.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }

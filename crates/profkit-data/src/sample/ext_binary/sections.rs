@@ -17,7 +17,7 @@ pub struct Section {
     /// The flags of the section (from [`flag`]). The low 32 bits have the same meaning in every section; the meaning of
     /// the high 32 bits depends on the kind of section.
     pub flags: u64,
-    /// The offset of the section in the file.
+    /// The offset of the section's first byte in the file.
     pub offset: u64,
     /// The size of the section in the file, in bytes. If the section is compressed, this is its compressed size.
     pub size: u64,

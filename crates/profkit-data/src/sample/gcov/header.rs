@@ -21,18 +21,18 @@ pub(super) const WORKING_SETS: usize = 128;
 /// The file number of a name that has no source file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
-/// The version of a GCC sample profile.
+/// The version of the format of GCC's sample profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GcovVersion {
-    /// The version `406p` of Google's GCC 4.6.
+    /// Version `406p`, which Google's GCC 4.6 used.
     Gcc46,
-    /// The version `407*` of Google's GCC 4.7. LLVM reads only this one.
+    /// Version `407*`, which Google's GCC 4.7 used. LLVM reads only this version.
     Gcc47,
-    /// The version of GCC 5 to 11.
+    /// Version 1, which GCC 5 to 11 read.
     V1,
-    /// The version of GCC 12 to 15.
+    /// Version 2, which GCC 12 to 15 read.
     V2,
-    /// The version of GCC 16.
+    /// Version 3, which GCC 16 reads.
     V3,
 }
 

@@ -1,7 +1,7 @@
 //! GCC's sample profile (`.afdo`, `fbdata.afdo`), which `create_gcov` writes and `gcc -fauto-profile` reads.
 //!
-//! A word has 32 bits, in the byte order of the machine that wrote the file; the magic shows which order that is. A
-//! count has two words, the lower one first.
+//! A word has 32 bits, in the byte order of the machine that wrote the file; the magic number shows which order it is.
+//! A count has two words, the lower one first.
 //!
 //! ```text
 //! magic "gcda" as a word | version | 0

@@ -12,9 +12,9 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// A sample profile of GCC. Opening it reads the whole file.
 #[derive(Clone, Debug)]
 pub struct GcovProfile {
-    /// The version of the file.
+    /// The version of GCC's format that the file has.
     pub version: GcovVersion,
-    /// The byte order of the file.
+    /// The byte order of the numbers in the file.
     pub endian: Endian,
     /// The profile with the functions of the file. If the file has a function twice, its samples are added up. The
     /// total of a function is the sum of its lines, as `create_gcov` computes it.

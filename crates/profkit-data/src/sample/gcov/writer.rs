@@ -12,7 +12,7 @@ use profkit_abi::indexed::SUMMARY_CUTOFFS;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GcovOptions {
-    /// The version of the format to write.
+    /// The version of GCC's format to write.
     pub version: GcovVersion,
     /// The byte order. It must be the byte order of the machine on which GCC runs.
     pub endian: Endian,
@@ -79,18 +79,18 @@ pub struct GcovLosses {
     /// The number of functions whose total is not the sum of their lines. The file does not store totals; GCC computes
     /// them as this sum.
     pub totals: u64,
-    /// The number of functions that have a checksum of pseudo probes.
+    /// The number of functions whose checksum (of pseudo probes) was left out.
     pub checksums: u64,
-    /// The number of functions that have attributes.
+    /// The number of functions whose attributes were left out.
     pub attributes: u64,
-    /// The number of vtables.
+    /// The number of vtables that were left out.
     pub vtables: u64,
-    /// The number of names in the profile symbol list.
+    /// The number of names of the profile symbol list that were left out.
     pub symbols: u64,
     /// The number of names that are known only by their hash. The hash is written as a decimal number, which matches no
     /// function in GCC.
     pub hashes: u64,
-    /// The number of source files. Only version 3 can hold them.
+    /// The number of source files that were left out, because only version 3 can hold them.
     pub files: u64,
 }
 
@@ -473,7 +473,7 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
 
 /// Finds out how many of the largest counts make up a given sum.
 struct Largest<'c> {
-    /// All counts in descending order.
+    /// The counts of all lines in descending order.
     counts: &'c [u64],
     taken: usize,
     least: u64,

@@ -342,7 +342,7 @@ impl Reader<'_> {
     }
 }
 
-/// An error in a pair `NAME:COUNT`.
+/// An error in a pair `NAME:COUNT` of a call target or vtable.
 enum PairFault {
     Line(Fault),
     Other(Error),

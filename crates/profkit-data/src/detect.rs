@@ -105,7 +105,7 @@ impl FileKind {
         self.family() == Some(Family::Mip)
     }
 
-    /// Whether files of this kind are text.
+    /// Whether a file of this kind is text.
     pub fn is_text(self) -> bool {
         use FileKind::*;
         matches!(self, InstrText | SampleText | MemProfYaml | MipYaml)

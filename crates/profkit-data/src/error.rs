@@ -1,4 +1,4 @@
-//! The error type that all readers and writers share.
+//! The error type of all readers and writers in this crate.
 use crate::Structure;
 use std::borrow::Cow;
 use std::fmt;
@@ -40,13 +40,13 @@ pub enum ErrorKind {
     UncompressFailed,
     /// The file has no bytes (`empty_raw_profile`).
     Empty,
-    /// A counter is greater than 2^56 (`counter_value_too_large`).
+    /// A counter is greater than 2^56, which no program can reach (`counter_value_too_large`).
     CounterTooLarge,
-    /// A checksum in the file differs from the checksum of the bytes.
+    /// The checksum in the file is not the checksum of the file's bytes.
     ChecksumMismatch,
     /// A reference has an index that is larger than its table.
     OutOfTable,
-    /// An archive of object files was given where one object file is needed.
+    /// An archive of object files was given, but a single object file is needed.
     Archive,
     /// A limit on time or memory was exceeded (the module `limits`).
     LimitExceeded,

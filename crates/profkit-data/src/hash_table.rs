@@ -44,7 +44,7 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// The number of bytes of an item before its key: the hash and the stored lengths.
+    /// The number of bytes of an item before its key: those of the hash and of the stored lengths.
     fn stated(self) -> u64 {
         match self {
             Lengths::KeyAndData => 24,
@@ -272,14 +272,15 @@ impl<'data> HashTable<'data> {
         usize::try_from(hash & self.mask()).unwrap_or(0)
     }
 
-    /// The absolute offset of a bucket's payload; 0 if the bucket is empty.
+    /// The offset of a bucket's first item in the file; 0 if the bucket is empty.
     fn bucket_offset(&self, bucket: usize) -> u64 {
         self.buckets
             .get(bucket)
             .map_or(0, |&bytes| u64::from_le_bytes(bytes))
     }
 
-    /// Opens the chain of a bucket. The chain ends at the next bucket, so that a wrong length damages only one bucket.
+    /// Opens a bucket, which is a chain of items. Its bytes end where the next bucket begins, so that a wrong length
+    /// damages only one bucket.
     fn open(&self, bucket: usize, not_before: u64) -> Result<Option<Chain<'data>>> {
         let start = self.bucket_offset(bucket);
         if start == 0 {

@@ -24,9 +24,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// The type of a table's indices. [`id_type!`](crate::id_type) makes one.
+/// A type for the indices of one list. The macro [`id_type!`](crate::id_type) defines such types.
 pub trait Id: Copy + Eq + Ord + fmt::Debug {
-    /// A plural noun for the entries of the table, used in panic messages: "frames".
+    /// A plural noun for the entries of the list, such as "frames". Panic messages use it.
     const TABLE: &'static str;
 
     /// Makes the id of the entry with this index.
@@ -90,12 +90,12 @@ impl<I: Id, T> IndexVec<I, T> {
         Self::default()
     }
 
-    /// Makes an empty table with room for this number of entries.
+    /// Makes an empty list and reserves memory for this number of entries.
     pub fn with_capacity(entries: usize) -> Self {
         Vec::with_capacity(entries).into()
     }
 
-    /// Makes a table that has the same ids as `other`. Each entry is a copy of `entry`.
+    /// Makes a list with the same ids as `other`, in which each entry is a copy of `entry`.
     pub fn parallel_to<U>(other: &IndexVec<I, U>, entry: T) -> Self
     where
         T: Clone,
@@ -135,21 +135,21 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.entries.len())
     }
 
-    /// Returns the id with this number; `None` if the table has no such entry.
+    /// Returns the id with this number; `None` if the list has no such entry.
     #[inline]
     pub fn id(&self, number: u32) -> Option<I> {
         let index = usize::try_from(number).ok()?;
         (index < self.entries.len()).then(|| I::from_index(index))
     }
 
-    /// Returns the entry of an id; `None` if the table has no such entry because the id belongs to another table.
+    /// Returns the entry of an id; `None` if the list has no such entry because the id belongs to another list.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
         self.entries.get(id.index())
     }
 
-    /// Returns mutable access to the entry of an id; `None` if the table has no such entry because the id belongs to
-    /// another table.
+    /// Returns mutable access to the entry of an id; `None` if the list has no such entry because the id belongs to
+    /// another list.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.entries.get_mut(id.index())
@@ -172,13 +172,13 @@ impl<I: Id, T> IndexVec<I, T> {
         self.entries.iter_mut()
     }
 
-    /// The entries with their ids, in the order of the ids.
+    /// Returns the entries with their ids, in the order of the ids.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         let entries = self.entries.iter().enumerate();
         entries.map(|(index, entry)| (I::from_index(index), entry))
     }
 
-    /// The entries as a slice, for callers that need no ids.
+    /// Returns the entries as a slice, for callers that need no ids.
     pub fn as_slice(&self) -> &[T] {
         &self.entries
     }

@@ -57,7 +57,7 @@ pub(crate) fn sort_by_name<'n>(
 
 /// The maximum length of a range that is sorted by comparing the names directly.
 const SMALL_RUN: usize = 12;
-/// The number of bytes that are compared at a time.
+/// The number of bytes of two names that are compared at a time.
 const CHUNK_LEN: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,9 +89,9 @@ impl Keyed {
 /// The hash function for the keys of LLVM's `StringMap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameHash {
-    /// Bernstein's hash with seed 0 (LLVM 16 and earlier).
+    /// Keys are hashed with Bernstein's hash and seed 0 (LLVM 16 and earlier).
     Bernstein,
-    /// The low half of XXH3 (LLVM 17 and later).
+    /// The hash of a key is the low half of its XXH3 (LLVM 17 and later).
     Xxh3,
 }
 

@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Result, Structure, limits};
 use flate2::{Decompress, FlushDecompress, Status};
 use rustc_hash::FxHashMap;
 
-/// The byte between two names in a chunk of the blob (`getInstrProfNameSeparator`).
+/// The byte that separates two names in a names blob (`getInstrProfNameSeparator`).
 pub const NAME_SEPARATOR: u8 = 0x01;
 
 /// A table that finds names by their hashes.
@@ -87,7 +87,7 @@ impl SymbolTable {
         })
     }
 
-    /// Adds all names of another table.
+    /// Adds all names of another symbol table.
     pub fn extend(&mut self, other: &SymbolTable) {
         for (name_ref, name) in other.iter() {
             self.insert_hashed(name_ref, name);
@@ -131,7 +131,7 @@ impl NameList {
         self.spans.len()
     }
 
-    /// Whether the list is empty.
+    /// Whether the list has no names.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -201,7 +201,7 @@ impl NameList {
             let available = cursor.remaining();
             if length > available as u64 {
                 let rest = cursor.rest();
-                // In a chunk that is cut off, the last name may be incomplete.
+                // If a chunk of names is cut off, its last name may be incomplete.
                 let whole = rest
                     .iter()
                     .rposition(|&byte| byte == NAME_SEPARATOR)
@@ -294,7 +294,7 @@ fn cut_chunk(start: u64, available: usize, wanted: u64) -> Error {
     .expected(format_args!("{wanted} bytes"))
 }
 
-/// Encodes names as one chunk without compression.
+/// Encodes names as a names blob with one chunk that is not compressed.
 pub fn encode_blob_stored<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let joined = join(names);
     let mut blob = Vec::with_capacity(joined.len() + 12);
@@ -309,7 +309,8 @@ pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8
     use std::io::Write;
     let joined = join(names);
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    // Writing to a Vec cannot fail. If it ever did, the uncompressed chunk would still be correct.
+    // The compressor writes to a `Vec`, so it cannot fail. If it ever did, the uncompressed chunk would still be
+    // correct.
     let Ok(compressed) = encoder.write_all(&joined).and_then(|()| encoder.finish()) else {
         return encode_blob_stored([joined.as_slice()]);
     };

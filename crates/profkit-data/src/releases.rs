@@ -138,12 +138,12 @@ impl std::str::FromStr for Release {
 }
 
 impl ReleaseFacts {
-    /// Whether the release's llvm-profdata reads raw files of this version.
+    /// Whether the llvm-profdata of this release reads raw files of this version.
     pub fn reads_raw(&self, version: u32) -> bool {
         version == self.raw
     }
 
-    /// Whether the release's llvm-profdata reads indexed files of this version, and its clang accepts them.
+    /// Whether the llvm-profdata and the clang of this release read indexed files of this version.
     pub fn reads_indexed(&self, version: u32) -> bool {
         (1..=self.indexed).contains(&version)
     }

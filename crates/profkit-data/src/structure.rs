@@ -10,8 +10,8 @@ macro_rules! structures {
         --
         $($(#[$doc:meta])* $with:ident($data:ty) = |$value:ident, $f:ident| $write:expr,)*
     ) => {
-        /// A part of a file that was being read or written when an error was found. Code can match on it; `Display`
-        /// prints its words for messages.
+        /// A part of a file that was being read or written when an error was found. Programs can compare it; `Display`
+        /// prints its text for messages.
         ///
         /// ```
         /// use profkit_data::{Error, ErrorKind, Structure};
@@ -148,7 +148,7 @@ structures! {
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
     /// A function of a sample profile, by the offset of its start in its section.
     FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
-    /// An entry of a list, by the offset of its start.
+    /// An entry of a list in a file, by the offset of its start.
     EntryAt(u64) = |offset, f| write!(f, "entry at offset {offset:#x}"),
     /// A counter, by its number in the function, from 0.
     Counter(u64) = |index, f| write!(f, "counter {index}"),

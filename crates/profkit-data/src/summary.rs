@@ -24,14 +24,14 @@ pub struct Summary {
     pub cutoffs: Vec<SummaryCutoff>,
 }
 
-/// One line of the detailed summary: the smallest number of blocks that together have a given share of all counts.
+/// One line of the detailed summary. It describes the hottest blocks that together have a given share of all counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryCutoff {
     /// The cutoff of this line: the share of all counts, in millionths.
     pub cutoff: u64,
-    /// The smallest count among these blocks (`MinBlockCount`).
+    /// The smallest count of the blocks that together have this share (`MinBlockCount`).
     pub min_count: u64,
-    /// The number of these blocks (`NumBlocks`).
+    /// The number of blocks that together have this share (`NumBlocks`).
     pub blocks: u64,
 }
 
@@ -73,14 +73,14 @@ pub struct SummaryBuilder {
     small: Vec<u64>,
     /// The larger counts in ascending order, each with how often it was added.
     runs: Vec<(u64, u64)>,
-    /// The larger counts that are not in `runs` yet.
+    /// Larger counts that were added but not sorted yet.
     pending: Vec<u64>,
 }
 
 /// The limit below which counts are kept in an array that is indexed by the count. A larger limit costs 8 bytes of
 /// memory per count, and costs time if the array no longer fits the cache.
 const SMALL_COUNTS: usize = 1 << 16;
-/// The minimum number of larger counts to collect before they are sorted into `runs`.
+/// The minimum number of larger counts to collect before they are sorted.
 const PENDING_LEN: usize = 1 << 16;
 
 /// Whether the counters of a record mark it as pseudo-hot or pseudo-warm (`getCountPseudoKind`).
@@ -92,7 +92,7 @@ pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
 }
 
 impl SummaryBuilder {
-    /// Makes an empty builder for LLVM 16 and later.
+    /// Makes an empty builder for the summaries of LLVM 16 and later.
     pub fn new() -> Self {
         Self::default()
     }
@@ -158,7 +158,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Moves the counts of `pending` into `runs`.
+    /// Sorts the larger counts that were collected into the sorted list.
     fn sort_in(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();

@@ -17,7 +17,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,
-    /// Whether the scalar has the tag `!bytes`.
+    /// Whether the scalar value has the tag `!bytes`.
     bytes: bool,
     pub place: Place,
 }
@@ -48,7 +48,7 @@ pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> 
 }
 
 impl<'a> Events<'a> {
-    /// Opens a text and moves to the first node of its first document.
+    /// Opens a YAML text and moves to the first node of its first document.
     pub fn new(text: &'a str) -> Result<Self> {
         let mut events = Events {
             parser: Parser::new_from_str(text),
@@ -150,7 +150,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a scalar.
+    /// Reads a scalar value.
     pub fn scalar(&mut self, what: &'static str) -> Result<Scalar<'a>> {
         match self.next()? {
             (Event::Scalar(text, _, _, tag), place) => {
@@ -188,7 +188,7 @@ impl<'a> Events<'a> {
         })
     }
 
-    /// Reads a 32-bit number.
+    /// Reads a scalar value as a 32-bit number.
     pub fn number32(&mut self, what: &'static str) -> Result<u32> {
         let number = self.number(what, u32::MAX.into())?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))

@@ -251,7 +251,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// Skips zero bytes and returns their number.
+    /// Skips all zero bytes that follow, and returns their number.
     pub fn skip_zeros(&mut self) -> usize {
         let zeros = self.rest().iter().take_while(|&&byte| byte == 0).count();
         self.position += zeros;

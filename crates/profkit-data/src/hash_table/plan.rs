@@ -24,7 +24,7 @@ pub struct TablePlan {
     lengths: Lengths,
 }
 
-/// The number of buckets that LLVM's generator starts with.
+/// The number of buckets that a hash table of LLVM's generator has at first.
 const FIRST_BUCKETS: usize = 64;
 /// The length in bytes of the number of items, which precedes the items of each bucket.
 const BUCKET_HEADER_LEN: u64 = 2;
@@ -162,7 +162,7 @@ impl TablePlan {
             let Some(&index) = self.order.get(position) else {
                 break;
             };
-            // Skip the buckets that end at or before this position. Empty buckets are among them.
+            // Skip the buckets that end at or before this position. Empty buckets are skipped too.
             while self.next_start(bucket) <= position {
                 bucket += 1;
             }
@@ -214,7 +214,7 @@ impl TablePlan {
     }
 }
 
-/// The number of buckets that LLVM's generator has after this number of insertions.
+/// The number of buckets that LLVM's generator has after a given number of insertions.
 fn grown_buckets(items: usize) -> usize {
     let mut buckets = FIRST_BUCKETS;
     while 4 * items >= 3 * buckets {
@@ -223,7 +223,7 @@ fn grown_buckets(items: usize) -> usize {
     buckets
 }
 
-/// The number of buckets that LLVM's generator writes.
+/// The number of buckets that LLVM's generator writes to the file.
 fn final_buckets(items: usize) -> usize {
     if items <= 2 {
         return 1;
@@ -300,8 +300,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// The last resize of a small table. It visits the old buckets in order and puts each item at the start of its new
-/// bucket.
+/// LLVM's generator resizes a small table once more before it writes the table. It visits the old buckets in order and
+/// puts each item at the start of its new bucket.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

@@ -1,4 +1,4 @@
-//! Finds the items of a damaged hash table without relying on its bucket index.
+//! Finds the items of a damaged hash table without its bucket index.
 use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
@@ -60,7 +60,7 @@ impl<'data> Walk<'data> {
         self.position
     }
 
-    /// Whether only padding follows this position.
+    /// Whether only padding follows this position in the file.
     fn is_end(&self, position: u64) -> bool {
         let left = self.table.index.saturating_sub(position);
         left < 8
@@ -79,8 +79,8 @@ impl<'data> Walk<'data> {
             Ok(step) => return Ok(step),
             Err(fault) => fault,
         };
-        // The stored number of items in the bucket may be wrong. Try the other possibility: a bucket begins here, or
-        // does not.
+        // The number of items that the file states for the bucket may be wrong. Try the possibility that was not tried
+        // yet: a bucket begins here, or the bucket continues.
         match second {
             Some(left) => self.item(position, left),
             None => self.bucket(position),

@@ -84,18 +84,18 @@ impl InstrKind {
         self.0 & other.0 != 0
     }
 
-    /// Returns this kind without the bits of `other`.
+    /// Returns this kind of profile without the bits of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         InstrKind(self.0 & !other.0)
     }
 
-    /// Whether the kind is unknown.
+    /// Whether the kind of the profile is unknown.
     pub fn is_unknown(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this is IR-level instrumentation.
+    /// Whether the counters were placed in LLVM IR.
     pub fn is_ir(self) -> bool {
         self.contains(Self::IR)
     }

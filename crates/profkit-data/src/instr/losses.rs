@@ -1,7 +1,7 @@
-//! Losses: the parts of an instrumentation profile that a file format cannot hold.
+//! Counts the parts of an instrumentation profile that a file format cannot hold.
 use super::InstrKind;
 
-/// The parts of a profile that were left out of a file because its format has no place for them.
+/// The parts of an instrumentation profile that were left out of a file, because the file's format cannot hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
@@ -22,7 +22,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether nothing was left out.
+    /// Whether the file holds the whole profile: nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

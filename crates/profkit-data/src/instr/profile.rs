@@ -2,7 +2,7 @@ use super::{FunctionTable, InstrKind};
 use crate::ids::{BuildId, NameRef};
 use crate::names::SymbolTable;
 
-/// A whole instrumentation profile: the result of merging, and the input of writers.
+/// A whole instrumentation profile in memory. Merges produce it, and writers take it as input.
 #[derive(Clone, Debug, Default)]
 pub struct InstrProfile {
     /// The kind of the profile: what its counters count.
@@ -12,7 +12,7 @@ pub struct InstrProfile {
     /// The names of the targets in the value profiles. Records hold hashes of these names; the text format writes the
     /// names.
     pub symbols: SymbolTable,
-    /// The build ids of the programs that ran, sorted and unique.
+    /// The build ids of the programs that ran. They are sorted and have no duplicates.
     pub binary_ids: Vec<BuildId>,
     /// The temporal traces: the order in which each run first called its functions.
     pub traces: TemporalTraces,

@@ -104,7 +104,7 @@ pub struct RecordRef<'a> {
 }
 
 impl FunctionTable {
-    /// Makes an empty table.
+    /// Makes a table without functions.
     pub fn new() -> Self {
         Self::default()
     }
@@ -118,7 +118,7 @@ impl FunctionTable {
         self.counts.reserve(counts);
     }
 
-    /// Sorts the records of every function by ascending [`RecordRef::order`].
+    /// Sorts the records of every function by the position at which they were first seen ([`RecordRef::order`]).
     pub fn sort_records(&mut self) {
         let mut chain: Vec<(u64, u32)> = Vec::new();
         for function in &mut self.functions {

@@ -1,8 +1,8 @@
-//! The value profile of one record as bytes: LLVM's `ValueProfData` and `ValueProfRecord` (`InstrProfData.inc`,
-//! checks in `ValueProfData::checkIntegrity` of `InstrProf.cpp`).
+//! Reads and writes the value data of one function record. They are LLVM's `ValueProfData` and `ValueProfRecord`
+//! (`InstrProfData.inc`, checks in `ValueProfData::checkIntegrity` of `InstrProf.cpp`).
 //!
-//! Raw files (version 2 and later, the producer's byte order) and indexed files (version 3 and later, little-endian)
-//! hold the same blob:
+//! Value data have the same layout in raw files (from version 2, in the byte order of the program) and in indexed files
+//! (from version 3, little-endian):
 //!
 //! | bytes | field |
 //! |---|---|

@@ -47,9 +47,9 @@ fields! {
     4 MaxAccessCount 8;
     /// The size in bytes, summed over all allocations.
     5 TotalSize 8;
-    /// The size of the smallest allocation, in bytes.
+    /// The size in bytes of the smallest allocation with this call stack.
     6 MinSize 4;
-    /// The size of the largest allocation, in bytes.
+    /// The size in bytes of the largest allocation with this call stack.
     7 MaxSize 4;
     /// The time of the last allocation, in milliseconds since the program's start.
     8 AllocTimestamp 4;
@@ -157,7 +157,7 @@ impl Schema {
         Schema(fields.into_iter().collect())
     }
 
-    /// The fields in the order in which they are stored.
+    /// Returns the fields of the schema in the order in which they are stored.
     pub fn fields(&self) -> &[Field] {
         &self.0
     }
@@ -290,7 +290,7 @@ impl MemInfoBlock {
         self.values.get(field.index()).copied().unwrap_or(0)
     }
 
-    /// Whether the block has a field.
+    /// Whether the memory info block has a field.
     pub fn has(&self, field: Field) -> bool {
         self.fields & field.bit() != 0
     }

@@ -20,7 +20,7 @@ pub struct DataRecord {
     pub datum: Datum,
     /// The number of accesses to the global data.
     pub access_count: u64,
-    /// The files and lines at which the data is declared.
+    /// The files and lines at which the global data is declared.
     pub locations: Vec<(Vec<u8>, u32)>,
 }
 

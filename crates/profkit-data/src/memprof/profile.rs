@@ -7,7 +7,7 @@ use crate::llvm_order::dense_map_order;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A frame of a call stack.
+/// A frame of an allocation's call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
     /// The hash of the function's name ([`guid`]).
@@ -141,8 +141,8 @@ pub struct Record {
     pub call_sites: Vec<CallSite>,
 }
 
-/// A MemProf profile. Frames, stacks and records keep the order in which they were added, because files have them in
-/// this order.
+/// A MemProf profile: frames, call stacks and function records. They keep the order in which they were added, because
+/// files have an order.
 ///
 /// ```
 /// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};

@@ -73,9 +73,9 @@ fn to_f32(number: u64) -> f32 {
 pub struct MemProfSummary {
     /// The number of allocation contexts.
     pub contexts: u64,
-    /// The number of cold contexts.
+    /// The number of cold allocation contexts.
     pub cold_contexts: u64,
-    /// The number of hot contexts.
+    /// The number of hot allocation contexts.
     pub hot_contexts: u64,
     /// The size of the largest cold context, in bytes.
     pub max_cold_size: u64,

@@ -29,21 +29,21 @@ impl ImageFacts {
         Self::default()
     }
 
-    /// Sets the build id.
+    /// Sets the build id of the binary.
     #[must_use]
     pub fn build_id(mut self, id: Option<BuildId>) -> Self {
         self.build_id = id;
         self
     }
 
-    /// Sets the width of addresses.
+    /// Sets the width of addresses in the binary.
     #[must_use]
     pub fn width(mut self, width: Option<Width>) -> Self {
         self.width = width;
         self
     }
 
-    /// Sets the size of the record section.
+    /// Sets the size of the binary's record section.
     #[must_use]
     pub fn section_size(mut self, size: Option<u64>) -> Self {
         self.section_size = size;

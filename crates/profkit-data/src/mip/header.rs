@@ -1,4 +1,4 @@
-//! The first bytes of MIP files of all kinds and versions.
+//! Reads the first bytes of MIP files of all kinds and versions.
 use super::model::Width;
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};

@@ -15,7 +15,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether nothing was left out.
+    /// Whether the file holds the whole profile: nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

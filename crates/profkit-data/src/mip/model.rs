@@ -87,11 +87,11 @@ pub const MODE_NAMES: [(Modes, &str); 7] = [
 /// How a record describes that the function was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// A byte that becomes 0 when the function is entered.
+    /// The record has a byte that becomes 0 when the function is entered.
     Coverage,
-    /// A byte in which each call clears one bit, so it counts up to 8 calls.
+    /// The record has a byte in which each call clears one bit, so it counts up to 8 calls.
     Unary,
-    /// The number of calls, and the ordinal of the first call.
+    /// The record has the number of calls and the ordinal of the first call.
     Calls,
 }
 
@@ -273,7 +273,7 @@ pub struct Function {
     pub calls: u64,
     /// The sum of the ordinals of the first calls, over the `order_runs` runs that have an ordinal.
     pub order_sum: u64,
-    /// The number of runs that contributed an ordinal to `order_sum`.
+    /// The number of runs that have an ordinal and contributed it to `order_sum`.
     pub order_runs: u64,
     /// The smallest ordinal of a first call. It is `None` if no run has an ordinal, and in version 8, which does not
     /// store it.

@@ -33,7 +33,7 @@ impl ImageId<'_> {
 pub struct Sample {
     /// The offset in the record section of the called function's record.
     pub record_offset: u32,
-    /// The return address minus the address of the record section, modulo 2^32.
+    /// The return address of the call minus the address of the record section, modulo 2^32.
     pub return_offset: u32,
 }
 

@@ -8,9 +8,9 @@ use super::names::NameId;
 pub struct AddOutcome {
     /// The number of additions whose sum exceeded 2^64 − 1. Such a count stays at 2^64 − 1.
     pub overflows: u64,
-    /// The number of functions, inlined ones included, that were left out because their checksums differ.
+    /// The number of functions, including inlined ones, that were left out because their checksums differ.
     pub mismatches: u64,
-    /// The number of functions that had no checksum and took the checksum of samples added later. What LLVM does with
+    /// The number of functions without a checksum that got the checksum of samples added later. In LLVM, the result for
     /// such functions depends on the order of the inputs.
     pub adopted: u64,
 }
@@ -236,7 +236,7 @@ impl Samples {
         Adding::resume(self, PendingEntries::default())
     }
 
-    /// Frees the unused capacity of all vectors, those of inlined functions included.
+    /// Frees unused memory of all vectors, also in inlined functions.
     pub(super) fn shrink_to_fit(&mut self) {
         self.body.shrink_to_fit();
         self.targets.shrink_to_fit();

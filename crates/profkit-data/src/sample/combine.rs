@@ -1,8 +1,8 @@
 //! Adds one sample profile to another. Also finds the largest count and the checksums of a profile before the addition.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
-/// Adds one profile to another, function by function. Calls `report` for each function with overflows or with checksums
-/// that differ. Returns `None` if there are too many names.
+/// Adds one sample profile to another, one function at a time. Calls `report` for each function with overflows or with
+/// checksums that differ. Returns `None` if there are too many names.
 pub fn absorb(
     sum: &mut SampleProfile,
     mut other: SampleProfile,
@@ -122,7 +122,7 @@ pub fn context_name(profile: &SampleProfile, function: &Function) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Replaces each count of a profile by `change(count)`, for example to apply a weight.
+/// Replaces each count of a profile by the result of `change(count)`, for example to apply a weight.
 pub fn scale(profile: &mut SampleProfile, change: impl Fn(u64) -> u64) {
     for function in profile.parts_mut().1 {
         scale_samples(&mut function.samples, &change);

@@ -1,4 +1,4 @@
-//! Calling contexts as text: `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
+//! Reads calling contexts in text form: `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
 use super::model::Location;
 
 /// An error in the text of a calling context, with its column counted from 0.

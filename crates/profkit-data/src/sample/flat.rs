@@ -202,7 +202,8 @@ impl Additions<'_> {
         });
     }
 
-    /// Adds a function's samples, each count times `weight`. The names of `function` must be names of this profile.
+    /// Adds the samples of a function, each count times `weight`. The names in `function` must be names of this
+    /// profile.
     pub fn add(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
         let FlatFunction { callers, name, .. } = function;
         self.function(callers, *name, |adding, is_new| {

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// An entry of one of the sorted vectors of samples.
+/// An entry of a sorted vector of samples, such as a line or a call target.
 pub(super) trait Entry: Sized + Debug {
-    /// The sort key. No two entries of a vector have the same key.
+    /// The key by which the vector is sorted. No two entries of a vector have the same key.
     type Key: Ord + Hash + Copy + Debug;
 
     fn key(&self) -> Self::Key;

@@ -33,7 +33,7 @@ fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
 /// An encoded profile that is at most as large as a given limit.
 #[derive(Debug)]
 pub struct Limited<L> {
-    /// The encoded profile, or `None` if not even one function fits.
+    /// The encoded profile; `None` if even a profile with one function is too large.
     pub bytes: Option<Vec<u8>>,
     /// The parts that were left out because the encoding cannot hold them.
     pub losses: L,
@@ -41,8 +41,8 @@ pub struct Limited<L> {
     pub dropped: u64,
 }
 
-/// Encodes a profile with `write`. If the result has more than `limit` bytes, functions are dropped until it fits,
-/// those with the fewest samples first.
+/// Encodes a profile with the function `write`. If the result has more than `limit` bytes, the functions with the
+/// fewest samples are dropped until it fits.
 ///
 /// # Errors
 /// The errors of `write`.

@@ -37,7 +37,7 @@ pub struct BodyLine {
     pub samples: u64,
 }
 
-/// A function called at a location, or a vtable loaded there, with its samples.
+/// A call target or vtable at a location, with the number of its samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The location at which the function is called or the vtable is loaded.
@@ -51,7 +51,7 @@ pub struct Target {
 /// A function that was inlined at a location, with its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlined {
-    /// The call site, as a location in the function around it.
+    /// The call site: a location in the function into which this one was inlined.
     pub location: Location,
     /// The samples of the inlined function. Their `head` is 0, because no encoding stores it for inlined functions.
     pub samples: Samples,
@@ -77,9 +77,9 @@ pub struct Samples {
     pub total: u64,
     /// The number of sampled branches that entered the function.
     pub head: u64,
-    /// The samples of each line.
+    /// The samples of each line of the function.
     pub body: Vec<BodyLine>,
-    /// The functions that were called from each line of `body`.
+    /// The call targets: the functions that were called at each line.
     pub targets: Vec<Target>,
     /// The functions that were inlined into this function, by call site.
     pub inlined: Vec<Inlined>,
@@ -117,9 +117,9 @@ impl ProfileKind {
     pub const CONTEXT_SENSITIVE: Self = ProfileKind(1);
     /// Line numbers are numbers of pseudo probes, and functions have checksums (`ProfileIsProbeBased`, flag `probe`).
     pub const PROBE_BASED: Self = ProfileKind(1 << 1);
-    /// Inlining was decided by `llvm-profgen` (`ProfileIsPreInlined`, flag `preInlined`).
+    /// `llvm-profgen` decided which functions are inlined (`ProfileIsPreInlined`, flag `preInlined`).
     pub const PRE_INLINED: Self = ProfileKind(1 << 2);
-    /// Discriminators are made by FS-AFDO (`ProfileIsFS`, flag `fs-discriminator`).
+    /// Discriminators were set by FS-AFDO (`ProfileIsFS`, flag `fs-discriminator`).
     pub const FS_DISCRIMINATORS: Self = ProfileKind(1 << 3);
     /// Of some names, only the MD5 hash is known (`ProfileIsMD5`, flag `md5`).
     pub const MD5_NAMES: Self = ProfileKind(1 << 4);
@@ -127,7 +127,7 @@ impl ProfileKind {
     pub const PARTIAL: Self = ProfileKind(1 << 5);
     /// Functions may have attributes (`ProfileHasAttribute`, flag `attr`).
     pub const HAS_ATTRIBUTES: Self = ProfileKind(1 << 6);
-    /// The file holds vtables (`ReadVTableProf`).
+    /// The profile has vtables (`ReadVTableProf`).
     pub const HAS_VTABLES: Self = ProfileKind(1 << 7);
 
     /// Whether this kind has all flags of `other`.
@@ -178,12 +178,12 @@ pub struct SampleProfile {
 }
 
 impl SampleProfile {
-    /// Makes an empty profile.
+    /// Makes a sample profile without functions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All functions, in the order in which they were added.
+    /// Returns all functions in the order in which they were added.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }

@@ -7,7 +7,8 @@ use std::fmt;
 use twox_hash::XxHash3_64;
 
 crate::id_type! {
-    /// The number of a name in the [`SampleNames`] of its profile. The default is the number of the first name.
+    /// A number that identifies a name in the [`SampleNames`] of its profile. The default is the number of the first
+    /// name.
     #[derive(Default)]
     pub struct NameId of "names of a sample profile";
 }
@@ -51,7 +52,7 @@ impl PartialOrd for SampleName<'_> {
     }
 }
 
-/// Prints the name as LLVM does: a hash as a decimal number.
+/// Prints the name as LLVM does. If only the hash of the name is known, it is printed as a decimal number.
 impl fmt::Display for SampleName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -59,7 +59,7 @@ fn begins_with_head(data: &[u8]) -> bool {
             .is_some_and(|name| !name.is_empty() && !name.starts_with(b" "))
 }
 
-/// A sample profile of any encoding. Opening it reads only its header.
+/// An opened sample profile of any encoding. Opening it reads only its header.
 ///
 /// ```
 /// use profkit_data::sample::{SampleFile, SampleProfile, SampleReadOptions};

@@ -1,4 +1,4 @@
-//! The summary of a sample profile (LLVM's `SampleProfileSummaryBuilder` in `ProfileSummaryBuilder.cpp`).
+//! Computes the summary of a sample profile (LLVM's `SampleProfileSummaryBuilder` in `ProfileSummaryBuilder.cpp`).
 use super::add::AddOutcome;
 use super::model::{ProfileKind, SampleProfile, Samples};
 use crate::summary::{Summary, SummaryBuilder};

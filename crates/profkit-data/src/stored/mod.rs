@@ -45,7 +45,7 @@ pub enum StoredError {
         /// The error that the reader of the archive gave.
         error: io::Error,
     },
-    /// The archive no longer has a member that it had before.
+    /// The archive has changed: it no longer has a member that was listed before.
     Changed,
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Computes a summary the way LLVM does: with a map from each count to how often it occurs.
+/// Computes a summary as LLVM does: it keeps a map from each count to how often the count occurs.
 fn slow(records: &[Vec<u64>]) -> Summary {
     let mut seen = BTreeMap::<u64, u64>::new();
     let mut summary = Summary::default();

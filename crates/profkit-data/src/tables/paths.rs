@@ -70,7 +70,7 @@ impl<'data> PathTable<'data> {
         self.nodes.is_empty()
     }
 
-    /// Makes a copy to which paths can be added.
+    /// Makes a copy of the table, to which paths can be added.
     pub fn to_owned(&self) -> Paths {
         let nodes = (0..).map_while(|index| self.node(index));
         Paths {
@@ -181,7 +181,7 @@ impl Paths {
         })
     }
 
-    /// The number of bytes that [`write`](Self::write) writes.
+    /// The number of bytes that the table has in a file.
     pub fn encoded_len(&self) -> usize {
         4 + 8 * self.nodes.len()
     }

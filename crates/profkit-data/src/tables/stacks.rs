@@ -1,4 +1,4 @@
-//! The table of stack entries. Each entry is a frame and refers to the entry of the frame around it.
+//! The table of stack entries. Each entry is a frame and refers to the entry of its outer frame.
 use super::paths::PathId;
 use super::strings::StringId;
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
@@ -18,7 +18,7 @@ pub struct StackId(pub u32);
 pub struct StackFlags(pub u32);
 
 impl StackFlags {
-    /// The function of this frame is inlined into the function of the frame around it, so both frames have the same
+    /// The function of this frame is inlined into the function of the outer frame, so both frames have the same
     /// address.
     pub const INLINED: StackFlags = StackFlags(1);
     /// The line is counted from the first line of the function, as in MemProf profiles, and not from the first line of
@@ -162,7 +162,7 @@ impl<'data> StackTable<'data> {
         self.entries.is_empty()
     }
 
-    /// Makes a copy to which entries can be added.
+    /// Makes a copy of the table, to which stack entries can be added.
     pub fn to_owned(&self) -> Stacks {
         let entries = (0..).map_while(|index| self.get(StackId(index)));
         Stacks {
@@ -231,7 +231,7 @@ impl Stacks {
         })
     }
 
-    /// The number of bytes that [`write`](Self::write) writes.
+    /// The number of bytes that the table has in a file.
     pub fn encoded_len(&self) -> usize {
         4 + 24 * self.entries.len()
     }

@@ -79,7 +79,7 @@ impl<'data> StringTable<'data> {
         self.bytes.get(start..end)
     }
 
-    /// Makes a copy to which strings can be added.
+    /// Makes a copy of the table, to which strings can be added.
     pub fn to_owned(&self) -> Strings {
         Strings {
             ends: self
@@ -163,7 +163,7 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// The number of bytes that [`write`](Self::write) writes.
+    /// The number of bytes that the table has in a file.
     pub fn encoded_len(&self) -> usize {
         8 + 4 * self.ends.len() + self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! The indexed instrumentation profile (.profdata): what `llvm-profdata merge` writes and compilers read. Always
+//! The indexed instrumentation profile (.profdata), which `llvm-profdata merge` writes and compilers read. It is always
 //! little-endian. docs/formats/indexed.md has the byte tables.
 //!
 //! | version | LLVM | change |

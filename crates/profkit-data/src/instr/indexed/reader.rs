@@ -99,7 +99,7 @@ impl<'data> IndexedProfile<'data> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
 
-    /// Returns the profile itself if the layout of its records is known.
+    /// Returns the same profile if the layout of its function records is known.
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`] for version 14.

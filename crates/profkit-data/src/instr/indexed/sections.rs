@@ -47,7 +47,7 @@ pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }
 
-/// Appends a summary.
+/// Appends the bytes of a summary.
 pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     let words = [
         SUMMARY_FIELDS as u64,

@@ -74,7 +74,8 @@ impl IndexedWriteOptions {
         }
     }
 
-    /// Sets [`unknown_vtable_sites`](Self::unknown_vtable_sites).
+    /// Sets whether to keep vtable value sites in versions before 12
+    /// ([`unknown_vtable_sites`](Self::unknown_vtable_sites)).
     #[must_use]
     pub fn unknown_vtable_sites(mut self, keep: bool) -> Self {
         self.unknown_vtable_sites = keep;
@@ -88,7 +89,7 @@ impl IndexedWriteOptions {
         }
     }
 
-    /// Sets [`sparse`](Self::sparse).
+    /// Sets whether to leave out functions that never ran ([`sparse`](Self::sparse)).
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
@@ -189,9 +190,9 @@ pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,
     version: u32,
     layout: RecordLayout,
-    /// The functions to write, in the order of the profile's tables.
+    /// The functions that are written, in the order of the profile's tables.
     functions: IndexVec<PlannedId, Planned>,
-    /// The functions in the order in which they are inserted into the hash table.
+    /// The functions in the order in which LLVM inserts them into its hash table.
     insertion: IndexVec<ItemId, PlannedId>,
     table: TablePlan,
     header: IndexedHeader,

@@ -1,4 +1,4 @@
-//! The header of a raw profile in every version.
+//! Reads and writes the header of a raw profile of any version.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{raw, variant};
@@ -13,7 +13,7 @@ pub enum PointerWidth {
 }
 
 impl PointerWidth {
-    /// The number of bytes of a pointer: 4 or 8.
+    /// The number of bytes that a pointer has: 4 or 8.
     #[inline]
     pub fn bytes(self) -> usize {
         match self {
@@ -68,7 +68,7 @@ impl RawDialect {
         self.flags & flags == flags
     }
 
-    /// The size of one element of the counter section: 1 byte for single-byte coverage, otherwise 8.
+    /// The size in bytes of one counter in the counter section: 1 with single-byte coverage, otherwise 8.
     #[inline]
     pub fn counter_len(self) -> usize {
         if self.has(variant::BYTE_COVERAGE) {
@@ -166,7 +166,8 @@ pub struct RawHeader {
     pub num_uniform_counters: u64,
     /// `PaddingBytesAfterUniformCounters` (version 11).
     pub padding_after_uniform_counters: u64,
-    /// `UniformCountersDelta`: the start of the uniform counters minus the start of the data, or 0 (version 11).
+    /// `UniformCountersDelta`: the address of the uniform counters minus the address of the data records, or 0 (version
+    /// 11).
     pub uniform_counters_delta: u64,
     /// `NamesSize`: the length of the function names in bytes.
     pub names_size: u64,

@@ -4,8 +4,8 @@ use super::header::RawDialect;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::ValueData;
 
-/// The contents of one raw profile to be written. All fields can be set freely; the writer rejects contents that the
-/// version cannot hold.
+/// The contents of a raw profile to write. All fields can be set freely. The writer rejects contents that the version
+/// cannot hold.
 ///
 /// ```
 /// use profkit_data::bytes::Endian;
@@ -103,9 +103,10 @@ pub struct RawForm {
     pub page_size: Option<u64>,
     /// Whether to leave out data records, names and value data, as in programs built with `-profile-correlate`.
     pub correlate: bool,
-    /// Whether to write the shorter version 5 header of LLVM 9.
+    /// Whether to write the shorter header of LLVM 9 in a file of version 5.
     pub short_v5_header: bool,
-    /// Whether counter pointers are relative in versions 6 and 7, as in snapshots of LLVM 13 from mid-2021.
+    /// Whether counter pointers are relative to their data record in versions 6 and 7, as in snapshots of LLVM 13 from
+    /// mid-2021.
     pub relative_snapshot: bool,
 }
 

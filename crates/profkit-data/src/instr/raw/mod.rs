@@ -6,8 +6,8 @@
 //!        | names | pad8 | vtable records | pad8 | vtable names | pad8 | value data
 //! ```
 //!
-//! Each function has a data record, which tells where its counters, bitmap and name are. A file may hold several
-//! profiles, one after the other, with zero bytes between them.
+//! Each function has a data record, which states where the function's counters, bitmap and name are. A file may have
+//! several profiles, one after the other, with zero bytes between them.
 //!
 //! | version | LLVM | what changed |
 //! |---|---|---|

@@ -39,14 +39,14 @@ impl RawReadOptions {
         Self::default()
     }
 
-    /// Sets [`values`](Self::values).
+    /// Sets whether to decode value data ([`values`](Self::values)).
     #[must_use]
     pub fn values(mut self, values: bool) -> Self {
         self.values = values;
         self
     }
 
-    /// Sets [`salvage`](Self::salvage).
+    /// Sets whether to read the intact parts of a damaged file ([`salvage`](Self::salvage)).
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
@@ -169,7 +169,7 @@ impl<'data> RawReader<'data> {
         self.current.as_ref().map(|current| &current.profile)
     }
 
-    /// The number of profiles of the file that were opened so far.
+    /// The number of the file's profiles that were opened so far.
     pub fn profiles_seen(&self) -> usize {
         self.profiles_seen
     }

@@ -16,13 +16,13 @@ pub struct RawSection<'data> {
 }
 
 impl RawSection<'_> {
-    /// Whether the section is complete.
+    /// Whether the file has all bytes of the section.
     pub fn is_whole(&self) -> bool {
         self.bytes.len() as u64 == self.size
     }
 }
 
-/// The sections of one profile, in file order.
+/// The sections of one raw profile, in the order of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSections<'data> {
     /// The section of the build ids (from version 6).

@@ -11,8 +11,8 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{value_kind, variant};
 use std::collections::HashSet;
 
-/// The address of the first section before the slide is added. Any number is possible, because real programs have
-/// different addresses.
+/// The address of the first section before the slide is added. (The slide is the distance by which the system moves a
+/// program in memory.) Any number is possible, because real programs have different addresses.
 const FIRST_ADDRESS: u64 = 0x1_0000;
 /// The largest page size that the writer accepts; no machine has larger pages.
 const MAX_PAGE: u64 = 1 << 30;

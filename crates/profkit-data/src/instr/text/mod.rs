@@ -1,4 +1,4 @@
-//! The text instrumentation profile (.proftext): lines, for people and tests. docs/formats/text.md has the grammar.
+//! The text form of instrumentation profiles (.proftext), for people and tests. docs/formats/text.md has the grammar.
 //!
 //! ```
 //! use profkit_data::instr::{InstrSource, Record, text::TextReader};

@@ -9,10 +9,10 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;
 
-/// Reads a text profile record by record, borrowing the text.
+/// Reads a text profile one function record at a time. The reader borrows the text.
 ///
-/// Memory: the reader holds the traces and the names of value targets, each name once. Memory for the counters of a
-/// record is reserved by what the rest of the text can hold, never by the number that the text states.
+/// The reader needs memory for the temporal traces and for the names of value targets, each name once. It reserves
+/// memory for the counters of a record by the length of the remaining text, never by the number that the text states.
 ///
 /// This reader avoids faults of LLVM 22: a record without a bitmap does not get the bitmap of the record before it;
 /// bitmaps may be longer than 255 bytes; a huge number of counters is an error and not an abort; a name that begins

@@ -52,7 +52,7 @@ fn names(records: &[Record]) -> Vec<&str> {
         .collect()
 }
 
-/// Puts all records into one table, in order. Records with the same name must stand next to each other in `records`.
+/// Puts all records into one table, in their order. Records with the same name must follow each other in `records`.
 fn profile(kind: InstrKind, records: &[Record]) -> InstrProfile {
     let mut table = FunctionTable::new();
     let mut last: Option<(&[u8], _)> = None;

@@ -126,7 +126,8 @@ pub fn losses(profile: &InstrProfile) -> Losses {
     }
 }
 
-/// Writes a text profile piece by piece: the header, the traces, then the records in the caller's order.
+/// Writes a text profile in parts: the header, the temporal traces, then the function records in the order in which the
+/// caller passes them.
 pub struct TextWriter<'sink> {
     sink: &'sink mut dyn Sink,
     buffer: Vec<u8>,
@@ -310,7 +311,7 @@ impl<'sink> TextWriter<'sink> {
         self.buffer.extend_from_slice(text);
     }
 
-    /// Writes a number and a line end.
+    /// Writes a number and a line break.
     #[inline]
     fn number(&mut self, number: u64) {
         if let Some(&digit) = usize::try_from(number)

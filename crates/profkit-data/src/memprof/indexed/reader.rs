@@ -45,12 +45,13 @@ pub struct IndexedMemProf<'data> {
 /// The tables from which a MemProf section's call stacks are read.
 #[derive(Clone, Debug)]
 enum Stacks<'data> {
-    /// The tables of versions 0 to 2: a table of frames by id; in version 2 also a table of call stacks by id.
+    /// The tables of a MemProf section of version 0 to 2: a table of frames by id; in version 2 also a table of call
+    /// stacks by id.
     Tables {
         frames: HashTable<'data>,
         stacks: Option<HashTable<'data>>,
     },
-    /// The tables of versions 3 and 4: an array of frames and a radix tree of call stacks.
+    /// The tables of a MemProf section of version 3 or 4: an array of frames and a radix tree of call stacks.
     Tree {
         frames: &'data [u8],
         array: &'data [[u8; 4]],

@@ -137,7 +137,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the tables of versions 0 to 2.
+    /// Writes the tables of a MemProf section of version 0 to 2.
     fn tables(&mut self) -> Result<()> {
         let version = self.options.version;
         (self.frame_ids, self.stack_ids) = self.profile.stored_ids(self.options.ids);
@@ -161,7 +161,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the array of frames and the radix tree of versions 3 and 4.
+    /// Writes the array of frames and the radix tree of call stacks in a MemProf section of version 3 or 4.
     fn tree(&mut self) -> Result<()> {
         let version = self.options.version;
         self.words(&[u64::from(version), 0, 0, 0]);

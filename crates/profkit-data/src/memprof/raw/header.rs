@@ -3,7 +3,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::memprof::block::Schema;
 use crate::{Error, ErrorKind, Result};
 
-/// The first eight bytes of a dump, little-endian: `\x81rforpm\xff`.
+/// The magic number: the first eight bytes `\x81rforpm\xff` of a dump, read as a little-endian number.
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The size of a dump's header in bytes.
 pub const HEADER_LEN: usize = 48;
@@ -42,7 +42,7 @@ impl Version {
         self.0
     }
 
-    /// The LLVM releases that write this version.
+    /// The LLVM releases that write this raw version.
     pub fn writers(self) -> &'static str {
         match self.0 {
             1 => "14 and 15",

@@ -254,8 +254,8 @@ fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     Ok(bytes.to_vec())
 }
 
-/// Removes the suffixes of a symbol that `InstrProfSymtab::getCanonicalName` removes: everything from the first dot on.
-/// If the symbol contains `.__uniq.`, only dots after that count.
+/// Removes the suffixes of a symbol, as `InstrProfSymtab::getCanonicalName` does: everything from the first dot on. If
+/// the symbol contains `.__uniq.`, everything from the first dot after it is removed instead.
 fn canonical_symbol(name: &[u8]) -> &[u8] {
     const UNIQ: &[u8] = b".__uniq.";
     let kept = name

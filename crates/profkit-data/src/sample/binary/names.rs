@@ -1,4 +1,4 @@
-//! Name tables. They are read without copying names, and written in LLVM's order.
+//! Reads and writes name tables. Names are not copied when a table is read, and a table is written in LLVM's order.
 use super::super::model::{SampleProfile, Samples};
 use super::super::names::{NameId, SampleName, SampleNames};
 use super::numbers;

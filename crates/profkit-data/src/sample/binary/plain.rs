@@ -163,8 +163,8 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// Writes a profile in the binary encoding, version 103, as LLVM 22 does. Functions are ordered by total samples,
 /// descending, then by name.
 ///
-/// The encoding cannot hold vtables, attributes and the symbol list, so they are left out. A name that is known by
-/// its hash only is written as the digits of its hash.
+/// The encoding cannot hold vtables, attributes and the symbol list, so they are left out. If only the hash of a name
+/// is known, the digits of the hash are written.
 ///
 /// ```
 /// use profkit_data::sample::binary::{self, BinaryOptions};

@@ -94,7 +94,7 @@ fn files_of_llvm_3_6_and_3_8_are_read() {
     assert_eq!(report.unwrap().faults, []);
     assert_eq!(as_text(&found), "main:10:2\n 3.1: 7 callee:5\n");
 
-    // Version 102 is version 103 without the summary.
+    // A file of version 102 is like one of version 103 without the summary.
     let new = binary();
     let names = find(&new, b"\x06_Z3bari\0");
     let mut old = new[..9].to_vec();

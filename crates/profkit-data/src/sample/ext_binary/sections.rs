@@ -24,7 +24,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// LLVM's name for this kind of section (`getSecName`).
+    /// Returns LLVM's name for this kind of section (`getSecName`).
     pub fn name(&self) -> &'static str {
         sample_section_name(self.kind)
     }

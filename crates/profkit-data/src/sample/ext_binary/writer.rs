@@ -36,7 +36,7 @@ impl ExtBinaryOptions {
         Self::default()
     }
 
-    /// Sets whether names are written as hashes.
+    /// Sets whether names are written as MD5 hashes.
     #[must_use]
     pub fn md5_names(mut self, yes: bool) -> Self {
         self.md5_names = yes;

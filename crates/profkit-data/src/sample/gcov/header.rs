@@ -16,9 +16,9 @@ pub(super) const TAG_MODULES: u32 = 0xae00_0000;
 pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
 /// The kind of value of all call targets: GCC's code for targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
 pub(super) const INDIRECT_CALLS: u32 = 7;
-/// The number of working sets (`NUM_GCOV_WORKING_SETS`).
+/// The number of working sets in a file (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
-/// The file number of a name that has no source file.
+/// The file number that a name without a source file has.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The version of the format of GCC's sample profiles.

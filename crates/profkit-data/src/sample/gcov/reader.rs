@@ -19,7 +19,7 @@ pub struct GcovProfile {
     /// The profile with the functions of the file. If the file has a function twice, its samples are added up. The
     /// total of a function is the sum of its lines, as `create_gcov` computes it.
     pub profile: SampleProfile,
-    /// The source files. Only version 3 has them.
+    /// The names of the source files. Only version 3 has them.
     pub files: Vec<Box<[u8]>>,
     /// For each name, the index of its source file in `files`, by [`NameId`]. It is `None` for a name without a source
     /// file. The list may be shorter than the names.
@@ -173,7 +173,7 @@ impl GcovProfile {
         }
         drop(additions);
         if cursor.is_empty() {
-            // GCC 12 and later read nothing after the functions.
+            // GCC 12 and later do not read the sections after the functions.
             return Ok(());
         }
         skip_modules(cursor).map_err(|error| error.within(Structure::Modules))?;
@@ -342,7 +342,7 @@ fn expect_tag(at: u64, found: u32, expected: u32) -> Result<()> {
     )
 }
 
-/// Skips the summary: it can be computed from the other sections.
+/// Skips the summary section, because the summary can be computed from the other sections.
 fn skip_summary(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.take(5 * 8)?;
     let entries = read_u64(cursor)?;
@@ -359,7 +359,7 @@ fn skip_modules(cursor: &mut Cursor<'_>) -> Result<()> {
     let words = u64::from(cursor.u32()?);
     let modules = cursor.u32()?;
     if modules > 0 {
-        // The length includes the word that holds the number of modules.
+        // The length of the section includes the word that holds the number of modules.
         cursor.take_u64(words.saturating_sub(1) * 4)?;
     }
     Ok(())

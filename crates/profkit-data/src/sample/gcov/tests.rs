@@ -225,7 +225,7 @@ fn multiplicity_stands_in_the_discriminator() {
     assert_eq!(versions, [None, one, one, two, two, Some(GcovVersion::V3)]);
 }
 
-/// Changes the fixture and returns the error that reading it gives.
+/// Changes bytes of a good file, and returns the error that reading it gives.
 fn broken(change: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut bytes = real();
     change(&mut bytes);

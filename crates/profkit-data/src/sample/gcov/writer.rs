@@ -14,7 +14,7 @@ use profkit_abi::indexed::SUMMARY_CUTOFFS;
 pub struct GcovOptions {
     /// The version of GCC's format to write.
     pub version: GcovVersion,
-    /// The byte order. It must be the byte order of the machine on which GCC runs.
+    /// The byte order of the file. It must be the byte order of the machine on which GCC runs.
     pub endian: Endian,
     /// The names of the source files. Only version 3 stores them.
     pub files: Vec<Box<[u8]>>,
@@ -33,7 +33,7 @@ impl GcovOptions {
         }
     }
 
-    /// Sets the byte order.
+    /// Sets the byte order of the file.
     #[must_use]
     pub fn endian(mut self, endian: Endian) -> Self {
         self.endian = endian;
@@ -133,7 +133,7 @@ struct GcovWriter<'p> {
     out: Vec<u8>,
 }
 
-/// Writes a whole file and returns what was left out.
+/// Writes a whole file. Returns the number of parts that were left out.
 ///
 /// ```
 /// use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
@@ -454,7 +454,7 @@ impl<'p> GcovWriter<'p> {
     }
 }
 
-/// Converts a length in bytes to the number that is stored as the length of a section.
+/// Converts the length of a section from bytes to the unit in which the file stores it.
 pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> {
     let length = if version.pads_strings() {
         bytes / 4
@@ -471,7 +471,7 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
     })
 }
 
-/// Finds out how many of the largest counts make up a given sum.
+/// Finds the number of largest counts that together reach a given sum.
 struct Largest<'c> {
     /// The counts of all lines in descending order.
     counts: &'c [u64],

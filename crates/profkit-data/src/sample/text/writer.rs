@@ -25,7 +25,8 @@ impl TextOptions {
         Self::default()
     }
 
-    /// Sets whether vtables are written where LLVM 22 writes them.
+    /// Sets whether vtable lines are written at the positions at which LLVM 22 writes them, even where LLVM loses or
+    /// repeats vtables.
     #[must_use]
     pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {
         self.llvm_vtables = as_llvm;
@@ -211,7 +212,7 @@ impl Writer<'_> {
         self.count(b':', target.count);
     }
 
-    /// Writes one line with the vtables of one location, sorted by name. A blank ends the line.
+    /// Writes one line with the vtables at one location, sorted by name. The line ends with a blank.
     fn vtables(&mut self, vtables: &[Target], depth: usize) {
         let Some(first) = vtables.first() else { return };
         let mut sorted = vtables.to_vec();

@@ -132,9 +132,10 @@ pub mod map_entry {
     pub const ALIGN: usize = 8;
 }
 
-/// The header of one part of a raw file. The runtime writes files of one part; a file has several parts, one after the
-/// other, if a user joined files. A part consists of: header; build id, padded with zeroes to [`BUILD_ID_ALIGN`]; the
-/// bytes of the record section; return-address samples; u64 XXH3-64 (seed 0) of everything in the part before it.
+/// The header of one part of a raw file. The run-time library writes files of one part. A file has several parts, one
+/// after the other, if a user joined files. A part consists of the header, the build id, the record section, the
+/// return-address samples and a checksum. The build id is padded with zero bytes to [`BUILD_ID_ALIGN`]. The checksum is
+/// the 64-bit XXH3 (seed 0) of everything in the part before it.
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {

@@ -384,8 +384,8 @@ pub struct Entries<'data> {
     share: u64,
     share_mask: u64,
     chain: Option<Chain<'data>>,
-    /// The end of the last item. If a later bucket begins before this offset, it is damaged, because its bytes would be
-    /// read twice.
+    /// The offset after the last item that was read. A bucket that begins before this offset is damaged, because its
+    /// bytes would be read twice.
     read_to: u64,
     seen: u64,
     /// Whether the number of items is not to be checked: it was already checked, or the check is impossible.

@@ -71,16 +71,16 @@ pub struct SummaryBuilder {
     max_internal_count: u64,
     /// For each count below [`SMALL_COUNTS`], how often it was added. The list is empty until the first count is added.
     small: Vec<u64>,
-    /// The larger counts in ascending order, each with how often it was added.
+    /// The counts of [`SMALL_COUNTS`] and above in ascending order, each with how often it was added.
     runs: Vec<(u64, u64)>,
-    /// Larger counts that were added but not sorted yet.
+    /// Counts of [`SMALL_COUNTS`] and above that were added but not sorted yet.
     pending: Vec<u64>,
 }
 
 /// The limit below which counts are kept in an array that is indexed by the count. A larger limit costs 8 bytes of
 /// memory per count, and costs time if the array no longer fits the cache.
 const SMALL_COUNTS: usize = 1 << 16;
-/// The minimum number of larger counts to collect before they are sorted.
+/// The minimum number of counts to collect before they are sorted. (Small counts are kept in an array instead.)
 const PENDING_LEN: usize = 1 << 16;
 
 /// Whether the counters of a record mark it as pseudo-hot or pseudo-warm (`getCountPseudoKind`).
@@ -135,7 +135,7 @@ impl SummaryBuilder {
         self.max_function_count = self.max_function_count.max(head);
     }
 
-    /// Adds one count.
+    /// Adds one count to the summary.
     #[inline]
     pub fn add_count(&mut self, count: u64) {
         let small = usize::try_from(count)
@@ -158,7 +158,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Sorts the larger counts that were collected into the sorted list.
+    /// Sorts the counts that were collected, and merges them into the sorted list.
     fn sort_in(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();

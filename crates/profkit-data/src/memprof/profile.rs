@@ -193,7 +193,7 @@ impl MemProfile {
         id
     }
 
-    /// Returns the record of a function. If there is none, a record without allocations and calls is added.
+    /// Returns the record of a function. If the profile has none, a record without allocations and calls is added.
     pub fn record_mut(&mut self, function: u64) -> &mut Record {
         let records = &mut self.records;
         let id = *self.record_ids.entry(function).or_insert_with(|| {

@@ -208,7 +208,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     })
 }
 
-/// The fields of a version 9 map entry, as they are in the file.
+/// The fields of an entry in a version 9 map, as the file stores them.
 pub(super) struct EntryV9<'data> {
     modes: Modes,
     record: u64,

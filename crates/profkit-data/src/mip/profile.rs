@@ -156,7 +156,7 @@ impl MipWriteOptions {
         Self::default()
     }
 
-    /// Sets the version of the format.
+    /// Sets the version of the MIP profile format to write.
     #[must_use]
     pub fn version(mut self, version: ProfileVersion) -> Self {
         self.version = version;

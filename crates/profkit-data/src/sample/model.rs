@@ -218,8 +218,8 @@ impl SampleProfile {
         }
     }
 
-    /// Returns the index of a function. If there is no such function, returns as an error the key with which it must be
-    /// added.
+    /// Returns the index of a function. If there is no such function, the error is the key with which the function must
+    /// be added.
     fn slot(&self, callers: &[Frame], name: NameId) -> Result<usize, u64> {
         if callers.is_empty() {
             return match self.bases.get(name.index()) {

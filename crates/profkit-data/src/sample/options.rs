@@ -88,7 +88,7 @@ impl SampleReadOptions {
         }
     }
 
-    /// Returns the discriminator bits that are kept in a profile of this kind; `None` keeps all.
+    /// Returns a mask with the discriminator bits that are kept in a profile of this kind; `None` keeps all bits.
     pub(super) fn mask(self, kind: ProfileKind) -> Option<u32> {
         let is_cut = kind.contains(ProfileKind::FS_DISCRIMINATORS) && self.fs_pass != FsPass::Last;
         is_cut.then(|| self.fs_pass.mask())

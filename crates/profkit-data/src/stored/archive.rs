@@ -240,8 +240,8 @@ pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, 
 /// metadata.
 const MOST_BETWEEN: u64 = 1 << 20;
 
-/// A reader that fails after `left` bytes. It limits the metadata between two members of an archive, which are read
-/// into memory completely. A few compressed bytes can be decompressed to a very large number of bytes.
+/// A reader that returns at most `left` bytes and then fails. It limits the metadata between two members of an archive,
+/// because the library reads metadata completely into memory, and a few compressed bytes can become very many.
 struct Limited<R> {
     bytes: R,
     left: Arc<AtomicU64>,

@@ -25,14 +25,14 @@ pub enum StoredError {
         compression: Compression,
         /// The number of bytes that were decompressed before the damage.
         expanded: u64,
-        /// The error that the decoder of the compression library gave.
+        /// The error of the library that decompresses the file.
         error: io::Error,
     },
     /// The archive is damaged or ends too early.
     DamagedArchive {
         /// The format of the archive: tar or zip.
         format: ArchiveFormat,
-        /// The error that the reader of the archive gave.
+        /// The error of the library that reads the archive.
         error: io::Error,
     },
     /// The file would be decompressed to more than [`MOST_EXPANDED`] bytes.
@@ -42,7 +42,7 @@ pub enum StoredError {
     },
     /// A member of the archive is encrypted, or compressed in a way that is not supported.
     UnsupportedMember {
-        /// The error that the reader of the archive gave.
+        /// The error of the library that reads the archive.
         error: io::Error,
     },
     /// The archive has changed: it no longer has a member that was listed before.

@@ -45,7 +45,7 @@ use crate::limits::TABLE_DEPTH;
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
-/// The three tables in memory. Entries can be added.
+/// The tables of strings, file paths and stack entries in memory. Entries can be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// The strings: names of functions and components of paths.

@@ -57,11 +57,11 @@ pub struct RawImageRecord {
     pub time_stamp: u64,
     /// The bytes of the function's MC/DC bitmap (from version 9).
     pub bitmap: Vec<u8>,
-    /// The address of the function before the slide is added (from version 2). It is 0 if the program never takes the
-    /// function's address.
+    /// The address of the function in the program as it was linked, before the system moves the program in memory (from
+    /// version 2). It is 0 if the program never takes the function's address.
     pub address: u64,
-    /// The function's value profile (from version 2). The values of call targets and vtables are addresses before the
-    /// slide is added.
+    /// The function's value profile (from version 2). The values of call targets and vtables are addresses in the
+    /// program as it was linked.
     pub values: ValueData,
     /// The uniform counters (version 11). The list is empty or has one number for each counter.
     pub uniform_counts: Vec<u64>,
@@ -74,7 +74,7 @@ pub struct RawImageRecord {
 pub struct RawImageVTable {
     /// The vtable's PGO name.
     pub name: Vec<u8>,
-    /// The address of the vtable before the slide is added.
+    /// The address of the vtable in the program as it was linked, before the system moves the program in memory.
     pub address: u64,
     /// The length of the vtable in bytes.
     pub size: u32,

@@ -36,8 +36,8 @@ impl<'data> Lexer<'data> {
         }
     }
 
-    /// Skips blank lines and comments. Returns the offset of the next other line, or of the end of the text if there is
-    /// none.
+    /// Skips blank lines and comments. Returns the offset of the first line after them, or of the end of the text if
+    /// there is none.
     #[inline]
     pub(super) fn position(&mut self) -> usize {
         while let Some(&byte) = self.data.get(self.position) {

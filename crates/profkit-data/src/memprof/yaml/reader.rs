@@ -36,7 +36,7 @@ fn document(mut events: Events<'_>) -> Result<MemProfile> {
     Ok(profile)
 }
 
-/// Reads a function. It is `0x` and a hash, or a name.
+/// Reads a function. The text has `0x` and the hash of the function's name, or the name.
 fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static str) -> Result<u64> {
     let scalar = events.scalar(what)?;
     let text = &*scalar.text;

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 /// The largest line number that LLVM accepts (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
 
-/// Decodes the bodies of functions.
+/// Decodes the bodies of functions: their totals, lines, inlined functions and vtables.
 pub(in crate::sample) struct Decoder<'m, 'a> {
     pub(in crate::sample) mapping: &'m mut Mapping<'a>,
     pub(in crate::sample) names: &'m mut SampleNames,

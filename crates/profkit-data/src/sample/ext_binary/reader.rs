@@ -53,7 +53,7 @@ struct Tables<'a> {
     are_names_contexts: bool,
     metadata: Metadata<'a>,
     vtables: bool,
-    /// The discriminator bits that are kept; `None` keeps all.
+    /// A mask with the discriminator bits that are kept; `None` keeps all bits.
     mask: Option<u32>,
 }
 

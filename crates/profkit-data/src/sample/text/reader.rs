@@ -82,7 +82,7 @@ pub fn read_with(
 struct Reader<'p> {
     additions: Additions<'p>,
     weight: u64,
-    /// The discriminator bits that are kept; `None` keeps all.
+    /// A mask with the discriminator bits that are kept; `None` keeps all bits.
     mask: Option<u32>,
     function: FlatFunction,
     /// Whether a function is being read. It is false after an error until the next head line.

@@ -72,6 +72,18 @@ pub enum Family {
     Mip,
 }
 
+impl Family {
+    /// A name for a profile of the family: "sample profile".
+    pub fn profile(self) -> &'static str {
+        match self {
+            Family::Instr => "instrumentation profile",
+            Family::Sample => "sample profile",
+            Family::MemProf => "heap profile",
+            Family::Mip => "MIP profile",
+        }
+    }
+}
+
 impl FileKind {
     /// Returns the family of a profile; `None` if the file is not a profile. Indexed files belong to the
     /// instrumentation family, even if they contain only a heap profile.

@@ -71,6 +71,7 @@ pub mod releases;
 pub mod remap;
 #[cfg(feature = "sample")]
 pub mod sample;
+mod screen;
 #[cfg(feature = "stored")]
 pub mod stored;
 mod structure;
@@ -85,8 +86,9 @@ mod yaml;
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::ForeignFile;
 pub use memprof_section::MemProfSection;
-pub use open::{Profile, ReadOptions, open};
+pub use open::{Profile, ReadOptions, open, sound_family};
 pub use printable::{path_text, printable};
+pub use screen::Screen;
 pub use structure::Structure;
 pub use system::system_text;
 pub use weight::{Weight, WeightError};

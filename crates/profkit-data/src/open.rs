@@ -1,5 +1,5 @@
 //! Opens a profile of any kind. Its content decides which reader is used.
-use crate::detect::{FileKind, detect};
+use crate::detect::{Family, FileKind, detect};
 use crate::{Error, ErrorKind, Result, Structure};
 
 /// Options for opening a profile of any kind with [`open`].
@@ -160,6 +160,38 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
         }
         kind => Err(cannot_open(kind, data, options)),
     }
+}
+
+/// Files up to this size are read whole by [`sound_family`]. A larger file is taken for sound if its header is sound:
+/// raising this makes it slower to find the kind of a merge.
+#[cfg(feature = "sample")]
+const MOST_READ: usize = 4096;
+
+/// The family of a profile of which something can be read; `None` for other files, and for a profile that is cut off or
+/// damaged near its beginning. Few bytes of large files are read.
+pub fn sound_family(data: &[u8]) -> Option<Family> {
+    let kind = detect(data);
+    let is_sound = match kind {
+        // These were recognised by more than a magic.
+        FileKind::SampleText | FileKind::MemProfYaml | FileKind::MipYaml | FileKind::MipMap => true,
+        FileKind::MipUnknown | FileKind::SampleUnknown => false,
+        kind if kind.is_mip() => true,
+        #[cfg(feature = "sample")]
+        kind if kind.is_sample() && data.len() <= MOST_READ => {
+            let mut profile = crate::sample::SampleProfile::new();
+            let options = crate::sample::SampleReadOptions::new();
+            crate::sample::read_with(data, &mut profile, 1, &options).functions > 0
+        }
+        _ => match open(data, &ReadOptions::new()) {
+            #[cfg(feature = "instr")]
+            Ok(Profile::InstrText(mut reader)) => {
+                use crate::instr::{InstrSource, Record};
+                reader.read_record(&mut Record::default()) == Ok(true)
+            }
+            profile => profile.is_ok(),
+        },
+    };
+    kind.family().filter(|_| is_sound)
 }
 
 #[cold]

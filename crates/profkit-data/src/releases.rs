@@ -55,6 +55,19 @@ pub enum FrontEndScheme {
     V4,
 }
 
+/// How the middle end (`-fprofile-generate`) names and hashes functions. An IR profile is useful only to a compiler with
+/// the same scheme as the compiler that instrumented the program. Functions whose code the releases optimise differently
+/// have different hashes even if the scheme is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IrScheme {
+    /// LLVM 3.9 to 11: the hash is over branches and indirect calls.
+    V1,
+    /// LLVM 12 to 17: memory operations enter the hash (LLVM's D84782).
+    V2,
+    /// LLVM 18 and later: local functions are named `file;function`, and not `file:function` (LLVM's D156569).
+    V3,
+}
+
 /// All LLVM releases, oldest first.
 pub const RELEASES: [ReleaseFacts; 25] = [
     facts(3, 5, 1, 1),
@@ -152,6 +165,15 @@ impl ReleaseFacts {
     pub fn front_end_scheme(&self) -> FrontEndScheme {
         FrontEndScheme::of_indexed_version(self.indexed)
     }
+
+    /// The scheme by which the release's middle end names and hashes functions.
+    pub fn ir_scheme(&self) -> IrScheme {
+        match self.release.major {
+            0..=11 => IrScheme::V1,
+            12..=17 => IrScheme::V2,
+            _ => IrScheme::V3,
+        }
+    }
 }
 
 impl FrontEndScheme {
@@ -168,8 +190,87 @@ impl FrontEndScheme {
     }
 }
 
-/// Returns the first and the last LLVM release whose run-time libraries write this raw version. Returns `None` if no
-/// release wrote it; versions 3 and 6 existed only between releases.
+/// What a file states about the compilers that named and hashed its functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HashOrigin {
+    /// Whether the front end instrumented the program, and not the middle end (IR).
+    pub front_end: bool,
+    /// Whether the file is a raw profile, and not an indexed one.
+    pub is_raw: bool,
+    /// The version of the file.
+    pub version: u32,
+}
+
+/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same scheme.
+const OLDEST_WRITTEN: u32 = 3;
+
+impl HashOrigin {
+    /// The releases of the compilers that may have made the hashes. The version of an indexed file is that of the tool
+    /// that wrote it: of a front-end profile it stands for the scheme of the hashes, of an IR profile it is only the
+    /// newest that the compilers can be, and nothing from version 11 on, which profkit writes for IR profiles of any
+    /// release.
+    pub fn compilers(&self) -> RangeInclusive<Release> {
+        let (oldest, newest) = (RELEASES[0].release, RELEASES[RELEASES.len() - 1].release);
+        match (self.is_raw, self.front_end) {
+            (true, _) => raw_writers(self.version).unwrap_or(match self.version {
+                // No release has raw version 3 or 6, and the table has no release with raw version 12 or later.
+                3 => Release { major: 3, minor: 8 }..=Release { major: 3, minor: 9 },
+                6 => Release::new(12)..=Release::new(13),
+                _ => newest..=newest,
+            }),
+            (false, true) => {
+                let scheme = FrontEndScheme::of_indexed_version(self.version);
+                let releases = RELEASES.iter();
+                let mut same = releases.filter(|facts| facts.front_end_scheme() == scheme);
+                let first = same.next().map_or(oldest, |facts| facts.release);
+                first..=same.next_back().map_or(first, |facts| facts.release)
+            }
+            (false, false) => {
+                let writers = indexed_writers(self.version);
+                oldest..=writers.map_or(newest, |writers| *writers.end())
+            }
+        }
+    }
+
+    /// The number of the scheme that a release has for this level of instrumentation.
+    pub fn scheme(&self, release: Release) -> u8 {
+        let facts = release.facts();
+        match self.front_end {
+            true => facts.map_or(0, |facts| facts.front_end_scheme() as u8),
+            false => facts.map_or(0, |facts| facts.ir_scheme() as u8),
+        }
+    }
+
+    /// Returns the indexed version that implies the hashing scheme of a front-end profile. If all releases with its raw
+    /// version use one scheme, this is the newest indexed version that the oldest of these releases reads. If their
+    /// schemes differ (raw 4, 5 and 10), it is the indexed version of the newest release, and the second value is `true`.
+    pub fn front_end_version(&self) -> (u32, bool) {
+        let last = profkit_abi::indexed::VERSION_LAST;
+        if !self.is_raw {
+            return (self.version.min(last), false);
+        }
+        let releases = || {
+            RELEASES
+                .iter()
+                .filter(|facts| facts.reads_raw(self.version))
+        };
+        let Some(newest) = releases().map(|facts| facts.indexed).max() else {
+            return (if self.version < 7 { 4 } else { last }, false);
+        };
+        let newest = newest.clamp(OLDEST_WRITTEN, last);
+        let scheme = FrontEndScheme::of_indexed_version(newest);
+        if releases().any(|facts| facts.front_end_scheme() != scheme) {
+            return (newest, true);
+        }
+        // All releases agree, so the version that the oldest reads serves all of them.
+        let oldest = releases().map(|facts| facts.indexed).min();
+        let version = oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest);
+        (version, false)
+    }
+}
+
+/// The first and the last release whose runtimes write this raw version; `None` if no release wrote it (versions 3 and
+/// 6 existed only between releases).
 pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.raw == version)
 }
@@ -215,6 +316,22 @@ pub fn display_range(range: &RangeInclusive<Release>) -> String {
         format!("LLVM {}", range.start())
     } else {
         format!("LLVM {} to {}", range.start(), range.end())
+    }
+}
+
+/// Formats a range of releases for people, without the word LLVM: `14 to 17`, `14 or before`, `22 or later`.
+pub fn display_compilers(range: &RangeInclusive<Release>) -> String {
+    let (first, last) = (range.start(), range.end());
+    let is =
+        |facts: Option<&ReleaseFacts>, release| facts.map(|facts| facts.release) == Some(release);
+    if first == last {
+        first.to_string()
+    } else if is(RELEASES.last(), *last) {
+        format!("{first} or later")
+    } else if is(RELEASES.first(), *first) {
+        format!("{last} or before")
+    } else {
+        format!("{first} to {last}")
     }
 }
 

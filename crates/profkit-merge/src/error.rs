@@ -1,7 +1,9 @@
 //! The errors of merges that end without a result.
 use crate::driver::Cancelled;
+use crate::inputs::Inputs;
 use crate::report::{LlvmFault, Report};
-use profkit_data::instr::InstrKind;
+use profkit_data::detect::Family;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The reason why a merge has no result.
@@ -10,8 +12,8 @@ use std::fmt;
 pub enum MergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// The inputs are profiles of different kinds, which cannot be merged with each other.
-    Kinds(Box<KindConflict>),
+    /// Some inputs cannot be merged with each other.
+    Groups(Box<GroupConflict>),
     /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
     /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
@@ -27,38 +29,115 @@ impl From<Cancelled> for MergeError {
     }
 }
 
-/// The error for inputs of different kinds, which cannot be merged with each other.
+impl From<Box<GroupConflict>> for MergeError {
+    fn from(conflict: Box<GroupConflict>) -> Self {
+        MergeError::Groups(conflict)
+    }
+}
+
+/// Groups of inputs that cannot be merged with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindConflict {
-    /// A sentence that says which kinds cannot be merged.
+pub struct GroupConflict {
+    /// What the groups differ in.
+    pub difference: Difference,
+    /// A sentence that says which profiles cannot be merged.
     pub message: &'static str,
-    /// The kind that most of the inputs have, and the number of these inputs.
-    pub majority: (InstrKind, usize),
-    /// The inputs that do not have the kind of the majority: index, name and kind of each. At most
-    /// [`KindConflict::LISTED`] inputs are listed.
-    pub odd: Vec<(usize, String, InstrKind)>,
-    /// The number of inputs that do not have the kind of the majority.
-    pub odd_count: usize,
-    /// A suggestion to the user: how to resolve the conflict.
+    /// The groups, the largest one first.
+    pub groups: Vec<InputGroup>,
+    /// What the user can do.
     pub hint: &'static str,
 }
 
-impl KindConflict {
-    /// The largest number of inputs that [`KindConflict::odd`] lists.
-    pub const LISTED: usize = 20;
+/// What groups of inputs differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The family: instrumentation, samples, allocations, MIP.
+    Family,
+    /// What the counters count.
+    Kind,
+    /// How the compilers named and hashed functions. [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes)
+    /// allows it.
+    Hashes,
 }
 
-impl fmt::Display for KindConflict {
+/// Inputs that have something in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputGroup {
+    /// What each input is: "IR profile".
+    pub what: String,
+    /// The family of the inputs, if the groups differ in it.
+    pub family: Option<Family>,
+    /// The number of inputs.
+    pub count: u64,
+    /// The names of the first inputs.
+    pub examples: Vec<String>,
+}
+
+impl fmt::Display for InputGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, count) = self.majority;
-        write!(f, "{}: {count} inputs are {kind}, but", self.message)?;
-        for (index, (_, name, kind)) in self.odd.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma} {name} is {kind}")?;
+        let what = match self.count {
+            1 => self.what.clone(),
+            _ => self.what.replacen("profile", "profiles", 1),
+        };
+        write!(f, "{} {what} ({}", self.count, self.examples.join(", "))?;
+        let more = self.count > self.examples.len() as u64;
+        f.write_str(if more { ", …)" } else { ")" })
+    }
+}
+
+impl fmt::Display for GroupConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message)?;
+        for (number, group) in self.groups.iter().enumerate() {
+            let comma = if number == 0 { ":" } else { "," };
+            write!(f, "{comma} {group}")?;
         }
-        match self.odd_count - self.odd.len() {
-            0 => Ok(()),
-            rest => write!(f, " and {rest} more"),
+        Ok(())
+    }
+}
+
+/// The number and the first of some inputs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    count: u64,
+    first: BTreeSet<usize>,
+}
+
+impl Members {
+    /// How many inputs a message names.
+    const NAMED: usize = 3;
+
+    pub(crate) fn add(&mut self, input: usize) {
+        self.count += 1;
+        self.name(input);
+    }
+
+    fn name(&mut self, input: usize) {
+        self.first.insert(input);
+        if self.first.len() > Self::NAMED {
+            self.first.pop_last();
+        }
+    }
+
+    pub(crate) fn absorb(&mut self, other: &Members) {
+        self.count += other.count;
+        other.first.iter().for_each(|&input| self.name(input));
+    }
+
+    pub(crate) fn first(&self) -> usize {
+        self.first.first().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn group(&self, what: impl Into<String>, inputs: &dyn Inputs) -> InputGroup {
+        let names = self
+            .first
+            .iter()
+            .map(|&input| inputs.name(input).into_owned());
+        InputGroup {
+            what: what.into(),
+            family: None,
+            count: self.count,
+            examples: names.collect(),
         }
     }
 }
@@ -67,7 +146,7 @@ impl MergeError {
     /// Returns a suggestion to the user, if there is a step that resolves the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            MergeError::Kinds(conflict) => Some(conflict.hint),
+            MergeError::Groups(conflict) => Some(conflict.hint),
             MergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())
             }
@@ -80,7 +159,7 @@ impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MergeError::NoInputs => f.write_str("no input files"),
-            MergeError::Kinds(conflict) => conflict.fmt(f),
+            MergeError::Groups(conflict) => conflict.fmt(f),
             MergeError::NothingLeft(report) => {
                 write!(
                     f,

@@ -1,7 +1,10 @@
-//! Decides which kinds of instrumentation profiles may be merged with each other.
-use crate::error::KindConflict;
+//! Decides which inputs may be merged with each other.
+use crate::error::{Difference, GroupConflict, InputGroup, Members};
 use crate::inputs::Inputs;
+use profkit_data::detect::Family;
 use profkit_data::instr::InstrKind;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The kind of an input that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,48 +19,73 @@ pub(crate) struct Seen {
 /// each other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with
 /// block coverage.
 ///
-/// Plain and context-sensitive IR profiles may be merged, because every record shows to which of the two it belongs.
-/// Entry-first and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions with
-/// different counters have different hashes.
-pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<KindConflict>> {
+/// Plain and context-sensitive IR profiles may be merged, because every record says which of the two it is. Entry-first
+/// and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions whose counters
+/// differ have different hashes.
+pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<GroupConflict>> {
     const RULES: [(InstrKind, &str, &str); 3] = [
         (
             InstrKind::FRONT_END,
-            "front-end and IR profiles cannot be merged",
+            "front-end and IR profiles cannot be merged with each other",
             "merge the files of each kind separately; a binary can use only one of them",
         ),
         (
             InstrKind::SINGLE_BYTE_COVERAGE,
-            "single-byte coverage and execution counts cannot be merged",
+            "single-byte coverage and execution counts cannot be merged with each other",
             "merge the coverage files and the count files separately",
         ),
         (
             InstrKind::FUNCTION_ENTRY_ONLY,
-            "function-entry coverage and profiles of whole functions cannot be merged",
+            "function-entry coverage and profiles of whole functions cannot be merged with each other",
             "merge the files of each kind separately",
         ),
     ];
     let known = || seen.iter().filter(|seen| !seen.kind.is_unknown());
     for (bit, message, hint) in RULES {
-        let with = known().filter(|seen| seen.kind.contains(bit)).count();
-        let without = known().count() - with;
-        if with == 0 || without == 0 {
+        let (with, without): (Vec<&Seen>, Vec<&Seen>) =
+            known().partition(|seen| seen.kind.contains(bit));
+        if with.is_empty() || without.is_empty() {
             continue;
         }
-        let odd_has_bit = with < without;
-        let (odd, rest): (Vec<&Seen>, Vec<&Seen>) =
-            known().partition(|seen| seen.kind.contains(bit) == odd_has_bit);
-        let kind = rest.first().map_or(InstrKind::UNKNOWN, |seen| seen.kind);
-        let name = |seen: &&Seen| (seen.input, inputs.name(seen.input).into_owned(), seen.kind);
-        return Err(Box::new(KindConflict {
+        let mut groups = [with, without].map(|group| {
+            let mut members = Members::default();
+            group.iter().for_each(|seen| members.add(seen.input));
+            let kind = group.first().map_or(InstrKind::UNKNOWN, |seen| seen.kind);
+            members.group(format!("{kind} profile"), inputs)
+        });
+        groups.sort_by_key(|group| Reverse(group.count));
+        return Err(Box::new(GroupConflict {
+            difference: Difference::Kind,
             message,
-            majority: (kind, rest.len()),
-            odd: odd.iter().take(KindConflict::LISTED).map(name).collect(),
-            odd_count: odd.len(),
+            groups: groups.into(),
             hint,
         }));
     }
     Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
+}
+
+/// Checks that the families of the inputs may be merged with each other. `own` are the families of this merge.
+pub(crate) fn check_families(
+    seen: &BTreeMap<Family, Members>,
+    own: &[Family],
+    inputs: &dyn Inputs,
+) -> Result<(), Box<GroupConflict>> {
+    let mine = seen.keys().filter(|family| own.contains(family)).count();
+    if mine == 0 || mine == seen.len() {
+        return Ok(());
+    }
+    let group = |(family, members): (&Family, &Members)| InputGroup {
+        family: Some(*family),
+        ..members.group(family.profile(), inputs)
+    };
+    let mut groups: Vec<_> = seen.iter().map(group).collect();
+    groups.sort_by_key(|group| Reverse(group.count));
+    Err(Box::new(GroupConflict {
+        difference: Difference::Family,
+        message: "profiles of different families cannot be merged with each other",
+        groups,
+        hint: "merge the files of each family separately",
+    }))
 }
 
 /// Returns the kind that LLVM's readers assign to a profile. LLVM assigns no kind to a binary file without the IR bit
@@ -93,7 +121,7 @@ mod tests {
     const FE: InstrKind = InstrKind::FRONT_END;
     const IR: InstrKind = InstrKind::IR;
 
-    fn check_kinds(kinds: &[InstrKind]) -> Result<InstrKind, Box<KindConflict>> {
+    fn check_kinds(kinds: &[InstrKind]) -> Result<InstrKind, Box<GroupConflict>> {
         let names: Vec<_> = (0..kinds.len())
             .map(|index| (format!("{index}.profraw"), Weight::ONE, []))
             .collect();
@@ -125,10 +153,10 @@ mod tests {
     #[test]
     fn the_odd_files_are_named_with_both_kinds() {
         let conflict = check_kinds(&[IR, IR, FE, IR]).unwrap_err();
-        insta::assert_snapshot!(conflict, @"front-end and IR profiles cannot be merged: 3 inputs are IR, but 2.profraw is front-end");
+        insta::assert_snapshot!(conflict, @"front-end and IR profiles cannot be merged with each other: 3 IR profiles (0.profraw, 1.profraw, 3.profraw), 1 front-end profile (2.profraw)");
         let bytes = IR | InstrKind::SINGLE_BYTE_COVERAGE;
         let conflict = check_kinds(&[bytes, bytes, IR, IR, IR]).unwrap_err();
-        insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged: 3 inputs are IR, but 0.profraw is IR, single-byte coverage, 1.profraw is IR, single-byte coverage");
+        insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged with each other: 3 IR profiles (2.profraw, 3.profraw, 4.profraw), 2 IR, single-byte coverage profiles (0.profraw, 1.profraw)");
         let entry = bytes | InstrKind::FUNCTION_ENTRY_ONLY;
         assert!(check_kinds(&[bytes, entry]).is_err());
     }

@@ -68,7 +68,7 @@ pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 #[doc(hidden)]
 pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
-pub use error::{KindConflict, MergeError};
+pub use error::{Difference, GroupConflict, InputGroup, MergeError};
 pub use inputs::{InputData, Inputs};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};

@@ -77,7 +77,10 @@ pub struct MergeOptions {
     /// Whether inputs with different build ids are merged into separate results. If so, there is one result for each
     /// set of build ids.
     pub separate_by_build_id: bool,
-    /// Whether the names of virtual tables are kept in the result (`--keep-vtable-symbols`).
+    /// Whether profiles are merged although their versions show that the compilers named or hashed functions in different
+    /// ways. Functions are then kept twice, and a compiler can use only its own. Without this, such a merge is an error.
+    pub mixed_hashes: bool,
+    /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
     /// are rejected here too.
@@ -166,6 +169,13 @@ impl MergeOptions {
         self
     }
 
+    /// Sets whether profiles are merged although compilers named or hashed functions in different ways.
+    #[must_use]
+    pub fn mixed_hashes(mut self, allowed: bool) -> Self {
+        self.mixed_hashes = allowed;
+        self
+    }
+
     /// Sets whether the names of virtual tables are kept.
     #[must_use]
     pub fn keep_vtable_names(mut self, keep: bool) -> Self {
@@ -207,6 +217,7 @@ impl fmt::Debug for MergeOptions {
             .field("traces", &self.traces)
             .field("trace_sampling", &self.trace_sampling)
             .field("separate_by_build_id", &self.separate_by_build_id)
+            .field("mixed_hashes", &self.mixed_hashes)
             .field("keep_vtable_names", &self.keep_vtable_names)
             .field("read_as", &self.read_as)
             .field("correlation", &self.correlation.is_some())

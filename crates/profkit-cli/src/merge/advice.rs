@@ -1,7 +1,8 @@
 //! The profkit command that helps with an input that could not be merged.
 use profkit_data::ForeignFile;
+use profkit_data::detect::Family;
 use profkit_data::detect::FileKind;
-use profkit_merge::Report;
+use profkit_merge::{Difference, GroupConflict, Report};
 
 /// Adds the commands that help to the hints of a report.
 pub fn name_commands(report: &mut Report) {
@@ -32,5 +33,31 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
         }
         kind if kind.advice().is_some() => None,
         _ => Some("profkit doctor FILE says what the file is"),
+    }
+}
+
+/// What the user can do about inputs that cannot be merged with each other.
+pub fn way_out(conflict: &GroupConflict) -> String {
+    let families = || conflict.groups.iter().filter_map(|group| group.family);
+    match conflict.difference {
+        Difference::Kind => conflict.hint.to_owned(),
+        Difference::Hashes => format!("{}; --mixed-hashes merges them all the same", conflict.hint),
+        Difference::Family => {
+            let only = |family| match family {
+                Family::Instr => Some("--only instr"),
+                Family::Sample => Some("--only sample"),
+                Family::MemProf => Some("--only heap"),
+                Family::Mip => None,
+            };
+            let options: Vec<_> = families().filter_map(only).collect();
+            let mut hint = format!(
+                "merge each kind by itself: profkit merge {} …",
+                options.join(" …, profkit merge ")
+            );
+            if families().any(|family| family == Family::Mip) {
+                hint.push_str(", profkit mip merge -p PROFILE RAW…");
+            }
+            hint
+        }
     }
 }

@@ -88,6 +88,19 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) memprof_full_schema: bool,
 
+    /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
+    ///
+    /// Without it, a merge of instrumentation or heap profiles with sample profiles is an error, because they count
+    /// different things.
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(super) only: Option<Only>,
+
+    /// Merge profiles although the compilers that made them name or hash functions differently
+    ///
+    /// Functions are then in the result twice, and a compiler finds only its own. Without it, such a merge is an error.
+    #[arg(long)]
+    pub(super) mixed_hashes: bool,
+
     /// Threads to use; by default one per core, but no more than there are inputs for
     ///
     /// The number changes the result only for value profiles that are merged with weights under --llvm: see there.
@@ -105,6 +118,17 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     pub(super) supplement: SupplementArgs,
+}
+
+/// The inputs that `--only` selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// Instrumentation profiles: raw, indexed, text
+    Instr,
+    /// Sample profiles of any encoding
+    Sample,
+    /// Heap profiles: raw dumps, MemProf YAML
+    Heap,
 }
 
 /// The options that name the output.

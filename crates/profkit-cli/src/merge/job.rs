@@ -1,4 +1,5 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
+use super::advice::way_out;
 use super::args::{Format, VersionArgs};
 use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks};
@@ -174,6 +175,9 @@ impl MergeJob for Job<'_> {
                 Err(match error {
                     // The hints about single inputs are printed with these inputs.
                     MergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
+                    MergeError::Groups(conflict) => {
+                        NoResult::Failed(failure.with_hint(way_out(&conflict)))
+                    }
                     error => NoResult::Failed(match error.hint() {
                         Some(hint) => failure.with_hint(hint),
                         None => failure,

@@ -3,7 +3,7 @@
 mod advice;
 pub mod args;
 mod convert;
-mod heap_inputs;
+mod families;
 mod job;
 pub mod progress;
 pub mod report;
@@ -22,7 +22,7 @@ use crate::io::input_note;
 use crate::memprof::{self, module_name};
 use crate::print;
 use args::Format;
-use heap_inputs::no_heap_profiles;
+use families::{keep_only, no_heap_profiles};
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
@@ -96,6 +96,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             None => ValueWeights::Exact,
         })
         .traces(traces)
+        .mixed_hashes(args.mixed_hashes)
         .separate_by_build_id(args.destination.by_build_id.is_some());
     if filter.is_some() || no_filter.is_some() {
         options = options.filter(move |name| {
@@ -126,8 +127,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
-    let inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
+    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
+    if let Some(only) = args.only {
+        notes.extend(keep_only(only, &mut inputs));
+    }
     if inputs.files.is_empty() {
         let failure = Failure::input("the named folders and lists hold no files to merge");
         return Err(notes.iter().fold(failure, Failure::with_hint));

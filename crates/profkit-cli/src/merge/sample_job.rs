@@ -1,4 +1,5 @@
 //! Merges and converts sample profiles.
+use super::advice::way_out;
 use super::args::Format;
 use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks, refuse_losses};
@@ -14,6 +15,7 @@ use profkit_data::sample::{
     COLD_CUTOFF, ColdContexts, Losses, ProfileKind, SampleLayout, SampleProfile, add_symbols,
     binary, encode_within, nest, text,
 };
+use profkit_data::sound_family;
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
@@ -25,12 +27,15 @@ pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
 
-/// Whether the first input that is a profile is a sample profile. The other inputs must then be sample profiles too.
+/// Whether the first input that is a sound profile is a sample profile. The merge then finds out whether all inputs are
+/// of its family.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     // Inputs that cannot be read are skipped here; the merge reports them.
-    let kinds = (0..inputs.len()).filter_map(|index| inputs.kind(index).ok());
-    let first = kinds.map(FileKind::family).find(Option::is_some);
-    first == Some(Some(Family::Sample))
+    let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
+        (0..inputs.len()).find_map(|index| inputs.peek(index, family).ok().flatten())
+    };
+    let first = first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()));
+    first == Some(Family::Sample)
 }
 
 /// An encoding with all choices made.
@@ -166,6 +171,9 @@ impl MergeJob for SampleJob<'_> {
                 Err(match error {
                     // The hints about single inputs are printed with these inputs.
                     SampleMergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
+                    SampleMergeError::Groups(conflict) => {
+                        NoResult::Failed(failure.with_hint(way_out(&conflict)))
+                    }
                     SampleMergeError::Kinds {
                         what: SampleConflict::Contexts,
                         ..

@@ -21,7 +21,9 @@
 //! # Ok(())
 //! # }
 //! ```
+mod add;
 mod create;
+mod edges;
 mod entry;
 mod header;
 mod header_v8;
@@ -36,7 +38,9 @@ mod raw;
 mod tests;
 pub mod yaml;
 
+pub use add::{Refused, add_profile};
 pub use create::{Created, ImageFacts};
+pub use edges::add_samples;
 pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
 pub use losses::Losses;

@@ -6,10 +6,13 @@ mod threads;
 pub use store::InputStore;
 pub use threads::Threads;
 
+use crate::error::Members;
 use crate::inputs::{InputData, Inputs};
 use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::sound_family;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -119,7 +122,7 @@ pub(crate) trait MergeKind: Sync {
         part: &mut ReportPart,
     ) {
         let _ = worker;
-        part.count(Outcome::Dropped, 0);
+        part.count_unreadable();
         part.log.push(unreadable(index, &error));
     }
 
@@ -241,18 +244,20 @@ impl<'i> OpenedInput<'i> {
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
+    /// The inputs of each family, without those that are damaged so much that nothing can be read.
+    pub(crate) families: BTreeMap<Family, Members>,
 }
 
 impl ReportPart {
     pub(crate) fn new(log: EventLog) -> Self {
         ReportPart {
             log,
-            totals: Totals::default(),
+            ..Self::default()
         }
     }
 
     /// Counts an input by its outcome. A pending input is not counted.
-    pub(crate) fn count(&mut self, outcome: Outcome, bytes: usize) {
+    pub(crate) fn count(&mut self, outcome: Outcome, input: &OpenedInput<'_>) {
         let totals = &mut self.totals;
         *match outcome {
             Outcome::Kept => &mut totals.files_kept,
@@ -262,7 +267,20 @@ impl ReportPart {
             Outcome::Pending | Outcome::Counted => return,
         } += 1;
         totals.files += 1;
-        totals.bytes = totals.bytes.saturating_add(bytes as u64);
+        totals.bytes = totals.bytes.saturating_add(input.bytes().len() as u64);
+        let family = match outcome {
+            Outcome::Kept | Outcome::Repaired => input.kind.family(),
+            _ => sound_family(input.bytes()),
+        };
+        if let Some(family) = family {
+            self.families.entry(family).or_default().add(input.index);
+        }
+    }
+
+    /// Counts an input that could not be opened or read.
+    pub(crate) fn count_unreadable(&mut self) {
+        self.totals.files += 1;
+        self.totals.files_dropped += 1;
     }
 
     /// Counts an input as repaired that was counted as kept before. Called when a fault is found after the input was
@@ -278,6 +296,9 @@ impl ReportPart {
     pub(crate) fn absorb(&mut self, other: ReportPart) {
         self.log.absorb(other.log);
         self.totals.absorb(&other.totals);
+        for (family, members) in &other.families {
+            self.families.entry(*family).or_default().absorb(members);
+        }
     }
 
     /// Returns the report of the merge, without the fields that only some kinds of merges have.
@@ -451,7 +472,7 @@ impl<'a> Driver<'a> {
             }
         };
         let outcome = kind.take(worker, &input, part);
-        part.count(outcome, input.bytes().len());
+        part.count(outcome, &input);
         let may_take_again = matches!(kind.schedule(), Schedule::InTurn { .. });
         if outcome == Outcome::Pending || may_take_again && !self.inputs.can_reopen(index) {
             input.keep_open();

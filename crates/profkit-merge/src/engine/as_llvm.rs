@@ -73,7 +73,7 @@ impl Strategy for AsLlvm {
         error: &io::Error,
         part: &mut ReportPart,
     ) {
-        part.count(Outcome::Dropped, 0);
+        part.count_unreadable();
         worker.file_errors.push(Event::new(
             index,
             Action::Dropped,

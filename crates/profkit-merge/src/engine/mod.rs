@@ -21,6 +21,7 @@ use crate::memprof::{Heap, HeapParts};
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::{Event, EventLog, HeapDetails, Reason, Report};
 use as_llvm::AsLlvm;
+use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
@@ -61,7 +62,7 @@ pub struct MergedProfile {
 ///
 /// # Errors
 /// [`MergeError::NoInputs`] and [`MergeError::Cancelled`] with any policy. With [`Policy::Tolerant`] also
-/// [`MergeError::Kinds`] for inputs that count different things, and [`MergeError::NothingLeft`] if no input could be
+/// [`MergeError::Groups`] for inputs that cannot be merged with each other, and [`MergeError::NothingLeft`] if no input could be
 /// used. With [`Policy::Llvm`] also [`MergeError::Llvm`] where LLVM's tool ends at once. The report lists failed
 /// inputs; the caller decides whether they are an error (`--failure-mode`).
 pub fn merge_instr(
@@ -233,16 +234,22 @@ fn finish_tolerant(
     worker.read_pending(&mut part)?;
     let heap = merge_heap_inputs(context, &mut worker, &mut part)?;
     part.totals.layouts = context.layouts.count() as u64;
+    kinds::check_families(
+        &part.families,
+        &[Family::Instr, Family::MemProf],
+        context.inputs(),
+    )?;
+    let mut kinds = Vec::new();
+    for group in &worker.groups {
+        kinds.push(kinds::check(&group.seen, context.inputs())?);
+    }
+    // Compilers may differ between the programs of several results.
+    if !context.options.mixed_hashes && !context.options.separate_by_build_id {
+        version::check(&worker.generations, context.inputs())?;
+    }
     let suggestion = version::suggest(&worker.generations);
     for event in suggestion.notes {
         part.log.push(event);
-    }
-    let mut kinds = Vec::new();
-    for group in &worker.groups {
-        match kinds::check(&group.seen, context.inputs()) {
-            Ok(kind) => kinds.push(kind),
-            Err(conflict) => return Err(MergeError::Kinds(conflict)),
-        }
     }
     let mut queue = context.trace_queue();
     let reservoirs = match context.strategy.writers() {
@@ -307,7 +314,7 @@ fn finish_group(
     let mut accumulators = vec![group.acc];
     accumulators.extend(group.disjoint);
     let parts = context.options.run.threads.map(accumulators, finish);
-    let ReportPart { log, totals } = part;
+    let ReportPart { log, totals, .. } = part;
     let mut tables = Vec::new();
     let mut refused = 0;
     for (finished, events) in parts {

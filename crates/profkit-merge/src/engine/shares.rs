@@ -72,7 +72,7 @@ pub(super) fn run<'c, 'i>(
             |(share, worker)| worker.read_share(done, &profile, share, shares),
         );
         let outcome = worker.conclude_shares(&opened, &profile, parts, part);
-        part.count(outcome, opened.bytes().len());
+        part.count(outcome, &opened);
         driver.progress(done, outcome);
         drop(profile);
         driver.close(opened, &mut buffer);

@@ -80,7 +80,7 @@ pub(crate) trait Strategy: Sync {
         error: &io::Error,
         part: &mut ReportPart,
     ) {
-        part.count(Outcome::Dropped, 0);
+        part.count_unreadable();
         part.log.push(unreadable(index, error));
         self.no_traces(worker, index);
     }

@@ -1,46 +1,115 @@
-//! Finds the indexed version that implies the right hashing scheme for the inputs' function hashes.
+//! Finds the indexed version that implies the right hashing scheme for the inputs' function hashes, and finds inputs whose
+//! hashes do not fit each other.
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different
 //! schemes may share. The indexed version to write is the newest whose scheme is that of all releases with the raw
 //! version.
+use crate::error::{Difference, GroupConflict, Members};
+use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
-use profkit_data::instr::releases::{FrontEndScheme, RELEASES, Release, ReleaseFacts, raw_writers};
+use profkit_data::instr::releases::{
+    FrontEndScheme, HashOrigin, RELEASES, Release, display_compilers,
+};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The origins of the front-end inputs. An origin is whether an input is raw, and its version. Each origin is stored
-/// with the first input that has it.
+/// The inputs of each origin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
-    front_end: BTreeMap<(bool, u32), usize>,
-    others: bool,
+    origins: BTreeMap<HashOrigin, Members>,
 }
 
 impl Generations {
     pub(crate) fn note(&mut self, input: usize, kind: InstrKind, version_word: u64, is_raw: bool) {
         let version = u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(0);
-        if !kind.contains(InstrKind::FRONT_END) || version == 0 {
-            self.others = true;
-            return;
+        let front_end = kind.contains(InstrKind::FRONT_END);
+        if version != 0 && (front_end || kind.contains(InstrKind::IR)) {
+            let origin = HashOrigin {
+                front_end,
+                is_raw,
+                version,
+            };
+            self.origins.entry(origin).or_default().add(input);
         }
-        let first = self.front_end.entry((is_raw, version)).or_insert(input);
-        *first = (*first).min(input);
     }
 
     pub(crate) fn absorb(&mut self, other: Generations) {
-        self.others |= other.others;
-        for (key, input) in other.front_end {
-            let first = self.front_end.entry(key).or_insert(input);
-            *first = (*first).min(input);
+        for (origin, members) in other.origins {
+            self.origins.entry(origin).or_default().absorb(&members);
         }
+    }
+
+    /// The origins of one level of instrumentation, with the compilers that each may come from.
+    fn of_level(
+        &self,
+        front_end: bool,
+    ) -> impl Iterator<Item = (HashOrigin, RangeInclusive<Release>, &Members)> {
+        let level = self.origins.iter();
+        level
+            .filter(move |(origin, _)| origin.front_end == front_end)
+            .map(|(origin, members)| (*origin, origin.compilers(), members))
+    }
+
+    /// The newest scheme that the oldest compilers use at the most, and the oldest scheme that the newest compilers use
+    /// at least. If the first is older than the second, some inputs do not fit each other.
+    fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
+        let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
+            (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))
+        });
+        schemes.reduce(|(least, most), (low, high)| (least.max(low), most.min(high)))
     }
 }
 
-/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same scheme.
-const OLDEST_WRITTEN: u32 = 3;
+/// Checks that compilers may have named and hashed the functions of all inputs in the same way.
+pub(crate) fn check(
+    generations: &Generations,
+    inputs: &dyn Inputs,
+) -> Result<(), Box<GroupConflict>> {
+    for front_end in [true, false] {
+        let Some((least, most)) = generations
+            .schemes(front_end)
+            .filter(|(least, most)| least > most)
+        else {
+            continue;
+        };
+        let group = |is_old: bool| {
+            let (mut members, mut compilers) = (Members::default(), None);
+            for (origin, clangs, some) in generations.of_level(front_end) {
+                let (low, high) = (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()));
+                if is_old && high < least || !is_old && low > most {
+                    members.absorb(some);
+                    compilers = Some(unite(compilers, clangs));
+                }
+            }
+            let clangs = compilers.map_or(String::new(), |range| display_compilers(&range));
+            let level = if front_end { "front-end" } else { "IR" };
+            members.group(format!("{level} profile of LLVM {clangs}"), inputs)
+        };
+        let mut groups = vec![group(true), group(false)];
+        groups.sort_by_key(|group| Reverse(group.count));
+        return Err(Box::new(GroupConflict {
+            difference: Difference::Hashes,
+            message: "profiles of compilers that name or hash functions differently cannot be merged with each other",
+            groups,
+            hint: "merge the files of each compiler separately; a compiler can use only its own",
+        }));
+    }
+    Ok(())
+}
+
+fn unite(
+    one: Option<RangeInclusive<Release>>,
+    two: RangeInclusive<Release>,
+) -> RangeInclusive<Release> {
+    match one {
+        Some(one) => *one.start().min(two.start())..=*one.end().max(two.end()),
+        None => two,
+    }
+}
 
 /// The indexed version to write, and notes for the user.
 pub(crate) struct Suggestion {
@@ -48,119 +117,54 @@ pub(crate) struct Suggestion {
     pub(crate) notes: Vec<Event>,
 }
 
-/// Returns the indexed version that implies the hashing scheme of a raw version. If all releases with this raw version
-/// use one scheme, this is the newest indexed version that the oldest of these releases reads. If their schemes differ
-/// (raw 4, 5 and 10), it is the indexed version of the newest release, and the second value is `true`.
-fn of_raw(version: u32) -> (u32, bool) {
-    let releases = || RELEASES.iter().filter(|facts| facts.reads_raw(version));
-    let newest = releases().map(|facts| facts.indexed).max();
-    let Some(newest) = newest else {
-        // No release has raw version 3 or 6, and the table has no release with raw version 12 or later.
-        return (
-            if version < 7 {
-                4
-            } else {
-                indexed::VERSION_LAST
-            },
-            false,
-        );
-    };
-    let newest = newest.clamp(OLDEST_WRITTEN, indexed::VERSION_LAST);
-    let scheme = FrontEndScheme::of_indexed_version(newest);
-    let differ = releases().any(|facts| facts.front_end_scheme() != scheme);
-    if differ {
-        return (newest, true);
-    }
-    // All of these releases use one scheme, so the version that the oldest release reads is right for all of them.
-    let oldest = releases().map(|facts| facts.indexed).min();
-    (
-        oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest),
-        false,
-    )
-}
-
-/// The inputs and clang releases that the hashes of one indexed version come from.
-struct Origin {
-    /// The first input whose hashes are those of this indexed version.
-    input: usize,
-    /// The clang releases that may have made the hashes.
-    clangs: RangeInclusive<Release>,
-}
-
-impl Origin {
-    fn unite(&mut self, other: &Origin) {
-        self.input = self.input.min(other.input);
-        let first = *self.clangs.start().min(other.clangs.start());
-        self.clangs = first..=*self.clangs.end().max(other.clangs.end());
-    }
-
-    fn clang_text(&self) -> String {
-        let (first, last) = (self.clangs.start(), self.clangs.end());
-        let ends = |facts: Option<&ReleaseFacts>, release| {
-            facts.map(|facts| facts.release) == Some(release)
-        };
-        if first == last {
-            first.to_string()
-        } else if ends(RELEASES.last(), *last) {
-            format!("{first} or later")
-        } else if ends(RELEASES.first(), *first) {
-            format!("{last} or before")
-        } else {
-            format!("{first} to {last}")
-        }
-    }
-}
-
-/// Returns the clang releases that use the hashing scheme of an indexed version.
-fn clangs_of(version: u32) -> RangeInclusive<Release> {
-    let scheme = FrontEndScheme::of_indexed_version(version);
-    let mut releases = RELEASES
-        .iter()
-        .filter(|facts| facts.front_end_scheme() == scheme)
-        .map(|facts| facts.release);
-    let first = releases.next().unwrap_or(RELEASES[0].release);
-    first..=releases.next_back().unwrap_or(first)
-}
-
 pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     let mut notes = Vec::new();
-    let mut origins: BTreeMap<u32, Origin> = BTreeMap::new();
-    for (&(is_raw, version), &input) in &generations.front_end {
-        let fitting = if is_raw {
-            let (fitting, ambiguous) = of_raw(version);
-            if ambiguous {
-                notes.push(ambiguous_note(input, version, fitting));
+    let mut origins: BTreeMap<u32, (usize, RangeInclusive<Release>)> = BTreeMap::new();
+    let same = generations
+        .of_level(true)
+        .map(|(_, clangs, _)| (*clangs.start(), *clangs.end()))
+        .reduce(|one, two| (one.0.max(two.0), one.1.min(two.1)))
+        .filter(|(first, last)| first <= last);
+    for (origin, clangs, members) in generations.of_level(true) {
+        let (mut fitting, ambiguous) = origin.front_end_version();
+        if ambiguous {
+            let newest = fitting;
+            // If all inputs may come from one compiler, another input may tell which of the schemes it has.
+            let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
+            if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
+                fitting = newest_of_scheme(newest, scheme);
             }
-            fitting
-        } else {
-            version.min(indexed::VERSION_LAST)
-        };
-        let writers = if is_raw { raw_writers(version) } else { None };
-        let origin = Origin {
-            input,
-            clangs: writers.unwrap_or_else(|| clangs_of(fitting)),
-        };
-        origins
+            notes.push(ambiguous_note(
+                members.first(),
+                origin.version,
+                newest,
+                fitting,
+            ));
+        }
+        let all = origins
             .entry(fitting)
-            .and_modify(|other| other.unite(&origin))
-            .or_insert(origin);
+            .or_insert((members.first(), clangs.clone()));
+        *all = (
+            all.0.min(members.first()),
+            unite(Some(all.1.clone()), clangs),
+        );
     }
-    let Some((&newest, newest_origin)) = origins.last_key_value() else {
+    let Some((&newest, (_, newest_clangs))) = origins.last_key_value() else {
         return Suggestion {
             version: indexed::VERSION_LAST,
             notes,
         };
     };
     let scheme = FrontEndScheme::of_indexed_version(newest);
-    for (&version, origin) in &origins {
+    for (&version, (input, clangs)) in &origins {
         if FrontEndScheme::of_indexed_version(version) != scheme {
             let message = format!(
                 "its function hashes come from an older clang ({}) than those of the other inputs ({}); a compiler can use only one of the two",
-                origin.clang_text(),
-                newest_origin.clang_text()
+                display_compilers(clangs),
+                display_compilers(newest_clangs)
             );
             let (action, reason) = (Action::Kept, Reason::HashGenerations);
-            let note = Event::new(origin.input, action, reason, message);
+            let note = Event::new(*input, action, reason, message);
             notes.push(note.hint("merge the files of each compiler separately"));
         }
     }
@@ -170,7 +174,33 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     }
 }
 
-fn ambiguous_note(input: usize, raw: u32, fitting: u32) -> Event {
+/// The releases of clang with the scheme of a front-end profile of this indexed version.
+fn clangs_of(version: u32) -> RangeInclusive<Release> {
+    let (front_end, is_raw) = (true, false);
+    let origin = HashOrigin {
+        front_end,
+        is_raw,
+        version,
+    };
+    origin.compilers()
+}
+
+/// The newest indexed version up to this one that stands for a scheme.
+fn newest_of_scheme(version: u32, scheme: u8) -> u32 {
+    (1..=version)
+        .rev()
+        .find(|&version| FrontEndScheme::of_indexed_version(version) as u8 == scheme)
+        .unwrap_or(version)
+}
+
+fn ambiguous_note(input: usize, raw: u32, newest: u32, fitting: u32) -> Event {
+    if fitting < newest {
+        let message = format!(
+            "its raw version {raw} does not tell which clang hashed its functions; like other inputs, they are taken for those of clang {}",
+            display_compilers(&clangs_of(fitting))
+        );
+        return Event::new(input, Action::Kept, Reason::HashGenerations, message);
+    }
     let others: Vec<String> = RELEASES
         .iter()
         .filter(|facts| {
@@ -197,12 +227,16 @@ fn ambiguous_note(input: usize, raw: u32, fitting: u32) -> Event {
 mod tests {
     use super::*;
 
-    fn suggestion(inputs: &[(bool, u32)]) -> (u32, Vec<String>) {
+    fn generations(kind: InstrKind, inputs: &[(bool, u32)]) -> Generations {
         let mut generations = Generations::default();
         for (input, &(is_raw, version)) in inputs.iter().enumerate() {
-            generations.note(input, InstrKind::FRONT_END, u64::from(version), is_raw);
+            generations.note(input, kind, u64::from(version), is_raw);
         }
-        let suggestion = suggest(&generations);
+        generations
+    }
+
+    fn suggestion(inputs: &[(bool, u32)]) -> (u32, Vec<String>) {
+        let suggestion = suggest(&generations(InstrKind::FRONT_END, inputs));
         let notes = suggestion.notes.iter().map(ToString::to_string).collect();
         (suggestion.version, notes)
     }
@@ -235,5 +269,33 @@ mod tests {
         : kept, but its function hashes come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler can use only one of the two
         : kept, but its function hashes come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler can use only one of the two
         ");
+    }
+
+    #[test]
+    fn another_input_may_tell_what_a_raw_version_cannot() {
+        assert_eq!(suggestion(&[(true, 10), (false, 13)]).0, 13);
+        let (version, notes) = suggestion(&[(true, 10), (false, 12)]);
+        assert_eq!(version, 12);
+        insta::assert_snapshot!(notes.join("\n"), @": kept, but its raw version 10 does not tell which clang hashed its functions; like other inputs, they are taken for those of clang 12 to 21");
+    }
+
+    #[test]
+    fn compilers_that_cannot_be_the_same_are_a_conflict() {
+        let names = ["a", "b", "c"].map(|name| (name, Vec::new()));
+        let conflict = |kind, inputs: &[(bool, u32)]| {
+            let found = check(&generations(kind, inputs), &&names[..]);
+            found.err().map(|conflict| conflict.to_string())
+        };
+        let (fe, ir) = (InstrKind::FRONT_END, InstrKind::IR);
+        insta::assert_snapshot!(conflict(ir, &[(true, 7), (true, 10), (true, 10)]).unwrap(), @"profiles of compilers that name or hash functions differently cannot be merged with each other: 2 IR profiles of LLVM 19 to 22 (b, c), 1 IR profile of LLVM 13 (a)");
+        insta::assert_snapshot!(conflict(fe, &[(true, 7), (false, 13)]).unwrap(), @"profiles of compilers that name or hash functions differently cannot be merged with each other: 1 front-end profile of LLVM 13 (a), 1 front-end profile of LLVM 22 or later (b)");
+        // A raw version that several schemes share fits all of them, and so does an indexed IR profile, whose version is
+        // that of the tool that wrote it.
+        assert_eq!(conflict(fe, &[(true, 10), (false, 12)]), None);
+        assert_eq!(conflict(fe, &[(true, 10), (false, 13)]), None);
+        assert!(conflict(fe, &[(true, 10), (false, 12), (false, 13)]).is_some());
+        assert_eq!(conflict(ir, &[(true, 7), (true, 8), (false, 13)]), None);
+        assert!(conflict(ir, &[(true, 10), (false, 9)]).is_some());
+        assert_eq!(conflict(ir, &[(true, 9), (true, 10), (false, 13)]), None);
     }
 }

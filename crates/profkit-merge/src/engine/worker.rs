@@ -315,12 +315,12 @@ impl<'c, 'i> Worker<'c, 'i> {
             match driver.open(input, &mut buffer) {
                 Ok(opened) => {
                     let outcome = self.read_tolerant(&opened, Some(&names), profiles, part);
-                    part.count(outcome, opened.bytes().len());
+                    part.count(outcome, &opened);
                     driver.progress(input, outcome);
                     driver.close(opened, &mut buffer);
                 }
                 Err(error) => {
-                    part.count(Outcome::Dropped, 0);
+                    part.count_unreadable();
                     part.log.push(unreadable(input, &error));
                     driver.progress(input, Outcome::Dropped);
                 }

@@ -8,7 +8,6 @@ mod indexed;
 mod input;
 mod list;
 mod output;
-mod screen;
 
 pub use indexed::write_indexed;
 pub use input::{
@@ -19,5 +18,4 @@ pub use list::{
     InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
 };
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
-pub use profkit_data::system_text;
-pub use screen::Screen;
+pub use profkit_data::{Screen, system_text};

@@ -1,20 +1,17 @@
 //! Merges MIP files: raw files into the profile of their image, and several profiles of one image into one.
 //!
-//! All raw files of an image have the same records at the same offsets, so they are not parsed record by record.
-//! Instead, a *plan* is made once from the functions of the profile. It shows which bytes of the record section are
-//! coverage bytes, unary counters, or counts with ordinals. Each raw file is then added to plain arrays
-//! ([`RecordSums`]), one range of bytes after the other. Every worker has arrays of its own; at the end the arrays are
-//! added to each other and to the profile. All sums are commutative, so neither the order of inputs nor the number of
-//! threads changes the result.
-mod edges;
+//! Raw files of one image have the same records at the same places, so they are not parsed record by record. Instead,
+//! the profile's functions are turned once into a *plan*: which parts of the record section are coverage bytes, unary
+//! bytes, or counts with ordinals. Each file is then added part by part to plain arrays ([`RecordSums`]). Every worker
+//! has arrays of its own; at the end they are added up and written to the profile. All sums are commutative, so neither
+//! the order of inputs nor the number of threads changes the result.
 mod engine;
 mod plan;
-mod profile;
 mod sums;
 #[cfg(test)]
 mod tests;
 
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 pub use plan::RecordPlan;
-pub use profile::{Refused, add_profile};
+pub use profkit_data::mip::{Refused, add_profile};
 pub use sums::RecordSums;

@@ -230,7 +230,7 @@ impl RecordSums {
                 block.runs = block.runs.saturating_add(count);
             }
         }
-        super::edges::add_samples(profile, &self.samples)
+        profkit_data::mip::add_samples(profile, &self.samples)
     }
 
     fn add_entry(&self, slots: &Slots, function: &mut profkit_data::mip::Function) {

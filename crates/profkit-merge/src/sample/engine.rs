@@ -4,8 +4,12 @@ use super::ordered::OrderedSum;
 use super::strategy::strategy;
 use super::worker::{Piece, SampleKind};
 use crate::driver::{Cancelled, Driver, ReportPart};
+use crate::error::GroupConflict;
 use crate::inputs::Inputs;
+use crate::kinds;
+use crate::options::Policy;
 use crate::report::Report;
+use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten, nest,
     trim_cold,
@@ -28,6 +32,8 @@ pub struct SampleOutcome {
 pub enum SampleMergeError {
     /// The merge was given no inputs.
     NoInputs,
+    /// Some inputs are profiles of other families.
+    Groups(Box<GroupConflict>),
     /// Some inputs have a property that others lack, although either all inputs or none must have it.
     Kinds {
         /// The property that only some inputs have.
@@ -68,6 +74,7 @@ impl SampleMergeError {
     /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
+            SampleMergeError::Groups(conflict) => Some(conflict.hint),
             SampleMergeError::Kinds {
                 what: SampleConflict::Contexts,
                 ..
@@ -93,6 +100,7 @@ impl fmt::Display for SampleMergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SampleMergeError::NoInputs => f.write_str("no input files"),
+            SampleMergeError::Groups(conflict) => conflict.fmt(f),
             SampleMergeError::Kinds {
                 what,
                 with: (_, with),
@@ -164,6 +172,10 @@ pub(super) fn add_up(
         sum.add(piece)?;
     }
     let (mut profile, part) = sum.finish();
+    if kind.options.policy == Policy::Tolerant {
+        kinds::check_families(&part.families, &[Family::Sample], &kind.driver.inputs)
+            .map_err(SampleMergeError::Groups)?;
+    }
     let mut report = part.finish(&kind.driver.inputs);
     let used = report.totals.files_kept + report.totals.files_repaired;
     if used == 0 && !kind.strategy.has_empty_result() {

@@ -60,13 +60,13 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             let outcome = match self.kind.driver.open(index, &mut buffer) {
                 Ok(input) => {
                     let outcome = self.add_opened(&input)?;
-                    self.part.count(outcome, input.bytes().len());
+                    self.part.count(outcome, &input);
                     self.kind.driver.close(input, &mut buffer);
                     outcome
                 }
                 Err(error) => {
                     let event = self.kind.strategy.unreadable(index, error)?;
-                    self.part.count(Outcome::Dropped, 0);
+                    self.part.count_unreadable();
                     self.part.log.push(event);
                     Outcome::Dropped
                 }
@@ -185,7 +185,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         };
         strategy.match_names(&self.profile, &mut fresh);
         self.part.totals.records_merged += report.functions;
-        let ReportPart { log, totals } = &mut self.part;
+        let ReportPart { log, totals, .. } = &mut self.part;
         let added = absorb(
             &mut self.profile,
             fresh,

@@ -131,7 +131,7 @@ impl MergeKind for SampleKind<'_, '_> {
         match self.add(&mut worker.sum, input) {
             Ok(outcome) => {
                 worker.sum.inputs.push(input.index);
-                worker.sum.part.count(outcome, input.bytes().len());
+                worker.sum.part.count(outcome, input);
                 Outcome::Counted
             }
             Err(Odd) => {
@@ -151,7 +151,7 @@ impl MergeKind for SampleKind<'_, '_> {
     ) {
         match self.strategy.unreadable(index, error) {
             Ok(event) => {
-                part.count(Outcome::Dropped, 0);
+                part.count_unreadable();
                 part.log.push(event);
             }
             // This input will end the merge, unless an earlier input ends it.
@@ -190,17 +190,16 @@ impl SampleKind<'_, '_> {
                 return;
             };
             let added = self.add(&mut sum, &input);
-            let len = input.bytes().len();
+            if let Ok(outcome) = added {
+                sum.part.count(outcome, &input);
+            }
             if !self.driver.inputs.can_reopen(index) {
                 input.keep_open();
             }
             self.driver.close(input, &mut buffer);
-            match added {
-                Ok(outcome) => sum.part.count(outcome, len),
-                Err(Odd) => {
-                    worker.pieces.push(Piece::Again(spoilt.inputs));
-                    return;
-                }
+            if added.is_err() {
+                worker.pieces.push(Piece::Again(spoilt.inputs));
+                return;
             }
             sum.inputs.push(index);
         }

@@ -1,8 +1,8 @@
 //! Adds MIP profiles of one image to each other.
 use super::edges::{EdgeMap, key, sorted};
-use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{Function, FunctionId, MipProfile};
-use profkit_data::tables::{StackId, Tables};
+use super::{Function, FunctionId, MipProfile};
+use crate::index_vec::IndexVec;
+use crate::tables::{StackId, Tables};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 

@@ -1,10 +1,10 @@
 //! Converts return-address samples to call edges.
-use profkit_data::mip::{CallEdge, FunctionId, MipProfile, Sample};
+use super::{CallEdge, FunctionId, MipProfile, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Adds samples as call edges. Returns the total weight of the samples whose callee is not a function of the profile.
-pub(super) fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
+pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
     if samples.is_empty() {
         return 0;
     }

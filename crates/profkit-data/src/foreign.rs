@@ -125,7 +125,7 @@ impl ForeignFile {
     }
 
     /// Returns the kind of a file by its magic number; `None` if the magic number is not known here. Text files are
-    /// recognised by [`of_text`].
+    /// recognised by [`of_text`](Self::of_text).
     pub(crate) fn of_binary(data: &[u8]) -> Option<Self> {
         const MAGICS: &[(&[u8], ForeignFile)] = &[
             (&[0x1f, 0x8b, 8], ForeignFile::Gzip),

@@ -1,8 +1,8 @@
 //! Readers and writers for the profiles of LLVM-based compilers.
 //!
 //! Every format has a folder with a *view* that borrows the file's bytes, a *model* that owns its data, and a *writer*.
-//! This crate does not open files, start threads or print. [`open`] opens a profile of any kind, which it recognises by
-//! the content. [`detect`](detect::detect) only returns the kind of a file.
+//! This crate does not open files, start threads or print. [`open()`] opens a profile of any kind, which it recognises
+//! by the content. [`detect`](detect::detect) only returns the kind of a file.
 //!
 //! # One shape for all formats
 //!

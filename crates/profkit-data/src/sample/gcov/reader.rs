@@ -373,7 +373,7 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     if cursor.remaining() > 4 {
         cursor.take(WORKING_SETS * (4 + 8))?;
     } else {
-        // Some files have a single 0 after the modules instead of the section of working sets.
+        // In some files this section has a single 0 instead of the working sets.
         cursor.take(cursor.remaining())?;
     }
     match cursor.remaining() {

@@ -149,7 +149,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
                 .at(start)
                 .within(STRUCTURE)
                 .found(total)
-                // LLVM's text has this spelling error.
+                // LLVM's own message has the spelling error below, so it is kept.
                 .llvm_detail("total size is not multiples of quardword"),
         );
     }
